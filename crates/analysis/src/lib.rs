@@ -1,0 +1,1 @@
+//! Metrics and comparison of traces.

@@ -1,0 +1,3 @@
+//! The `seeklab` command: one file per verb, no logic.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Canonical traces as Parquet: the only crate that names arrow.

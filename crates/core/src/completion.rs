@@ -1,0 +1,136 @@
+//! What a device answers: outcome, times and where the time went.
+
+use crate::request::Request;
+use crate::units::{Duration, Instant};
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Status {
+    /// It did what was asked.
+    #[default]
+    Ok,
+    /// It did not.
+    Error,
+}
+
+impl Status {
+    /// The name in traces and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+        }
+    }
+
+    /// The status of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Ok, Self::Error].into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// What the device's buffer did for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum BufferOutcome {
+    /// The device has no buffer, or the operation does not use it.
+    #[default]
+    None,
+    /// The media had to be accessed before the request could complete.
+    Miss,
+    /// The buffer answered: a read of data that it held or was about to hold, or a buffered write.
+    Hit,
+}
+
+/// Where the response time of a request went. The parts never overlap and sum to it exactly.
+///
+/// ```text
+/// queue │ overhead │ seek │ settle │ head switch │ rotation │ transfer │ bus │ internal
+/// ```
+/// *Head switch* is what exceeds the seek beside it, *bus* is what the media time does not hide, and
+/// a negative write settle shortens the seek.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Breakdown {
+    /// Waiting for service, in the host or in the device.
+    pub queue: Duration,
+    /// Command processing by the device's electronics.
+    pub overhead: Duration,
+    /// Moving the arm or sled.
+    pub seek: Duration,
+    /// Settling beyond the seek, such as the extra settle of a write.
+    pub settle: Duration,
+    /// Switching to another head, as far as the seek does not hide it.
+    pub head_switch: Duration,
+    /// Rotational latency, initial and additional.
+    pub rotation: Duration,
+    /// Moving data between the media and the device.
+    pub transfer: Duration,
+    /// Moving data between the device and the host, as far as the media time does not hide it.
+    pub bus: Duration,
+    /// Work inside the device that the host did not ask for, such as cleaning or destaging.
+    pub internal: Duration,
+}
+
+impl Breakdown {
+    /// The sum of all parts: the response time.
+    pub fn total(&self) -> Duration {
+        self.queue + self.service()
+    }
+
+    /// The sum of all parts but the queue time: the service time.
+    pub fn service(&self) -> Duration {
+        self.overhead
+            + self.seek
+            + self.settle
+            + self.head_switch
+            + self.rotation
+            + self.transfer
+            + self.bus
+            + self.internal
+    }
+
+    /// The parts with their names in the trace schema, in order.
+    pub const fn parts(&self) -> [(&'static str, Duration); 9] {
+        [
+            ("queue", self.queue),
+            ("overhead", self.overhead),
+            ("seek", self.seek),
+            ("settle", self.settle),
+            ("head_switch", self.head_switch),
+            ("rotation", self.rotation),
+            ("transfer", self.transfer),
+            ("bus", self.bus),
+            ("internal", self.internal),
+        ]
+    }
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The request that is complete.
+    pub request: Request,
+    /// When it was submitted to the outermost layer.
+    pub submitted: Instant,
+    /// When the innermost device received it.
+    pub issued: Instant,
+    /// When that device began to serve it.
+    pub started: Instant,
+    /// When it was complete.
+    pub completed: Instant,
+    /// Where the time from `submitted` to `completed` went.
+    pub breakdown: Breakdown,
+    /// How it ended.
+    pub status: Status,
+    /// What the device's buffer did for it.
+    pub buffer: BufferOutcome,
+    /// Cylinders between the arm's position before and the first track accessed.
+    pub seek_cylinders: u32,
+    /// Requests ahead of it in the outermost layer when it was submitted.
+    pub queue_length: u32,
+}
+
+impl Completion {
+    /// Time from submission to completion.
+    pub fn response_time(&self) -> Duration {
+        self.completed - self.submitted
+    }
+}

@@ -1,0 +1,218 @@
+//! A storage device as a pure state machine.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::completion::Completion;
+use crate::request::{Operation, Request};
+use crate::units::{Angle, ByteSize, Duration, Instant};
+
+/// A storage device: a pure state machine with time as an argument.
+///
+/// It never reads a clock, never sleeps, never does I/O and never sees data. The same object is
+/// driven by [`simulate()`](crate::simulate()), by the pacer of the emulator and by a benchmark.
+///
+/// # Contract
+/// - Every accepted request completes exactly once, never before its submission.
+/// - [`next_event`](Self::next_event) never lies before the last time given to the device.
+/// - `now` never goes back from call to call; the caller polls up to `now` before it submits.
+/// - Polling in one big step or in many small ones yields the same completions.
+/// - Equal states, inputs and seeds give equal completions; a fork continues identically.
+/// - The breakdown of a completion sums to its response time.
+///
+/// A *layer* is a device that owns a device; it needs no trait of its own.
+pub trait Device: Send {
+    /// Hands `request` to the device at `now`.
+    ///
+    /// # Errors
+    /// [`Rejected`] says why the device did not take it; nothing has changed then.
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected>;
+
+    /// Advances the device to `now` and appends what completed, in order of completion time.
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>);
+
+    /// When the device next wants to be polled, `None` while nothing is outstanding.
+    fn next_event(&self) -> Option<Instant>;
+
+    /// What the device can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// The device's knowledge of where its heads are, if it has any.
+    fn positioning(&self) -> Option<&dyn Positioning> {
+        None
+    }
+
+    /// What serving `request` from `now` would take, without doing it; `None` if unknown.
+    fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
+        let positioning = self.positioning()?;
+        Some(positioning.estimate(now, request, &positioning.locate(request)))
+    }
+
+    /// A copy that continues identically (checkpoint, speculation).
+    fn fork(&self) -> Box<dyn Device>;
+
+    /// As [`fork`](Self::fork), reusing the memory of an earlier fork of the same device.
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        *target = self.fork();
+    }
+
+    /// The device itself, for [`fork_into`](Self::fork_into) to recognise its like.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// What a scheduler may ask of a device that knows where its heads are.
+///
+/// It is a trait beside [`Device`] for one reason: the queue inside a disk must ask the disk's
+/// mechanism while the disk holds both, so the mechanism must be borrowable alone. Locating a
+/// request is separate from estimating it because it is done once, estimating at every choice.
+pub trait Positioning {
+    /// Where the first block of `request` lies.
+    fn locate(&self, request: &Request) -> Location;
+
+    /// What serving `request`, which lies at `location`, from `now` would take. No side effect.
+    fn estimate(&self, now: Instant, request: &Request, location: &Location) -> Estimate;
+
+    /// A bound that no positioning over `cylinders` cylinders or more can beat.
+    fn positioning_floor(&self, cylinders: u32) -> Duration;
+
+    /// The cylinder under the arm when the device next becomes free.
+    fn cylinder(&self) -> u32;
+}
+
+/// A place on the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Location {
+    /// Cylinder, counted from the outer edge.
+    pub cylinder: u32,
+    /// Head, which is the surface.
+    pub head: u32,
+    /// Where the first sector begins.
+    pub angle: Angle,
+}
+
+/// What serving a request would take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// Seek or head switch, settle and rotational latency; zero on a buffer hit.
+    pub positioning: Duration,
+    /// Whether the device's buffer would answer it.
+    pub buffer_hit: bool,
+}
+
+/// What a device can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Blocks that can be addressed.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+    /// Requests that the device holds at a time; more are rejected.
+    pub queue_depth: u32,
+    /// Whether completed writes can be lost before a flush.
+    pub volatile_write_cache: bool,
+    /// Whether it has moving media, so that hosts schedule for it.
+    pub rotational: bool,
+}
+
+impl Capabilities {
+    /// Bytes that can be addressed.
+    pub fn capacity(&self) -> ByteSize {
+        ByteSize::from_bytes(self.capacity_blocks.saturating_mul(self.block_size.as_bytes()))
+    }
+
+    /// Checks that `request` has blocks and lies within the device.
+    ///
+    /// # Errors
+    /// [`Rejected::Empty`] or [`Rejected::OutOfRange`].
+    pub fn check(&self, request: &Request) -> Result<(), Rejected> {
+        if !request.op.addresses_blocks() {
+            return Ok(());
+        }
+        if request.blocks == 0 {
+            return Err(Rejected::Empty { op: request.op });
+        }
+        if request.end() > self.capacity_blocks {
+            return Err(Rejected::OutOfRange {
+                lbn: request.lbn,
+                blocks: request.blocks,
+                capacity_blocks: self.capacity_blocks,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Why a device did not take a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// It addresses blocks that the device does not have.
+    #[error(
+        "blocks {lbn}..{} lie beyond the end of the device, which has {capacity_blocks} blocks",
+        lbn.saturating_add(u64::from(*blocks))
+    )]
+    OutOfRange {
+        /// First block asked for.
+        lbn: u64,
+        /// Number of blocks asked for.
+        blocks: u32,
+        /// Blocks that the device has.
+        capacity_blocks: u64,
+    },
+    /// It addresses no blocks.
+    #[error("a {} of 0 blocks, at least 1 is allowed", op.name())]
+    Empty {
+        /// The operation asked for.
+        op: Operation,
+    },
+    /// The device holds as many requests as it can.
+    #[error("the device already holds {queue_depth} requests, its queue depth")]
+    QueueFull {
+        /// Requests that the device holds at a time.
+        queue_depth: u32,
+    },
+    /// The request names a device that is not there.
+    #[error("device {device}, but there are {devices} (0 to {})", devices - 1)]
+    NoSuchDevice {
+        /// The device asked for.
+        device: u16,
+        /// How many there are.
+        devices: usize,
+    },
+}
+
+impl fmt::Debug for dyn Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Device({:?})", self.capabilities())
+    }
+}
+
+impl Device for Box<dyn Device> {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        (**self).submit(now, request)
+    }
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        (**self).poll(now, completions);
+    }
+    fn next_event(&self) -> Option<Instant> {
+        (**self).next_event()
+    }
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+    fn positioning(&self) -> Option<&dyn Positioning> {
+        (**self).positioning()
+    }
+    fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
+        (**self).estimate(now, request)
+    }
+    fn fork(&self) -> Box<dyn Device> {
+        (**self).fork()
+    }
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        (**self).fork_into(target);
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        (**self).as_any_mut()
+    }
+}

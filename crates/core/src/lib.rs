@@ -1,0 +1,36 @@
+//! The spine of seeklab: what every technique of evaluating storage shares.
+//!
+//! ```text
+//!    Workload ──requests──▶ Device (layers ▸ layers ▸ model) ──completions──▶ Workload
+//!                                                     │
+//!                                                     ▼
+//!                                              TraceRecord ──▶ metrics, comparison, report
+//! ```
+//!
+//! A [`Device`] is a pure state machine with time as an argument; a [`Workload`] decides when the
+//! next request arrives; [`simulate()`] drives one with the other as fast as possible.
+//!
+//! # Scope and limits
+//! No I/O, no threads, no `unsafe`, no wall clock, no randomness from the operating system, no data
+//! bytes. Time is unsigned integer nanoseconds ([`Instant`], [`Duration`]) and ends after 584 years.
+
+pub mod completion;
+pub mod device;
+pub mod random;
+pub mod record;
+pub mod request;
+pub mod scheduler;
+mod simulate;
+pub mod statistics;
+pub mod units;
+pub mod workload;
+
+pub use completion::{Breakdown, BufferOutcome, Completion, Status};
+pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
+pub use random::{Seed, Stream};
+pub use record::TraceRecord;
+pub use request::{Criticality, Operation, Request, RequestId};
+pub use scheduler::{Pending, Scheduler};
+pub use simulate::{Limits, RunSummary, SimulationError, simulate};
+pub use units::{Angle, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed};
+pub use workload::{Arrival, Workload};

@@ -1,0 +1,126 @@
+//! What a workload asks of a device.
+
+use serde::{Deserialize, Serialize};
+
+/// Identifies one request within a run; workloads number theirs from zero in arrival order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct RequestId(pub u64);
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Bring blocks from the device.
+    Read,
+    /// Take blocks to the device.
+    Write,
+    /// Make every completed write durable.
+    Flush,
+    /// Tell the device that blocks are no longer needed.
+    Discard,
+    /// Fill blocks with zeroes without sending them.
+    WriteZeroes,
+}
+
+impl Operation {
+    /// Every operation, in the order of the trace schema.
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Flush, Self::Discard, Self::WriteZeroes];
+
+    /// The name in traces and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::WriteZeroes => "write_zeroes",
+        }
+    }
+
+    /// The operation of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Whether the operation addresses blocks (all but flush do).
+    pub const fn addresses_blocks(self) -> bool {
+        !matches!(self, Self::Flush)
+    }
+}
+
+/// How a process depends on a request [Ganger & Patt 1998, section 2].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Criticality {
+    /// The process that made it waits for its completion.
+    #[default]
+    TimeCritical,
+    /// It becomes time-critical if not complete within a limit, as a prefetch does.
+    TimeLimited,
+    /// No process waits for it, as for a background flush.
+    TimeNoncritical,
+}
+
+impl Criticality {
+    /// Every criticality, most pressing first.
+    pub const ALL: [Self; 3] = [Self::TimeCritical, Self::TimeLimited, Self::TimeNoncritical];
+
+    /// The name in traces and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TimeCritical => "time_critical",
+            Self::TimeLimited => "time_limited",
+            Self::TimeNoncritical => "time_noncritical",
+        }
+    }
+
+    /// The criticality of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|criticality| criticality.name() == name)
+    }
+}
+
+/// One request, as a workload submits it. It carries no data: bytes live on another plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the request within its run.
+    pub id: RequestId,
+    /// Which device of a trace with several it addresses.
+    pub device: u16,
+    /// Who made it: a process, queue or stream.
+    pub initiator: u32,
+    /// What it does.
+    pub op: Operation,
+    /// Whether a write must be on the media when it completes (force unit access).
+    pub fua: bool,
+    /// First logical block.
+    pub lbn: u64,
+    /// Number of blocks, at least one unless the operation is a flush.
+    pub blocks: u32,
+    /// How a process depends on it.
+    pub criticality: Criticality,
+    /// Larger is more urgent.
+    pub priority: u8,
+}
+
+impl Request {
+    /// A time-critical request of default priority from initiator 0 to device 0.
+    pub const fn new(id: u64, op: Operation, lbn: u64, blocks: u32) -> Self {
+        Self {
+            id: RequestId(id),
+            device: 0,
+            initiator: 0,
+            op,
+            fua: false,
+            lbn,
+            blocks,
+            criticality: Criticality::TimeCritical,
+            priority: 0,
+        }
+    }
+
+    /// The block after the last.
+    pub const fn end(&self) -> u64 {
+        self.lbn.saturating_add(self.blocks as u64)
+    }
+}

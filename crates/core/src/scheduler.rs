@@ -1,0 +1,53 @@
+//! A scheduler chooses the next of the pending requests.
+
+use crate::device::{Location, Positioning};
+use crate::request::Request;
+use crate::units::Instant;
+
+/// A request that waits to be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pending {
+    /// The request.
+    pub request: Request,
+    /// When it was submitted to the queue.
+    pub submitted: Instant,
+    /// Requests ahead of it in the queue's device when it was submitted.
+    pub queue_length: u32,
+    /// Where its first block lies, where the device knows that.
+    pub location: Location,
+}
+
+/// Chooses the next pending request. Used alike in the host's queue and inside a disk.
+///
+/// Ties are broken in favour of the request that was pushed first.
+pub trait Scheduler: Send {
+    /// Adds a pending request.
+    fn push(&mut self, pending: Pending);
+
+    /// Removes and returns the request to serve at `now`, `None` if none is pending.
+    ///
+    /// # Panics
+    /// If [`needs_positioning`](Self::needs_positioning) holds and `positioning` is `None`; whoever
+    /// builds the queue checks that.
+    fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending>;
+
+    /// Whether it can only choose for a device that knows where its heads are.
+    fn needs_positioning(&self) -> bool;
+
+    /// Number of pending requests.
+    fn len(&self) -> usize;
+
+    /// Whether no request is pending.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A copy that continues identically.
+    fn fork(&self) -> Box<dyn Scheduler>;
+}
+
+impl Clone for Box<dyn Scheduler> {
+    fn clone(&self) -> Self {
+        self.fork()
+    }
+}

@@ -1,0 +1,7 @@
+//! Streaming statistics: one pass, bounded memory, mergeable.
+
+mod distribution;
+mod moments;
+
+pub use distribution::Distribution;
+pub use moments::Moments;

@@ -1,0 +1,40 @@
+//! A workload decides when the next request arrives.
+
+use crate::completion::Completion;
+use crate::request::Request;
+use crate::units::Instant;
+
+/// What a workload wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// This request arrives now.
+    Request(Request),
+    /// Nothing arrives before this time; ask again then.
+    At(Instant),
+    /// Nothing arrives before a completion; ask again after one.
+    WaitForCompletion,
+    /// Nothing arrives any more.
+    Finished,
+}
+
+/// A source of requests. Open, closed and system-level workloads differ only in what they do with
+/// completions: nothing, issue the next, or wake a process that was waiting.
+///
+/// A workload is asked again after every completion, for that may bring the next arrival forward;
+/// this is why [`Arrival::At`] names a time and no request.
+pub trait Workload {
+    /// What arrives at `now`; called again until it is not a request.
+    fn next_arrival(&mut self, now: Instant) -> Arrival;
+
+    /// Tells the workload that one of its requests is complete.
+    fn completed(&mut self, completion: &Completion);
+}
+
+impl<W: Workload + ?Sized> Workload for Box<W> {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        (**self).next_arrival(now)
+    }
+    fn completed(&mut self, completion: &Completion) {
+        (**self).completed(completion);
+    }
+}

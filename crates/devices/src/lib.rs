@@ -1,0 +1,1 @@
+//! Device models, schedulers and layers of seeklab.

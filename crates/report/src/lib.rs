@@ -1,0 +1,1 @@
+//! Terminal summaries and HTML reports of seeklab.

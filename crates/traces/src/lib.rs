@@ -1,0 +1,1 @@
+//! Trace formats of seeklab: reading, writing, guessing.

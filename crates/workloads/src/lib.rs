@@ -1,0 +1,1 @@
+//! Synthetic workloads and replay for seeklab.
