@@ -45,7 +45,10 @@ pub trait Device: Send {
     /// What serving `request` from `now` would take, without doing it; `None` if unknown.
     fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
         let positioning = self.positioning()?;
-        Some(positioning.estimate(now, request, &positioning.locate(request)))
+        Some(Estimate {
+            positioning: positioning.positioning_time(now, request.op, &positioning.locate(request)),
+            buffer_hit: positioning.buffer_holds(request),
+        })
     }
 
     /// A copy that continues identically (checkpoint, speculation).
@@ -69,11 +72,18 @@ pub trait Positioning {
     /// Where the first block of `request` lies.
     fn locate(&self, request: &Request) -> Location;
 
-    /// What serving `request`, which lies at `location`, from `now` would take. No side effect.
-    fn estimate(&self, now: Instant, request: &Request, location: &Location) -> Estimate;
+    /// Seek or head switch, settle and rotational latency of a request at `location` that the device
+    /// would begin at `now`, or when it next becomes free. No side effect.
+    fn positioning_time(&self, now: Instant, op: Operation, location: &Location) -> Duration;
+
+    /// Whether the device's buffer would answer `request`, or begin to, without a media access.
+    fn buffer_holds(&self, request: &Request) -> bool;
 
     /// A bound that no positioning over `cylinders` cylinders or more can beat.
     fn positioning_floor(&self, cylinders: u32) -> Duration;
+
+    /// Cylinders of the device.
+    fn cylinders(&self) -> u32;
 
     /// The cylinder under the arm when the device next becomes free.
     fn cylinder(&self) -> u32;
@@ -93,9 +103,9 @@ pub struct Location {
 /// What serving a request would take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
-    /// Seek or head switch, settle and rotational latency; zero on a buffer hit.
+    /// Seek or head switch, settle and rotational latency if the media is accessed.
     pub positioning: Duration,
-    /// Whether the device's buffer would answer it.
+    /// Whether the device's buffer would answer it, so that the media is not.
     pub buffer_hit: bool,
 }
 

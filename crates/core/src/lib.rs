@@ -32,5 +32,7 @@ pub use record::TraceRecord;
 pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};
 pub use simulate::{Limits, RunSummary, SimulationError, simulate};
-pub use units::{Angle, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed};
+pub use units::{
+    Angle, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed, SignedDuration,
+};
 pub use workload::{Arrival, Workload};

@@ -44,6 +44,11 @@ pub trait Scheduler: Send {
 
     /// A copy that continues identically.
     fn fork(&self) -> Box<dyn Scheduler>;
+
+    /// As [`fork`](Self::fork), reusing the memory of an earlier fork of the same scheduler.
+    fn fork_into(&self, target: &mut Box<dyn Scheduler>) {
+        *target = self.fork();
+    }
 }
 
 impl Clone for Box<dyn Scheduler> {

@@ -1,1 +1,26 @@
 //! Device models, schedulers and layers of seeklab.
+//!
+//! ```text
+//! description (TOML, catalog) ─▶ registry ─▶ Box<dyn Device>
+//!                                              ├─ disk/       layout ▸ mechanism ▸ electronics ▸ queue
+//!                                              ├─ simple/     immediate, constant, exponential
+//!                                              └─ layer/      queue, bank: devices that own devices
+//! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
+//! ```
+//!
+//! # Scope and limits
+//! Models never read a clock, never do I/O, never see data. A description is text; whoever calls reads
+//! the file.
+
+pub mod catalog;
+pub mod description;
+pub mod disk;
+mod error;
+pub mod layer;
+pub mod names;
+pub mod registry;
+pub mod scheduler;
+pub mod simple;
+
+pub use description::{Description, DescriptionError};
+pub use error::ParameterError;

@@ -12,7 +12,7 @@ pub use angle::Angle;
 pub use ratio::Ratio;
 pub use rotation::RotationSpeed;
 pub use size::{ByteSize, DataRate};
-pub use time::{Duration, Instant};
+pub use time::{Duration, Instant, SignedDuration};
 
 /// A text that could not be read as a quantity: what was written, what is wrong, what to write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,6 +20,15 @@ impl Ratio {
         (value >= 0.0 && value.is_finite()).then_some(Self(value))
     }
 
+    /// The ratio `value` of a table in the code.
+    ///
+    /// # Panics
+    /// If it is negative or not a number.
+    pub const fn from_const(value: f64) -> Self {
+        assert!(value >= 0.0 && value < f64::INFINITY, "a ratio is neither negative nor infinite");
+        Self(value)
+    }
+
     /// The ratio as a plain number.
     pub const fn as_f64(self) -> f64 {
         self.0

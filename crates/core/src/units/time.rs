@@ -247,6 +247,46 @@ impl fmt::Display for Instant {
     }
 }
 
+/// A difference of durations in nanoseconds, which may be negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SignedDuration(i64);
+
+impl SignedDuration {
+    /// A difference of `ns` nanoseconds.
+    pub const fn from_ns(ns: i64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds.
+    pub const fn as_ns(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for SignedDuration {
+    type Err = QuantityError;
+
+    /// Reads a duration with an optional sign: `"-0.642ms"`.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let trimmed = text.trim();
+        let (negative, magnitude) = match trimmed.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+        };
+        let ns = i64::try_from(magnitude.parse::<Duration>()?.as_ns())
+            .map_err(|_| QuantityError::new(text, "is longer than 292 years", "write a shorter duration"))?;
+        Ok(Self(if negative { -ns } else { ns }))
+    }
+}
+
+impl fmt::Display for SignedDuration {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        f.pad(&format!("{sign}{}", Duration(self.0.unsigned_abs())))
+    }
+}
+
+serde_as_text!(SignedDuration, "a duration, which may be negative", "\"-0.642ms\"");
 serde_as_text!(Duration, "a duration", "\"8.5ms\"");
 
 #[cfg(test)]
@@ -276,6 +316,14 @@ mod tests {
         assert!(error.hint.contains("\"0.8ms\""), "{}", error.hint);
         assert!("soon".parse::<Duration>().is_err());
         assert!("-1ms".parse::<Duration>().is_err());
+    }
+
+    #[test]
+    fn may_a_difference_be_negative() {
+        assert_eq!("-0.642ms".parse(), Ok(SignedDuration(-642_000)));
+        assert_eq!("+1us".parse(), Ok(SignedDuration(1_000)));
+        assert_eq!(SignedDuration(-642_000).to_string(), "-0.642ms");
+        assert!("-0.642".parse::<SignedDuration>().is_err());
     }
 
     #[test]

@@ -1,0 +1,53 @@
+//! Named devices, embedded from `catalog/*.toml`.
+
+use crate::description::{Description, DescriptionError};
+use crate::names::near_matches;
+
+include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
+
+/// Names of all devices of the catalog, in order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ENTRIES.iter().map(|(name, _)| *name)
+}
+
+/// The device of that name.
+///
+/// # Errors
+/// A name that is not there, with the near ones.
+pub fn find(name: &str) -> Result<Description, DescriptionError> {
+    let (name, text) = ENTRIES.iter().find(|(entry, _)| *entry == name).ok_or_else(|| {
+        DescriptionError::new(format!(
+            "there is no device `{name}` in the catalog{}",
+            near_matches(name, names())
+        ))
+        .hint("`seeklab devices` lists the catalog; a file is named by a path that ends in .toml")
+    })?;
+    Description::parse(name, &format!("catalog/{name}.toml"), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seeklab_core::Seed;
+
+    #[test]
+    fn does_every_device_of_the_catalog_build() {
+        for name in names() {
+            let description = find(name).unwrap_or_else(|error| panic!("{error}"));
+            let device = description.build(Seed(1), "disk0").unwrap_or_else(|error| panic!("{error}"));
+            assert!(device.capabilities().capacity_blocks > 0, "{name}");
+            assert!(!description.header.title.is_empty(), "{name} has a title");
+            assert!(
+                description.header.sources.contains_key("default"),
+                "{name} says where its values are from"
+            );
+            assert!(!description.header.validated.is_empty(), "{name} says what it was validated against");
+        }
+    }
+
+    #[test]
+    fn does_a_wrong_name_suggest_the_near_ones() {
+        let error = find("hp_c2247a").unwrap_err().to_string();
+        assert!(error.contains("did you mean `hp-c2247a`"), "{error}");
+    }
+}

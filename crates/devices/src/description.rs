@@ -1,0 +1,352 @@
+//! The description of a device: a TOML document with units, sources and overrides.
+//!
+//! ```toml
+//! kind = "disk"                      # or base = "cheetah-36es", a device of the catalog, changed by [set]
+//! title = "Quantum Atlas 10K"
+//! validated = "measured response times, 1.7 % demerit"
+//! [sources]
+//! default = "DiskSim 4.0 valid/atlas10k.parv"
+//! "mechanics.rpm" = "data sheet"
+//! [geometry]
+//! …
+//! ```
+//! Layers nest as they stack: `kind = "queue"` has a table `[device]` that describes what it owns.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use seeklab_core::{Device, Seed};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::catalog;
+use crate::error::ParameterError;
+use crate::names::near_matches;
+use crate::registry::{self, Kind};
+
+/// What a description says beside the parameters.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The device's full name.
+    #[serde(default)]
+    pub title: String,
+    /// What the model of this device was compared with, and how it came out.
+    #[serde(default)]
+    pub validated: String,
+    /// Where values come from: by path of the parameter, and `default` for the rest.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+/// A device, described completely.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// Catalog name, or the file's.
+    pub name: String,
+    /// The file, for messages.
+    label: String,
+    /// What it says beside the parameters.
+    pub header: Header,
+    kind: &'static Kind,
+    /// Every parameter of the kind, defaults filled in.
+    parameters: Table,
+}
+
+/// What is wrong with a description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescriptionError {
+    message: String,
+    hint: Option<String>,
+}
+
+impl DescriptionError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    fn parameter(label: &str, error: &ParameterError) -> Self {
+        Self::new(format!("{label}: {}: {}", error.parameter, error.problem))
+            .hint(format!("allowed: {}", error.allowed))
+    }
+
+    /// What would be right, if that can be said.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+impl fmt::Display for DescriptionError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DescriptionError {}
+
+/// How deep bases and layers may nest.
+const DEPTH_MAX: usize = 16;
+
+impl Description {
+    /// Reads a description from the text of the file `label`.
+    ///
+    /// # Errors
+    /// Anything that is wrong with it: file, line or key, value seen, what is allowed.
+    pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            DescriptionError::new(format!("{label}: {}", error.to_string().trim()))
+        })?;
+        Self::from_table(name, label, table, 0)
+    }
+
+    /// The description of a table within another description, such as `[device]` of a layer.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(crate) fn from_table(
+        name: &str,
+        label: &str,
+        mut table: Table,
+        depth: usize,
+    ) -> Result<Self, DescriptionError> {
+        if depth > DEPTH_MAX {
+            return Err(DescriptionError::new(format!("{label}: nests more than {DEPTH_MAX} devices")));
+        }
+        if table.contains_key("base") {
+            return Self::from_base(name, label, table);
+        }
+        let kind = match table.remove("kind") {
+            Some(Value::String(kind)) => registry::find(&kind).ok_or_else(|| {
+                let names = registry::KINDS.iter().map(|kind| kind.name);
+                DescriptionError::new(format!(
+                    "{label}: kind: there is no kind `{kind}`{}",
+                    near_matches(&kind, names)
+                ))
+            })?,
+            Some(other) => {
+                return Err(DescriptionError::new(format!("{label}: kind: `{other}` is not text")));
+            }
+            None => {
+                let names: Vec<&str> = registry::KINDS.iter().map(|kind| kind.name).collect();
+                return Err(DescriptionError::new(format!("{label}: there is no key `kind` or `base`"))
+                    .hint(format!("write kind = \"…\", one of {}", names.join(", "))));
+            }
+        };
+        let header = take_header(&mut table, label)?;
+        let parameters = (kind.complete)(table)
+            .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))?;
+        let description = Self { name: name.to_owned(), label: label.to_owned(), header, kind, parameters };
+        Ok(description)
+    }
+
+    /// A device of the catalog with some parameters changed: `base`, `[set]` and a header of its own.
+    fn from_base(name: &str, label: &str, mut table: Table) -> Result<Self, DescriptionError> {
+        let base = match table.remove("base") {
+            Some(Value::String(base)) => base,
+            _ => return Err(DescriptionError::new(format!("{label}: base: is not the name of a device"))),
+        };
+        if base == name {
+            return Err(DescriptionError::new(format!("{label}: base: a device cannot be its own base")));
+        }
+        let mut description = catalog::find(&base).map_err(|error| DescriptionError {
+            message: format!("{label}: base: {error}"),
+            hint: error.hint,
+        })?;
+        let set = match table.remove("set") {
+            Some(Value::Table(set)) => set,
+            None => Table::new(),
+            Some(_) => return Err(DescriptionError::new(format!("{label}: set: is not a table"))),
+        };
+        let header = take_header(&mut table, label)?;
+        if let Some(key) = table.keys().next() {
+            return Err(DescriptionError::new(format!("{label}: unknown key `{key}` beside `base`"))
+                .hint("change parameters of the base in a table [set]"));
+        }
+        description.name = name.to_owned();
+        description.label = label.to_owned();
+        if !header.title.is_empty() {
+            description.header.title = header.title;
+        }
+        if !header.validated.is_empty() {
+            description.header.validated = header.validated;
+        }
+        description.header.sources.extend(header.sources);
+        for (key, value) in set {
+            let text = match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            description.set(&key, &text)?;
+        }
+        Ok(description)
+    }
+
+    /// Changes one parameter, named by its path or, where that is unique, by its last part.
+    ///
+    /// # Errors
+    /// A name that is not there or not unique, or a value that the parameter cannot have.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), DescriptionError> {
+        let mut paths = Vec::new();
+        collect_paths(&self.parameters, "", &mut paths);
+        let matching: Vec<&String> = match paths.iter().find(|path| *path == key) {
+            Some(path) => vec![path],
+            None => paths.iter().filter(|path| path.ends_with(&format!(".{key}"))).collect(),
+        };
+        let path = match matching.as_slice() {
+            [path] => (*path).clone(),
+            [] => {
+                let parts = paths.iter().map(|path| path.rsplit('.').next().unwrap_or(path));
+                return Err(DescriptionError::new(format!(
+                    "device `{}` has no parameter `{key}`{}",
+                    self.name,
+                    near_matches(key, parts)
+                ))
+                .hint(format!("`seeklab devices {} --toml` shows all parameters", self.name)));
+            }
+            several => {
+                let several: Vec<String> = several.iter().map(|path| format!("`{path}`")).collect();
+                return Err(DescriptionError::new(format!("parameter `{key}` is ambiguous"))
+                    .hint(format!("write one of {}", several.join(", "))));
+            }
+        };
+        let mut table = self.parameters.clone();
+        let slot = lookup_mut(&mut table, &path).expect("the path was collected from this table");
+        *slot = parse_like(slot, text);
+        let label = format!("--set {path}={text}");
+        self.parameters = (self.kind.complete)(table)
+            .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))?;
+        self.header.sources.insert(path, format!("set to {text}"));
+        self.check_buildable(&label)
+    }
+
+    fn check_buildable(&self, label: &str) -> Result<(), DescriptionError> {
+        (self.kind.build)(&self.parameters, Seed(0), "check")
+            .map(drop)
+            .map_err(|error| DescriptionError::parameter(label, &error))
+    }
+
+    /// The parameters as a TOML document with the header, complete and readable again.
+    pub fn to_toml(&self) -> String {
+        let mut table = Table::new();
+        table.insert("kind".into(), self.kind.name.into());
+        table.insert("title".into(), self.header.title.clone().into());
+        table.insert("validated".into(), self.header.validated.clone().into());
+        let sources = self.header.sources.iter().map(|(key, source)| (key.clone(), source.clone().into()));
+        table.insert("sources".into(), Value::Table(sources.collect()));
+        table.extend(self.parameters.clone());
+        toml::to_string(&table).expect("every table of text keys can be written")
+    }
+
+    /// `(path, value, source)` of every parameter, long lists shortened.
+    pub fn parameters(&self) -> Vec<(String, String, String)> {
+        let mut paths = Vec::new();
+        collect_paths(&self.parameters, "", &mut paths);
+        let value = |path: &str| {
+            let value = lookup(&self.parameters, path).map(Value::to_string).unwrap_or_default();
+            let value = value.trim_matches('"').to_owned();
+            if value.len() > 60 {
+                format!("{}…", value.chars().take(59).collect::<String>())
+            } else {
+                value
+            }
+        };
+        paths.iter().map(|path| (path.clone(), value(path), self.source_of(path).to_owned())).collect()
+    }
+
+    /// Where a parameter's value comes from: its own source, that of a table around it, or the default.
+    fn source_of(&self, path: &str) -> &str {
+        let mut key = path;
+        loop {
+            if let Some(source) = self.header.sources.get(key) {
+                return source;
+            }
+            match key.rsplit_once('.') {
+                Some((around, _)) => key = around,
+                None => return self.header.sources.get("default").map_or("", String::as_str),
+            }
+        }
+    }
+
+    /// The kind of device.
+    pub const fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// Builds the device; `name` begins the names of its random streams.
+    ///
+    /// # Errors
+    /// Parameters, or a combination of them, that no device can have.
+    pub fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
+        (self.kind.build)(&self.parameters, seed, name)
+            .map_err(|error| DescriptionError::parameter(&self.label, &error))
+    }
+
+    /// The same device with its bare mechanics: no overheads, buffer or bus. A kind without mechanics
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn bare(mut self) -> Result<Self, DescriptionError> {
+        if let Some(strip) = self.kind.bare {
+            self.parameters = strip(&self.parameters)
+                .map_err(|error| DescriptionError::new(format!("{}: {error}", self.label)))?;
+            self.name.push_str(" (bare)");
+        }
+        Ok(self)
+    }
+}
+
+fn take_header(table: &mut Table, label: &str) -> Result<Header, DescriptionError> {
+    let mut header = Table::new();
+    for key in ["title", "validated", "sources"] {
+        if let Some(value) = table.remove(key) {
+            header.insert(key.to_owned(), value);
+        }
+    }
+    Header::deserialize(header)
+        .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn collect_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
+    for (key, value) in table {
+        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) => collect_paths(inner, &path, paths),
+            _ => paths.push(path),
+        }
+    }
+}
+
+fn lookup<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => table.get(path),
+        Some((first, rest)) => lookup(table.get(first)?.as_table()?, rest),
+    }
+}
+
+fn lookup_mut<'a>(table: &'a mut Table, path: &str) -> Option<&'a mut Value> {
+    match path.split_once('.') {
+        None => table.get_mut(path),
+        Some((first, rest)) => lookup_mut(table.get_mut(first)?.as_table_mut()?, rest),
+    }
+}
+
+/// The text as a value of the kind that stands there, or as text if it cannot be read so.
+fn parse_like(old: &Value, text: &str) -> Value {
+    match old {
+        Value::String(_) => Value::String(text.to_owned()),
+        _ => format!("value = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .unwrap_or_else(|| Value::String(text.to_owned())),
+    }
+}

@@ -1,0 +1,193 @@
+//! Parameters of the layout: zones, skews, spares, slips and remapped defects.
+
+use seeklab_core::ByteSize;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ParameterError, check};
+
+/// Where the blocks of a disk lie.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Blocks that the drive reports; the layout may extend beyond.
+    pub capacity_blocks: u64,
+    /// Bytes in a block, which is a sector.
+    #[serde(default = "sector")]
+    pub block_size: ByteSize,
+    /// Recording surfaces, one head each, at least one.
+    pub surfaces: u32,
+    /// In which order the tracks of a zone are used.
+    #[serde(default)]
+    pub mapping: Mapping,
+    /// Where spare space lies.
+    #[serde(default)]
+    pub sparing: Sparing,
+    /// Cylinders that share spare sectors, for `sectors_per_cylinder_range`.
+    #[serde(default = "one")]
+    pub sparing_range: u32,
+    /// Recording zones from the outer edge inwards; cylinders between two zones are not used.
+    pub zones: Vec<ZoneParameters>,
+}
+
+fn sector() -> ByteSize {
+    ByteSize::from_bytes(512)
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// In which order the tracks of a zone are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mapping {
+    /// Head 0 to the last in every cylinder.
+    #[default]
+    Normal,
+    /// Every odd cylinder of a zone, counted from the zone's first, runs from the last head to 0.
+    SerpentinePerZone,
+    /// Every odd cylinder of the disk runs from the last head to 0.
+    Serpentine,
+}
+
+/// Where spare space lies; the numbers are DiskSim's codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sparing {
+    /// Nowhere (code 0).
+    #[default]
+    None,
+    /// Whole tracks at the end of each zone; slips name tracks (code 1).
+    TracksAtZoneEnd,
+    /// Sectors at the end of each cylinder (code 2).
+    SectorsPerCylinder,
+    /// Sectors at the end of each track; slips push the skew of what follows (code 3).
+    SectorsPerTrack,
+    /// Sectors at the end of the disk: a slip pushes all that follows (code 7).
+    SectorsAtDiskEnd,
+    /// Sectors at the end of each range of cylinders (code 8).
+    SectorsPerCylinderRange,
+    /// Sectors at the end of each zone (code 9).
+    SectorsAtZoneEnd,
+}
+
+/// One recording zone. Sectors and tracks of a zone are counted from its first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneParameters {
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// Last cylinder.
+    pub last_cylinder: u32,
+    /// Sectors on each track, at least one.
+    pub sectors_per_track: u32,
+    /// Angle of the zone's first sector, in sectors.
+    #[serde(default)]
+    pub first_block_offset: u32,
+    /// Data sectors at the zone's front that hold no logical blocks.
+    #[serde(default)]
+    pub reserved_blocks: u64,
+    /// Sectors by which each track begins after the one before in the same cylinder.
+    #[serde(default)]
+    pub track_skew: u32,
+    /// Sectors by which each cylinder begins after the last track of the one before.
+    #[serde(default)]
+    pub cylinder_skew: u32,
+    /// Spare tracks or sectors in each place that the sparing scheme names.
+    #[serde(default)]
+    pub spares: u32,
+    /// Defective sectors (tracks for `tracks_at_zone_end`) that push what follows on by one, ascending.
+    #[serde(default)]
+    pub slips: Vec<u64>,
+    /// `[defective sector, sector used instead]`, ascending.
+    #[serde(default)]
+    pub remaps: Vec<(u64, u64)>,
+}
+
+impl ZoneParameters {
+    /// Cylinders in the zone.
+    pub fn cylinders(&self) -> u64 {
+        u64::from(self.last_cylinder) + 1 - u64::from(self.first_cylinder)
+    }
+}
+
+impl Geometry {
+    /// Cylinders of the disk.
+    pub fn cylinders(&self) -> u32 {
+        self.zones.last().map_or(0, |zone| zone.last_cylinder + 1)
+    }
+
+    /// Checks that a disk can have this geometry.
+    ///
+    /// # Errors
+    /// The first parameter that it cannot have.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        check(
+            (1..=256).contains(&self.surfaces),
+            "surfaces",
+            self.surfaces.to_string(),
+            "1 to 256 surfaces",
+        )?;
+        check(
+            self.block_size.as_bytes() >= 1,
+            "block_size",
+            self.block_size.to_string(),
+            "at least 1B, usually 512B or 4KiB",
+        )?;
+        check(!self.zones.is_empty(), "zones", "is empty", "at least one zone")?;
+        check(self.sparing_range >= 1, "sparing_range", "0", "at least 1 cylinder")?;
+        let mut next_cylinder = 0;
+        for (index, zone) in self.zones.iter().enumerate() {
+            self.check_zone(zone, next_cylinder).map_err(|error| error.within(&format!("zones[{index}]")))?;
+            next_cylinder = zone.last_cylinder + 1;
+        }
+        Ok(())
+    }
+
+    fn check_zone(&self, zone: &ZoneParameters, next_cylinder: u32) -> Result<(), ParameterError> {
+        check(
+            zone.first_cylinder >= next_cylinder,
+            "first_cylinder",
+            format!("{} overlaps the zone before", zone.first_cylinder),
+            format!("the zone before ends at cylinder {}", i64::from(next_cylinder) - 1),
+        )?;
+        check(
+            (zone.first_cylinder..u32::MAX).contains(&zone.last_cylinder),
+            "last_cylinder",
+            zone.last_cylinder.to_string(),
+            format!("at least the zone's first cylinder, {}", zone.first_cylinder),
+        )?;
+        check(
+            (1..=65_535).contains(&zone.sectors_per_track),
+            "sectors_per_track",
+            zone.sectors_per_track.to_string(),
+            "1 to 65535 sectors",
+        )?;
+        let sectors = zone.cylinders() * u64::from(self.surfaces) * u64::from(zone.sectors_per_track);
+        check(
+            sectors < 1 << 32,
+            "last_cylinder",
+            format!("a zone of {sectors} sectors"),
+            "fewer than 4294967296 sectors in a zone; split it",
+        )?;
+        let units = if self.sparing == Sparing::TracksAtZoneEnd {
+            sectors / u64::from(zone.sectors_per_track)
+        } else {
+            sectors
+        };
+        let slips = &zone.slips;
+        check(
+            slips.windows(2).all(|pair| pair[0] < pair[1]) && slips.last().is_none_or(|last| *last < units),
+            "slips",
+            "are not ascending within the zone",
+            format!("ascending numbers below {units}"),
+        )?;
+        check(
+            zone.remaps.windows(2).all(|pair| pair[0].0 < pair[1].0)
+                && zone.remaps.iter().all(|(from, to)| *from < sectors && *to < sectors),
+            "remaps",
+            "are not ascending within the zone",
+            format!("ascending sector numbers below {sectors}"),
+        )
+    }
+}

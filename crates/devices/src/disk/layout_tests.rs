@@ -1,0 +1,176 @@
+//! Do the mappings hold everywhere?
+
+use proptest::prelude::*;
+
+use super::super::geometry::{Geometry, Mapping, Sparing, ZoneParameters};
+use super::*;
+use seeklab_core::ByteSize;
+
+fn zone(first_cylinder: u32, last_cylinder: u32, sectors_per_track: u32) -> ZoneParameters {
+    ZoneParameters {
+        first_cylinder,
+        last_cylinder,
+        sectors_per_track,
+        first_block_offset: 0,
+        reserved_blocks: 0,
+        track_skew: 3,
+        cylinder_skew: 5,
+        spares: 0,
+        slips: Vec::new(),
+        remaps: Vec::new(),
+    }
+}
+
+fn geometry(sparing: Sparing, mapping: Mapping, zones: Vec<ZoneParameters>) -> Geometry {
+    Geometry {
+        capacity_blocks: 1,
+        block_size: ByteSize::from_bytes(512),
+        surfaces: 3,
+        mapping,
+        sparing,
+        sparing_range: 2,
+        zones,
+    }
+}
+
+/// Walks all blocks: each has its own place, maps back, and lies in the extent of its neighbour.
+fn check_exhaustively(geometry: &Geometry) {
+    let layout = Layout::new(geometry).unwrap();
+    let mut places = std::collections::BTreeMap::new();
+    for lbn in 0..layout.blocks() {
+        let place = layout.physical(lbn);
+        assert_eq!(layout.logical(place), Some(lbn), "{place:?}");
+        assert_eq!(places.insert(place, lbn), None, "two blocks at {place:?}");
+        let (first, end) = layout.track_bounds(lbn);
+        assert!((first..end).contains(&lbn), "{lbn} is not in {first}..{end}");
+    }
+    let mut logical = 0;
+    for cylinder in 0..geometry.cylinders() {
+        for head in 0..geometry.surfaces {
+            for sector in 0..70 {
+                if let Some(lbn) = layout.logical(PhysicalBlock { cylinder, head, sector }) {
+                    assert_eq!(layout.physical(lbn), PhysicalBlock { cylinder, head, sector });
+                    logical += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(logical, layout.blocks());
+    check_extents(&layout, geometry);
+}
+
+/// Extents of every length agree with the places of their blocks one by one.
+fn check_extents(layout: &Layout, geometry: &Geometry) {
+    for lbn in 0..layout.blocks() {
+        let whole = layout.extent(lbn, u32::MAX);
+        for blocks in 1..=whole.blocks {
+            let extent = layout.extent(lbn, blocks);
+            assert_eq!(extent.blocks, blocks);
+            let (first, last) = (layout.physical(lbn), layout.physical(lbn + u64::from(blocks) - 1));
+            assert_eq!((first.cylinder, first.head), (last.cylinder, last.head), "lbn {lbn} + {blocks}");
+            assert_eq!(extent.span, last.sector - first.sector + 1, "lbn {lbn} + {blocks} {extent:?}");
+        }
+        let next = lbn + u64::from(whole.blocks);
+        if next < layout.blocks() && geometry.zones.iter().all(|zone| zone.remaps.is_empty()) {
+            let (here, there) = (layout.physical(lbn), layout.physical(next));
+            assert_ne!((here.cylinder, here.head), (there.cylinder, there.head), "lbn {lbn} stops early");
+        }
+    }
+}
+
+#[test]
+fn is_every_sparing_scheme_a_bijection() {
+    for mapping in [Mapping::Normal, Mapping::SerpentinePerZone, Mapping::Serpentine] {
+        for (sparing, spares, slips) in [
+            (Sparing::None, 0, vec![]),
+            (Sparing::TracksAtZoneEnd, 2, vec![1, 4]),
+            (Sparing::SectorsPerCylinder, 3, vec![2, 3, 60, 61, 100, 130]),
+            (Sparing::SectorsPerTrack, 2, vec![0, 1, 23, 40, 41]),
+            (Sparing::SectorsAtDiskEnd, 0, vec![0, 5, 6, 19, 20, 100]),
+            (Sparing::SectorsPerCylinderRange, 4, vec![10, 11, 59, 60, 130]),
+            (Sparing::SectorsAtZoneEnd, 5, vec![18, 19, 20, 21, 22]),
+        ] {
+            let mut outer = ZoneParameters { spares, slips, reserved_blocks: 7, ..zone(0, 4, 20) };
+            outer.first_block_offset = 2;
+            let inner = ZoneParameters { spares, ..zone(6, 9, 17) };
+            let geometry = geometry(sparing, mapping, vec![outer, inner]);
+            println!("{sparing:?} {mapping:?}");
+            check_exhaustively(&geometry);
+        }
+    }
+}
+
+#[test]
+fn does_a_remapped_defect_live_among_the_spares() {
+    let mut outer = ZoneParameters { spares: 4, slips: vec![3], ..zone(0, 2, 20) };
+    outer.remaps = vec![(10, 177), (25, 178)];
+    let geometry = geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![outer]);
+    check_exhaustively(&geometry);
+    let layout = Layout::new(&geometry).unwrap();
+    assert_eq!(layout.physical(9), PhysicalBlock { cylinder: 2, head: 2, sector: 17 });
+    assert_eq!(layout.extent(0, 20).blocks, 9, "the run ends before the defect");
+    assert_eq!(layout.extent(9, 20).blocks, 1);
+}
+
+#[test]
+fn does_a_slip_cost_its_sector() {
+    let outer = ZoneParameters { spares: 4, slips: vec![3], ..zone(0, 2, 20) };
+    let layout = Layout::new(&geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![outer])).unwrap();
+    assert_eq!((layout.extent(0, 3).span, layout.extent(0, 4).span), (3, 5));
+    assert_eq!(layout.extent(0, 100).blocks, 19);
+    assert!(layout.extent(0, 19).to_track_end);
+    assert!(!layout.extent(0, 18).to_track_end);
+}
+
+#[test]
+fn are_skews_added_up() {
+    let layout = Layout::new(&geometry(Sparing::None, Mapping::Normal, vec![zone(0, 2, 20)])).unwrap();
+    let sectors = |lbn| (layout.extent(lbn, 1).angle.as_turns() * 20.0).round() as u32 % 20;
+    assert_eq!(sectors(0), 0);
+    assert_eq!(sectors(20), 3);
+    assert_eq!(sectors(60), 2 * 3 + 5, "two track skews and a cylinder skew");
+    assert_eq!(sectors(61), 12);
+}
+
+#[test]
+fn are_impossible_geometries_refused() {
+    let check_refused = |geometry: Geometry, parameter: &str| {
+        let error = Layout::new(&geometry).unwrap_err();
+        assert_eq!(error.parameter, parameter, "{error}");
+    };
+    let normal = |zones| geometry(Sparing::None, Mapping::Normal, zones);
+    check_refused(Geometry { surfaces: 0, ..normal(vec![zone(0, 1, 20)]) }, "surfaces");
+    check_refused(normal(vec![]), "zones");
+    check_refused(normal(vec![zone(0, 5, 20), zone(4, 8, 20)]), "zones[1].first_cylinder");
+    check_refused(normal(vec![zone(0, 5, 0)]), "zones[0].sectors_per_track");
+    check_refused(normal(vec![ZoneParameters { slips: vec![5, 5], ..zone(0, 5, 20) }]), "zones[0].slips");
+    check_refused(Geometry { capacity_blocks: 9_999, ..normal(vec![zone(0, 5, 20)]) }, "capacity_blocks");
+    let full = ZoneParameters { spares: 20, ..zone(0, 5, 20) };
+    check_refused(geometry(Sparing::SectorsPerTrack, Mapping::Normal, vec![full]), "zones[0].spares");
+    let overslipped = ZoneParameters { spares: 1, slips: vec![4, 5], ..zone(0, 5, 20) };
+    check_refused(geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![overslipped]), "zones[0].slips");
+}
+
+proptest! {
+    #[test]
+    fn is_a_random_layout_a_bijection(
+        sparing in 0_usize..7,
+        mapping in 0_usize..3,
+        sectors in 5_u32..30,
+        cylinders in 1_u32..6,
+        slips in proptest::collection::btree_set(0_u64..60, 0..4),
+        reserved in 0_u64..5,
+    ) {
+        let sparing = [
+            Sparing::None, Sparing::TracksAtZoneEnd, Sparing::SectorsPerCylinder, Sparing::SectorsPerTrack,
+            Sparing::SectorsAtDiskEnd, Sparing::SectorsPerCylinderRange, Sparing::SectorsAtZoneEnd,
+        ][sparing];
+        let mapping = [Mapping::Normal, Mapping::SerpentinePerZone, Mapping::Serpentine][mapping];
+        let slips = if sparing == Sparing::None { Vec::new() } else { slips.into_iter().collect() };
+        let zone = ZoneParameters { spares: 4, slips, reserved_blocks: reserved, ..zone(0, cylinders, sectors) };
+        let geometry = geometry(sparing, mapping, vec![zone]);
+        if Layout::new(&geometry).is_ok() {
+            check_exhaustively(&geometry);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Arm, heads and platters: how long it takes to reach blocks and to pass over them.
+//!
+//! An access is computed in closed form, one step for each track that it touches:
+//!
+//! ```text
+//! seek │ settle          ┐ the longer of the two, ┌ then for each further track:
+//!      │ head switch ────┘ plus write settle      │ head switch or one-cylinder seek
+//! initial rotational latency │ transfer │ … │ additional rotational latency │ transfer │ …
+//! ```
+//!
+//! # Scope and limits
+//! The time to switch heads does not depend on which heads; a seek that also switches heads takes the
+//! longer of both. Settling is part of the seek curve. Thermal recalibration and retries are absent.
+
+use seeklab_core::{Angle, Duration, Instant, Location, RotationSpeed};
+
+use super::layout::{Extent, Layout};
+use super::params::MechanicsParameters;
+use super::spindle::Spindle;
+use crate::error::ParameterError;
+
+/// How late the head may be at a sector's start and still catch it: quantisation of time to whole
+/// nanoseconds must not cost a turn.
+const CATCH_NS: u64 = 4;
+
+/// Where the heads are. The angle follows from the time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Arm {
+    /// Cylinder under the arm.
+    pub cylinder: u32,
+    /// Active head.
+    pub head: u32,
+}
+
+/// Parts of an access, without queueing, overheads and bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessParts {
+    /// Moving the arm, shortened by a negative write settle.
+    pub seek: Duration,
+    /// Extra settling.
+    pub settle: Duration,
+    /// Head switches as far as the seek beside them does not hide them.
+    pub head_switch: Duration,
+    /// Rotational latency.
+    pub rotation: Duration,
+    /// Passing over the sectors.
+    pub transfer: Duration,
+}
+
+/// Passing over one extent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// First block.
+    pub lbn: u64,
+    /// Blocks.
+    pub blocks: u32,
+    /// When the first sector read begins to pass.
+    pub start: Instant,
+    /// When the last sector read has passed.
+    pub end: Instant,
+    /// Blocks skipped at the front and read at the end (zero-latency access); else zero.
+    pub wrapped: u32,
+    /// Cylinder of the track.
+    pub cylinder: u32,
+    /// Zone of the track.
+    pub zone: u32,
+    /// Sectors from the first block to the last, slipped ones between included.
+    pub span: u32,
+}
+
+impl Pass {
+    const fn new(lbn: u64, extent: &Extent, start: Instant, end: Instant, wrapped: u32) -> Self {
+        Self {
+            lbn,
+            blocks: extent.blocks,
+            start,
+            end,
+            wrapped,
+            cylinder: extent.cylinder,
+            zone: extent.zone,
+            span: extent.span,
+        }
+    }
+}
+
+/// The mechanics of a disk, ready to be asked.
+#[derive(Debug, Clone)]
+pub struct Mechanism {
+    layout: Layout,
+    spindle: Spindle,
+    /// Seek time in nanoseconds by distance in cylinders.
+    seek: Vec<u32>,
+    /// The least positioning over at least that many cylinders.
+    floor: Vec<u32>,
+    head_switch: u32,
+    /// Extra settle of a write in nanoseconds; negative shortens the seek.
+    write_settle: i64,
+    /// Time of a sector in units of 2⁻³² ns, by zone.
+    sector_time: Vec<u64>,
+}
+
+/// Positioning onto a track.
+#[derive(Debug, Clone, Copy)]
+struct Positioned {
+    seek: u64,
+    settle: u64,
+    head_switch: u64,
+}
+
+impl Mechanism {
+    /// The mechanism with that layout and those parameters, turning at `speed`.
+    ///
+    /// # Errors
+    /// Parameters that no disk can have.
+    pub fn new(
+        layout: Layout,
+        cylinders: u32,
+        parameters: &MechanicsParameters,
+        speed: RotationSpeed,
+    ) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        let seek = parameters.seek.tabulate(cylinders)?;
+        let write_settle = parameters.write_settle.as_ns();
+        let head_switch = u32::try_from(parameters.head_switch.as_ns()).map_err(|_| {
+            ParameterError::new("mechanics.head_switch", parameters.head_switch.to_string(), "at most 4294ms")
+        })?;
+        let mut floor = seek.clone();
+        for index in (0..floor.len().saturating_sub(1)).rev() {
+            floor[index] = floor[index].min(floor[index + 1]);
+        }
+        let shortened = u32::try_from((-write_settle).max(0)).unwrap_or(u32::MAX);
+        floor.iter_mut().for_each(|ns| *ns = ns.saturating_sub(shortened));
+        if let Some(first) = floor.first_mut() {
+            *first = 0;
+        }
+        let spindle = Spindle::new(speed);
+        let sector_time = (0..layout.zone_count())
+            .map(|zone| spindle.sector_time(u64::from(layout.sectors_per_track(zone as u32))))
+            .collect();
+        Ok(Self { layout, spindle, seek, floor, head_switch, write_settle, sector_time })
+    }
+
+    /// Where blocks lie.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How the platters turn.
+    pub const fn spindle(&self) -> &Spindle {
+        &self.spindle
+    }
+
+    /// Where the first of the blocks lies.
+    pub fn locate(&self, lbn: u64) -> Location {
+        let extent = self.layout.extent(lbn, 1);
+        Location { cylinder: extent.cylinder, head: extent.head, angle: extent.angle }
+    }
+
+    /// Seek or head switch, settle and rotational latency from `arm` at `now`.
+    pub fn positioning(&self, arm: Arm, now: Instant, location: &Location, write: bool) -> Duration {
+        let there = now + self.positioned(arm, location.cylinder, location.head, write).total();
+        (there + self.latency(there, location.angle)) - now
+    }
+
+    /// A bound that no positioning over `cylinders` cylinders or more can beat.
+    pub fn positioning_floor(&self, cylinders: u32) -> Duration {
+        let last = self.floor.len() - 1;
+        Duration::from_ns(u64::from(self.floor[(cylinders as usize).min(last)]))
+    }
+
+    /// Seek time over `cylinders` cylinders for a read.
+    pub fn seek_time(&self, cylinders: u32) -> Duration {
+        Duration::from_ns(u64::from(self.seek[cylinders as usize]))
+    }
+
+    /// Time for `sectors` sectors of a zone to pass, rounded to the nearest nanosecond.
+    pub fn passing(&self, zone: u32, sectors: u32) -> Duration {
+        Duration::from_ns((u64::from(sectors) * self.sector_time[zone as usize] + (1 << 31)) >> 32)
+    }
+
+    /// Accesses `blocks` blocks from `lbn`, starting at `now`: moves `arm`, adds to `parts`, shows each
+    /// pass to `see` and returns when the last sector has passed.
+    ///
+    /// With `zero_latency` each track is accessed on arrival: a head that lands within the wanted
+    /// sectors takes them from there, and the front when it comes around.
+    #[expect(clippy::too_many_arguments, reason = "one access has this many aspects; all are distinct types")]
+    pub fn access(
+        &self,
+        arm: &mut Arm,
+        now: Instant,
+        lbn: u64,
+        blocks: u32,
+        write: bool,
+        zero_latency: bool,
+        parts: &mut AccessParts,
+        mut see: impl FnMut(Pass),
+    ) -> Instant {
+        let mut time = now;
+        let (mut next, mut left) = (lbn, blocks);
+        while left > 0 {
+            let extent = self.layout.extent(next, left);
+            time = self.move_to(arm, time, &extent, write, parts);
+            let pass = if zero_latency {
+                self.pass_on_arrival(time, next, &extent, parts)
+            } else {
+                self.pass_in_order(time, next, &extent, parts)
+            };
+            see(pass);
+            time = pass.end;
+            next += u64::from(extent.blocks);
+            left -= extent.blocks;
+        }
+        time
+    }
+
+    /// Moves the arm onto the track of `extent`; returns when it is there and settled.
+    pub fn move_to(
+        &self,
+        arm: &mut Arm,
+        now: Instant,
+        extent: &Extent,
+        write: bool,
+        parts: &mut AccessParts,
+    ) -> Instant {
+        let positioned = self.positioned(*arm, extent.cylinder, extent.head, write);
+        parts.seek += Duration::from_ns(positioned.seek);
+        parts.settle += Duration::from_ns(positioned.settle);
+        parts.head_switch += Duration::from_ns(positioned.head_switch);
+        *arm = Arm { cylinder: extent.cylinder, head: extent.head };
+        now + positioned.total()
+    }
+
+    /// Passes over `extent`, first sector first, from `now` on its track.
+    pub fn pass_in_order(&self, now: Instant, lbn: u64, extent: &Extent, parts: &mut AccessParts) -> Pass {
+        let latency = self.latency(now, extent.angle);
+        let transfer = self.passing(extent.zone, extent.span);
+        parts.rotation += latency;
+        parts.transfer += transfer;
+        let start = now + latency;
+        Pass::new(lbn, extent, start, start + transfer, 0)
+    }
+
+    /// Passes over `extent` from whichever of its sectors comes first after `now` on its track.
+    pub fn pass_on_arrival(&self, now: Instant, lbn: u64, extent: &Extent, parts: &mut AccessParts) -> Pass {
+        let sectors = u64::from(self.layout.sectors_per_track(extent.zone));
+        let passed = self.spindle.angle_at(now) - extent.angle;
+        let sector_time = self.sector_time[extent.zone as usize];
+        // Sectors of the track that have begun to pass since the extent's first did.
+        let passed_time = self.spindle.time_to_turn(passed).as_ns();
+        let begun = ((u128::from(passed_time.saturating_sub(CATCH_NS)) << 32)
+            .div_ceil(u128::from(sector_time))) as u64;
+        if begun == 0 || begun >= u64::from(extent.span) || begun >= sectors {
+            return self.pass_in_order(now, lbn, extent, parts);
+        }
+        let to_sector = self.passing(extent.zone, begun as u32).as_ns().saturating_sub(passed_time);
+        let start = now + Duration::from_ns(to_sector);
+        let end = start + self.spindle.period();
+        let transfer = self.passing(extent.zone, extent.span);
+        parts.transfer += transfer;
+        parts.rotation += (end - now).saturating_sub(transfer);
+        let wrapped = (begun as u32).min(extent.blocks);
+        Pass::new(lbn, extent, start, end, wrapped)
+    }
+
+    /// Time until `angle` comes under the heads.
+    pub fn latency(&self, now: Instant, angle: Angle) -> Duration {
+        let latency = self.spindle.time_to_turn(angle - self.spindle.angle_at(now));
+        if latency.as_ns() + CATCH_NS >= self.spindle.period().as_ns() { Duration::ZERO } else { latency }
+    }
+
+    fn positioned(&self, arm: Arm, cylinder: u32, head: u32, write: bool) -> Positioned {
+        let seek = u64::from(self.seek[arm.cylinder.abs_diff(cylinder) as usize]);
+        let head_switch = if arm.head == head { 0 } else { u64::from(self.head_switch).saturating_sub(seek) };
+        let mut positioned = Positioned { seek, settle: 0, head_switch };
+        if write && seek + head_switch > 0 {
+            positioned.settle_write(self.write_settle);
+        }
+        positioned
+    }
+}
+
+impl Positioned {
+    fn settle_write(&mut self, write_settle: i64) {
+        if write_settle >= 0 {
+            self.settle = write_settle as u64;
+            return;
+        }
+        let shorten = write_settle.unsigned_abs();
+        let from_seek = shorten.min(self.seek);
+        self.seek -= from_seek;
+        self.head_switch = self.head_switch.saturating_sub(shorten - from_seek);
+    }
+
+    const fn total(self) -> Duration {
+        Duration::from_ns(self.seek + self.settle + self.head_switch)
+    }
+}

@@ -1,0 +1,114 @@
+//! Parameters of a disk, as they stand in a catalog file.
+
+use seeklab_core::{Duration, Ratio, RotationSpeed, SignedDuration};
+use serde::{Deserialize, Serialize};
+
+use super::electronics::ElectronicsParameters;
+use super::geometry::Geometry;
+use super::seek::SeekCurve;
+use crate::error::{ParameterError, check};
+use crate::scheduler::SchedulerSpec;
+
+/// Everything that describes a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskParameters {
+    /// Where blocks lie.
+    pub geometry: Geometry,
+    /// How arm, heads and platters move.
+    pub mechanics: MechanicsParameters,
+    /// Command overheads, buffer and bus.
+    #[serde(default)]
+    pub electronics: ElectronicsParameters,
+    /// The command queue inside the drive.
+    #[serde(default)]
+    pub queue: QueueParameters,
+}
+
+impl DiskParameters {
+    /// The mechanics alone: no overheads, buffer or bus, one command at a time.
+    pub fn bare(self) -> Self {
+        Self {
+            electronics: ElectronicsParameters::default(),
+            queue: QueueParameters::default(),
+            mechanics: MechanicsParameters {
+                zero_latency_read: false,
+                zero_latency_write: false,
+                ..self.mechanics
+            },
+            ..self
+        }
+    }
+}
+
+/// How arm, heads and platters move.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MechanicsParameters {
+    /// Nominal rotation speed, at least 15rpm.
+    pub rpm: RotationSpeed,
+    /// How far the speed of one drive may lie from the nominal one; drawn from the run's seed.
+    #[serde(default)]
+    pub rpm_error: Ratio,
+    /// Seek time by distance.
+    pub seek: SeekCurve,
+    /// Time to activate another head.
+    #[serde(default)]
+    pub head_switch: Duration,
+    /// Extra settling before a write, whenever the arm or the head moved; negative shortens the seek.
+    #[serde(default)]
+    pub write_settle: SignedDuration,
+    /// Reads begin with whatever wanted sector comes first.
+    #[serde(default)]
+    pub zero_latency_read: bool,
+    /// Writes begin with whatever wanted sector comes first.
+    #[serde(default)]
+    pub zero_latency_write: bool,
+}
+
+/// The command queue inside the drive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueParameters {
+    /// Commands that the drive holds at a time, at least one.
+    #[serde(default = "one")]
+    pub depth: u32,
+    /// Which of them comes next.
+    #[serde(default = "fcfs")]
+    pub scheduler: SchedulerSpec,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn fcfs() -> SchedulerSpec {
+    SchedulerSpec::FCFS
+}
+
+impl Default for QueueParameters {
+    fn default() -> Self {
+        Self { depth: one(), scheduler: fcfs() }
+    }
+}
+
+impl MechanicsParameters {
+    /// Checks that a disk can move like this.
+    ///
+    /// # Errors
+    /// The first parameter that is out of range.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        check(
+            self.rpm >= RotationSpeed::from_rpm(15),
+            "mechanics.rpm",
+            self.rpm.to_string(),
+            "15rpm to 1000000rpm",
+        )?;
+        check(
+            self.rpm_error.as_f64() < 0.5,
+            "mechanics.rpm_error",
+            self.rpm_error.to_string(),
+            "less than 50%, usually 0%",
+        )
+    }
+}

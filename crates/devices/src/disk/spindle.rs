@@ -1,0 +1,85 @@
+//! Rotation of the platters.
+//!
+//! The angle at a time is computed from the time alone, in 128-bit fixed point, so that it is exact
+//! to 2⁻⁶⁴ turn after any number of requests: rotation does not drift.
+
+use seeklab_core::{Angle, Duration, Instant, RotationSpeed};
+
+/// A spindle turning at a constant speed, at angle zero at time zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spindle {
+    /// Turns per nanosecond in units of 2⁻¹²⁸.
+    rate: u128,
+    /// Nanoseconds per turn in units of 2⁻³².
+    period: u64,
+}
+
+/// Micro-turns per minute in one turn per nanosecond.
+const MICRO_RPM_OF_ONE_TURN_PER_NS: u128 = 60_000_000_000_000_000;
+
+impl Spindle {
+    /// A spindle of that speed.
+    ///
+    /// # Panics
+    /// If a turn takes longer than four seconds (below 15 rpm); the loader of parameters checks that.
+    pub fn new(speed: RotationSpeed) -> Self {
+        let speed = u128::from(speed.as_micro_rpm());
+        let whole = (speed << 64) / MICRO_RPM_OF_ONE_TURN_PER_NS;
+        let rest = (speed << 64) % MICRO_RPM_OF_ONE_TURN_PER_NS;
+        let rate = (whole << 64) | ((rest << 64) / MICRO_RPM_OF_ONE_TURN_PER_NS);
+        let period = (MICRO_RPM_OF_ONE_TURN_PER_NS << 32) / speed;
+        Self { rate, period: u64::try_from(period).expect("a turn takes at most four seconds") }
+    }
+
+    /// The angle under the heads at `time`.
+    pub const fn angle_at(&self, time: Instant) -> Angle {
+        Angle::from_raw(((time.as_ns() as u128).wrapping_mul(self.rate) >> 64) as u64)
+    }
+
+    /// How long turning by `angle` takes, rounded to the nearest nanosecond.
+    pub const fn time_to_turn(&self, angle: Angle) -> Duration {
+        let fixed = angle.as_raw() as u128 * self.period as u128;
+        Duration::from_ns(((fixed + (1 << 95)) >> 96) as u64)
+    }
+
+    /// How long `time` turns the platters, the inverse of [`time_to_turn`](Self::time_to_turn).
+    pub const fn turn_in(&self, time: Duration) -> Angle {
+        self.angle_at(Instant::from_ns(time.as_ns()))
+    }
+
+    /// One turn, rounded to the nearest nanosecond.
+    pub const fn period(&self) -> Duration {
+        Duration::from_ns((self.period + (1 << 31)) >> 32)
+    }
+
+    /// Time for one of `sectors_per_track` sectors to pass, in units of 2⁻³² ns.
+    pub(super) const fn sector_time(&self, sectors_per_track: u64) -> u64 {
+        self.period / sectors_per_track
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_the_angle_drift() {
+        // 10,025 rpm: 10,025 turns take exactly one minute, whatever the number of minutes.
+        let spindle = Spindle::new(RotationSpeed::from_rpm(10_025));
+        for minutes in [1, 1_000, 1_000_000, 100_000_000] {
+            let angle = spindle.angle_at(Instant::from_ns(minutes * 60_000_000_000)).as_turns();
+            let from_zero = angle.min(1.0 - angle);
+            assert!(from_zero < 1e-9, "after {minutes} minutes: {angle} turns");
+        }
+    }
+
+    #[test]
+    fn is_half_a_turn_half_a_period() {
+        let spindle = Spindle::new(RotationSpeed::from_rpm(5_400));
+        assert_eq!(spindle.period(), Duration::from_ns(11_111_111));
+        assert_eq!(spindle.time_to_turn(Angle::from_fraction(1, 2)), Duration::from_ns(5_555_556));
+        assert_eq!(spindle.time_to_turn(Angle::ZERO), Duration::ZERO);
+        let there = spindle.turn_in(Duration::from_us(1_234));
+        assert!(spindle.time_to_turn(there).as_ns().abs_diff(1_234_000) <= 1);
+    }
+}

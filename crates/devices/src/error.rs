@@ -1,0 +1,44 @@
+//! What can be wrong with the description of a device.
+
+use std::fmt;
+
+/// A parameter, or a combination of parameters, that no device can have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParameterError {
+    /// Path of the parameter, such as `geometry.zones[2].spares`.
+    pub parameter: String,
+    /// The value seen and what is wrong with it.
+    pub problem: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl ParameterError {
+    /// An error about `parameter`.
+    pub fn new(parameter: impl Into<String>, problem: impl Into<String>, allowed: impl Into<String>) -> Self {
+        Self { parameter: parameter.into(), problem: problem.into(), allowed: allowed.into() }
+    }
+
+    /// The same error, its parameter's path beginning with `prefix`.
+    pub fn within(self, prefix: &str) -> Self {
+        Self { parameter: format!("{prefix}.{}", self.parameter), ..self }
+    }
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {} (allowed: {})", self.parameter, self.problem, self.allowed)
+    }
+}
+
+impl std::error::Error for ParameterError {}
+
+/// `Ok` if `condition` holds, else the error.
+pub(crate) fn check(
+    condition: bool,
+    parameter: impl Into<String>,
+    problem: impl Into<String>,
+    allowed: impl Into<String>,
+) -> Result<(), ParameterError> {
+    if condition { Ok(()) } else { Err(ParameterError::new(parameter, problem, allowed)) }
+}

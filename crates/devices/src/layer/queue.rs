@@ -1,0 +1,160 @@
+//! A queue with a scheduler in front of a device: the host's.
+
+use std::any::Any;
+
+use seeklab_core::{
+    Capabilities, Completion, Device, Instant, Location, Pending, Positioning, Rejected, Request, RequestId,
+    Scheduler,
+};
+
+/// A queue of any length whose scheduler feeds a device with up to `depth` requests at a time.
+///
+/// It chooses whenever the device has room, with the time and the device's state at that moment.
+pub struct Queue {
+    device: Box<dyn Device>,
+    scheduler: Box<dyn Scheduler>,
+    capabilities: Capabilities,
+    depth: usize,
+    /// What the device holds, as it was submitted here.
+    issued: Vec<Issued>,
+    scratch: Vec<Completion>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Issued {
+    id: RequestId,
+    submitted: Instant,
+    queue_length: u32,
+}
+
+/// Why a queue cannot be put in front of a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// The scheduler asks where the heads are, and the device does not know.
+    #[error("this scheduler needs a device that knows where its heads are, such as a disk")]
+    NeedsPositioning,
+    /// The queue would hand the device more than it holds, or nothing.
+    #[error("a depth of {depth}, but the device holds 1 to {queue_depth} requests at a time")]
+    Depth {
+        /// Depth asked for.
+        depth: usize,
+        /// Requests that the device holds at a time.
+        queue_depth: u32,
+    },
+}
+
+impl Queue {
+    /// Puts `scheduler` in front of `device`, which holds `depth` requests at a time.
+    ///
+    /// # Errors
+    /// [`QueueError`], when the two do not fit.
+    pub fn new(
+        device: Box<dyn Device>,
+        scheduler: Box<dyn Scheduler>,
+        depth: usize,
+    ) -> Result<Self, QueueError> {
+        let queue_depth = device.capabilities().queue_depth;
+        if !(1..=queue_depth as usize).contains(&depth) {
+            return Err(QueueError::Depth { depth, queue_depth });
+        }
+        if scheduler.needs_positioning() && device.positioning().is_none() {
+            return Err(QueueError::NeedsPositioning);
+        }
+        let capabilities = Capabilities { queue_depth: u32::MAX, ..device.capabilities().clone() };
+        let issued = Vec::with_capacity(depth.min(1024));
+        Ok(Self { device, scheduler, capabilities, depth, issued, scratch: Vec::new() })
+    }
+
+    fn issue_next(&mut self, now: Instant) {
+        while self.issued.len() < self.depth {
+            let Some(pending) = self.scheduler.choose(now, self.device.positioning()) else {
+                break;
+            };
+            let Pending { request, submitted, queue_length, .. } = pending;
+            self.device.submit(now, request).expect("the queue checked the request and has room");
+            self.issued.push(Issued { id: request.id, submitted, queue_length });
+        }
+    }
+
+    /// Turns a completion of the device into one of the queue.
+    fn completed(&mut self, completion: &mut Completion) {
+        let index = self
+            .issued
+            .iter()
+            .position(|issued| issued.id == completion.request.id)
+            .expect("the device completes what it was given");
+        let issued = self.issued.swap_remove(index);
+        completion.breakdown.queue += completion.submitted - issued.submitted;
+        completion.submitted = issued.submitted;
+        completion.queue_length = issued.queue_length;
+    }
+}
+
+impl Device for Queue {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.capabilities.check(&request)?;
+        let queue_length = u32::try_from(self.issued.len() + self.scheduler.len()).unwrap_or(u32::MAX);
+        let location = if self.scheduler.needs_positioning() {
+            self.device.positioning().expect("checked when built").locate(&request)
+        } else {
+            Location::default()
+        };
+        self.scheduler.push(Pending { request, submitted: now, queue_length, location });
+        self.issue_next(now);
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        while let Some(event) = self.device.next_event().filter(|event| *event <= now) {
+            self.device.poll(event, &mut scratch);
+            for mut completion in scratch.drain(..) {
+                self.completed(&mut completion);
+                completions.push(completion);
+            }
+            self.issue_next(event);
+        }
+        self.scratch = scratch;
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.device.next_event()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn positioning(&self) -> Option<&dyn Positioning> {
+        self.device.positioning()
+    }
+
+    fn fork(&self) -> Box<dyn Device> {
+        Box::new(Self {
+            device: self.device.fork(),
+            scheduler: self.scheduler.fork(),
+            capabilities: self.capabilities.clone(),
+            depth: self.depth,
+            issued: self.issued.clone(),
+            scratch: Vec::new(),
+        })
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => {
+                self.device.fork_into(&mut target.device);
+                self.scheduler.fork_into(&mut target.scheduler);
+                target.capabilities.clone_from(&self.capabilities);
+                target.depth = self.depth;
+                target.issued.clone_from(&self.issued);
+            }
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

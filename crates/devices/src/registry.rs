@@ -1,0 +1,147 @@
+//! THE list of kinds of devices and layers.
+
+use seeklab_core::{Device, Seed};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use crate::description::{Description, DescriptionError};
+use crate::disk::{Disk, DiskParameters};
+use crate::error::ParameterError;
+use crate::layer::Queue;
+use crate::scheduler::SchedulerSpec;
+use crate::simple::{Server, ServerParameters};
+
+/// One kind of device or layer.
+#[derive(Debug)]
+pub struct Kind {
+    /// The name in `kind = "…"`.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub description: &'static str,
+    /// Checks the parameters and fills in the defaults.
+    pub(crate) complete: fn(Table) -> Result<Table, toml::de::Error>,
+    /// Builds it from complete parameters.
+    pub(crate) build: fn(&Table, Seed, &str) -> Result<Box<dyn Device>, ParameterError>,
+    /// Leaves of complete parameters the bare mechanics, where there are any.
+    pub(crate) bare: Option<fn(&Table) -> Result<Table, ParameterError>>,
+}
+
+/// THE list of kinds of devices and layers.
+pub static KINDS: &[Kind] = &[
+    Kind {
+        name: "disk",
+        description: "a rotating disk: zones, skews, seeks, rotation, electronics, buffer",
+        complete: complete::<DiskParameters>,
+        build: |table, seed, name| Ok(Box::new(Disk::new(&read(table)?, seed, name)?)),
+        bare: Some(|table| {
+            let parameters: DiskParameters = read(table)?;
+            Table::try_from(parameters.bare()).map_err(|error| ParameterError::new("", error.to_string(), ""))
+        }),
+    },
+    Kind {
+        name: "immediate",
+        description: "answers at once",
+        complete: complete::<ServerParameters>,
+        build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
+        bare: None,
+    },
+    Kind {
+        name: "constant",
+        description: "one server that always takes as long",
+        complete: complete::<ServerParameters>,
+        build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
+        bare: None,
+    },
+    Kind {
+        name: "exponential",
+        description: "one server with an exponential service time",
+        complete: complete::<ServerParameters>,
+        build: |table, seed, name| Ok(Box::new(Server::exponential(&read(table)?, seed, name)?)),
+        bare: None,
+    },
+    Kind {
+        name: "queue",
+        description: "a layer: a queue with a scheduler in front of the device that it owns",
+        complete: complete_queue,
+        build: build_queue,
+        bare: None,
+    },
+];
+
+/// The kind of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
+}
+
+fn complete<P: DeserializeOwned + Serialize>(table: Table) -> Result<Table, toml::de::Error> {
+    let parameters: P = table.try_into()?;
+    Table::try_from(parameters).map_err(serde::de::Error::custom)
+}
+
+fn read<P: DeserializeOwned>(table: &Table) -> Result<P, ParameterError> {
+    table.clone().try_into().map_err(|error: toml::de::Error| {
+        ParameterError::new(
+            "parameters",
+            error.message().to_owned(),
+            "what `seeklab devices NAME --toml` shows",
+        )
+    })
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueLayer {
+    #[serde(default = "fcfs")]
+    scheduler: SchedulerSpec,
+    #[serde(default = "one")]
+    depth: usize,
+    device: Table,
+}
+
+fn fcfs() -> SchedulerSpec {
+    SchedulerSpec::FCFS
+}
+
+fn one() -> usize {
+    1
+}
+
+fn inner(table: Table, depth: usize) -> Result<Description, DescriptionError> {
+    Description::from_table("device", "device", table, depth)
+}
+
+fn complete_queue(table: Table) -> Result<Table, toml::de::Error> {
+    let layer: QueueLayer = table.try_into()?;
+    inner(layer.device.clone(), nesting(&layer.device)).map_err(serde::de::Error::custom)?;
+    Table::try_from(layer).map_err(serde::de::Error::custom)
+}
+
+/// How many tables `device` lie within each other.
+fn nesting(table: &Table) -> usize {
+    1 + table.get("device").and_then(toml::Value::as_table).map_or(0, nesting)
+}
+
+fn build_queue(table: &Table, seed: Seed, name: &str) -> Result<Box<dyn Device>, ParameterError> {
+    let layer: QueueLayer = read(table)?;
+    let device =
+        inner(layer.device, 1).and_then(|description| description.build(seed, name)).map_err(|error| {
+            ParameterError::new("device", error.to_string(), error.advice().unwrap_or_default())
+        })?;
+    Ok(Box::new(queue_before(device, &layer.scheduler, layer.depth)?))
+}
+
+/// Puts the host's queue in front of a device.
+///
+/// # Errors
+/// A scheduler or depth that does not fit the device.
+pub fn queue_before(
+    device: Box<dyn Device>,
+    scheduler: &SchedulerSpec,
+    depth: usize,
+) -> Result<Queue, ParameterError> {
+    let blocks = device.capabilities().capacity_blocks;
+    let cylinders = device.positioning().map_or(1, |positioning| u64::from(positioning.cylinders()));
+    Queue::new(device, scheduler.build(blocks, cylinders), depth)
+        .map_err(|error| ParameterError::new("scheduler", format!("{scheduler}: {error}"), "fcfs, sstf, look, c-look, scan, c-scan, vscan, or a device with heads; a depth within the device's"))
+}

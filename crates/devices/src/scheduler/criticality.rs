@@ -1,0 +1,55 @@
+//! Two-list criticality scheduling.
+
+use seeklab_core::{Criticality, Instant, Pending, Positioning, Scheduler};
+
+use super::ordered::Address;
+use super::sweep::{Sweep, SweepEnd};
+
+/// C-LOOK over two lists: time-critical and time-limited requests first, time-noncritical ones only
+/// when none of those is pending [Ganger & Patt 1998, section 7].
+///
+/// Both sweeps go on from the request served last, whichever list it came from.
+#[derive(Debug, Clone)]
+pub struct CriticalityLook {
+    pressing: Sweep,
+    noncritical: Sweep,
+}
+
+impl CriticalityLook {
+    /// Empty lists over that address.
+    pub const fn new(address: Address) -> Self {
+        Self {
+            pressing: Sweep::new(address, SweepEnd::Restart),
+            noncritical: Sweep::new(address, SweepEnd::Restart),
+        }
+    }
+}
+
+impl Scheduler for CriticalityLook {
+    fn push(&mut self, pending: Pending) {
+        match pending.request.criticality {
+            Criticality::TimeCritical | Criticality::TimeLimited => self.pressing.push(pending),
+            Criticality::TimeNoncritical => self.noncritical.push(pending),
+        }
+    }
+
+    fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending> {
+        let pending =
+            self.pressing.choose(now, positioning).or_else(|| self.noncritical.choose(now, positioning))?;
+        self.pressing.continue_from(&pending);
+        self.noncritical.continue_from(&pending);
+        Some(pending)
+    }
+
+    fn needs_positioning(&self) -> bool {
+        self.pressing.needs_positioning()
+    }
+
+    fn len(&self) -> usize {
+        self.pressing.len() + self.noncritical.len()
+    }
+
+    fn fork(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}

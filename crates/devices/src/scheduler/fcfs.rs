@@ -1,0 +1,33 @@
+//! First come, first served.
+
+use std::collections::VecDeque;
+
+use seeklab_core::{Instant, Pending, Positioning, Scheduler};
+
+/// First come, first served.
+#[derive(Debug, Clone, Default)]
+pub struct Fcfs {
+    pending: VecDeque<Pending>,
+}
+
+impl Scheduler for Fcfs {
+    fn push(&mut self, pending: Pending) {
+        self.pending.push_back(pending);
+    }
+
+    fn choose(&mut self, _now: Instant, _positioning: Option<&dyn Positioning>) -> Option<Pending> {
+        self.pending.pop_front()
+    }
+
+    fn needs_positioning(&self) -> bool {
+        false
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn fork(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}

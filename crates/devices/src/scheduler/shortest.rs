@@ -1,0 +1,155 @@
+//! SPTF, aged SPTF and SPCTF: the shortest positioning time.
+
+use seeklab_core::{Duration, Instant, Pending, Positioning, Scheduler};
+
+use super::ordered::{Address, Ordered};
+
+/// Serves the request with the shortest positioning time (seek or head switch, settle, rotational
+/// latency), of equal ones the first that came.
+///
+/// It picks what an exhaustive search would pick, but looks outwards from the arm's cylinder and stops
+/// where the seek alone takes longer than the best found.
+///
+/// # References
+/// Seltzer, Chen & Ousterhout, USENIX Winter 1990; Jacobson & Wilkes, HPL-CSP-91-7.
+#[derive(Debug, Clone)]
+pub struct ShortestPositioning {
+    pending: Ordered,
+}
+
+impl ShortestPositioning {
+    /// An empty queue.
+    pub const fn new() -> Self {
+        Self { pending: Ordered::new(Address::Cylinder) }
+    }
+
+    fn shortest(&self, now: Instant, positioning: &dyn Positioning) -> Option<(u64, u64)> {
+        let here = u64::from(positioning.cylinder());
+        let mut above = self.pending.ascending(here).peekable();
+        let mut below = self.pending.descending(here).peekable();
+        let mut best: Option<(Duration, (u64, u64))> = None;
+        loop {
+            let (up, down) = (above.peek(), below.peek());
+            let up_distance = up.map_or(u64::MAX, |(key, _)| key.0 - here);
+            let down_distance = down.map_or(u64::MAX, |(key, _)| here - key.0);
+            let distance = up_distance.min(down_distance);
+            if distance == u64::MAX {
+                break;
+            }
+            if let Some((shortest, _)) = best {
+                if positioning.positioning_floor(distance as u32) > shortest {
+                    break;
+                }
+            }
+            let nearer = if up_distance <= down_distance { above.next() } else { below.next() };
+            let (key, pending) = nearer?;
+            let time = positioning.positioning_time(now, pending.request.op, &pending.location);
+            if best.is_none_or(|(shortest, chosen)| (time, key.1) < (shortest, chosen.1)) {
+                best = Some((time, *key));
+            }
+        }
+        best.map(|(_, key)| key)
+    }
+}
+
+impl Default for ShortestPositioning {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scheduler for ShortestPositioning {
+    fn push(&mut self, pending: Pending) {
+        self.pending.push(pending);
+    }
+
+    fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending> {
+        let positioning = positioning.expect("SPTF is only put before devices that know their heads");
+        let key = self.shortest(now, positioning)?;
+        self.pending.remove(key)
+    }
+
+    fn needs_positioning(&self) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn fork(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}
+
+/// What [`WeighedPositioning`] puts beside the positioning time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighing {
+    /// Every second that a request has waited counts as that much less (aged SPTF).
+    Age {
+        /// Credit for each second of age.
+        credit_per_s: Duration,
+    },
+    /// A request that the device's buffer answers counts as zero (SPCTF, Ganger & Patt 6.3).
+    Buffer,
+}
+
+/// Serves the request with the least weighed positioning time, by exhaustive search: age and buffer
+/// make far requests attractive, so distance gives no bound.
+#[derive(Debug, Clone)]
+pub struct WeighedPositioning {
+    pending: Ordered,
+    weighing: Weighing,
+}
+
+impl WeighedPositioning {
+    /// An empty queue.
+    pub const fn new(weighing: Weighing) -> Self {
+        Self { pending: Ordered::new(Address::Cylinder), weighing }
+    }
+
+    /// Weighed time in units of 10⁻⁹ ns.
+    fn weigh(&self, now: Instant, pending: &Pending, positioning: &dyn Positioning) -> i128 {
+        let time = || {
+            let time = positioning.positioning_time(now, pending.request.op, &pending.location);
+            i128::from(time.as_ns()) * 1_000_000_000
+        };
+        match self.weighing {
+            Weighing::Age { credit_per_s } => {
+                let age = now.saturating_since(pending.submitted).as_ns();
+                time() - i128::from(age) * i128::from(credit_per_s.as_ns())
+            }
+            Weighing::Buffer if positioning.buffer_holds(&pending.request) => 0,
+            Weighing::Buffer => time(),
+        }
+    }
+}
+
+impl Scheduler for WeighedPositioning {
+    fn push(&mut self, pending: Pending) {
+        self.pending.push(pending);
+    }
+
+    fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending> {
+        let positioning =
+            positioning.expect("positioning schedulers are only put before devices that know their heads");
+        let key = self
+            .pending
+            .iter()
+            .min_by_key(|(key, pending)| (self.weigh(now, pending, positioning), key.1))
+            .map(|(key, _)| *key)?;
+        self.pending.remove(key)
+    }
+
+    fn needs_positioning(&self) -> bool {
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn fork(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}

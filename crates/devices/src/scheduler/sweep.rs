@@ -1,0 +1,98 @@
+//! LOOK, C-LOOK, SCAN and C-SCAN: sweeps over the addresses.
+
+use seeklab_core::{Instant, Pending, Positioning, Scheduler};
+
+use super::ordered::{Address, Ordered};
+
+/// What a sweep does at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SweepEnd {
+    /// It turns at the last pending request (LOOK).
+    Turn,
+    /// It begins again at the lowest pending request (C-LOOK).
+    Restart,
+    /// As `Turn`, but a sweep that runs empty goes on to the edge and turns there (SCAN).
+    TurnAtEdge,
+    /// As `Restart`, but a sweep that runs empty goes on to the edge and begins again (C-SCAN).
+    RestartAtEdge,
+}
+
+/// Serves requests in the order of a sweep over the addresses.
+///
+/// A scheduler cannot send the arm to the edge without a request, so SCAN and C-SCAN differ from LOOK
+/// and C-LOOK in the sweep's position alone: when nothing is pending the sweep completes, and what
+/// arrives then is met from the edge.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    pending: Ordered,
+    end: SweepEnd,
+    last: u64,
+    upwards: bool,
+}
+
+impl Sweep {
+    /// A sweep over that address, beginning upwards from zero.
+    pub const fn new(address: Address, end: SweepEnd) -> Self {
+        Self { pending: Ordered::new(address), end, last: 0, upwards: true }
+    }
+
+    /// Goes on from a request that another list served.
+    pub(super) fn continue_from(&mut self, served: &Pending) {
+        self.last = self.pending.address().of(served);
+    }
+
+    fn complete_to_the_edge(&mut self) {
+        match self.end {
+            SweepEnd::Turn | SweepEnd::Restart => {}
+            SweepEnd::TurnAtEdge => {
+                self.last = if self.upwards { u64::MAX } else { 0 };
+                self.upwards = !self.upwards;
+            }
+            SweepEnd::RestartAtEdge => self.last = 0,
+        }
+    }
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        match self.end {
+            SweepEnd::Restart | SweepEnd::RestartAtEdge => {
+                self.pending.at_or_above(self.last).or_else(|| self.pending.lowest())
+            }
+            SweepEnd::Turn | SweepEnd::TurnAtEdge => {
+                let (above, below) =
+                    (self.pending.at_or_above(self.last), self.pending.at_or_below(self.last));
+                let (ahead, behind) = if self.upwards { (above, below) } else { (below, above) };
+                if ahead.is_none() && behind.is_some() {
+                    self.upwards = !self.upwards;
+                }
+                ahead.or(behind)
+            }
+        }
+    }
+}
+
+impl Scheduler for Sweep {
+    fn push(&mut self, pending: Pending) {
+        self.pending.push(pending);
+    }
+
+    fn choose(&mut self, _now: Instant, _positioning: Option<&dyn Positioning>) -> Option<Pending> {
+        let Some(key) = self.next() else {
+            self.complete_to_the_edge();
+            return None;
+        };
+        self.last = key.0;
+        self.pending.remove(key)
+    }
+
+    fn needs_positioning(&self) -> bool {
+        self.pending.address() == Address::Cylinder
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    fn fork(&self) -> Box<dyn Scheduler> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,5 @@
+//! Devices without mechanics, for theory and for bounds.
+
+mod server;
+
+pub use server::{Server, ServerParameters, ServiceTime};

@@ -1,0 +1,150 @@
+//! One server with a service time: `immediate`, `constant` and `exponential`.
+//!
+//! Requests are served one at a time in order of arrival, so under Poisson arrivals `exponential` is an
+//! M/M/1 queue and `constant` an M/D/1 queue.
+
+use std::any::Any;
+use std::collections::VecDeque;
+
+use seeklab_core::{
+    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant, Rejected,
+    Request, Seed, Status, Stream,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ParameterError, check};
+
+/// Parameters of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerParameters {
+    /// Blocks that can be addressed, at least one.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+    /// Mean service time; `immediate` has none.
+    #[serde(default)]
+    pub service_time: Duration,
+}
+
+/// How long a request takes.
+#[derive(Debug, Clone)]
+pub enum ServiceTime {
+    /// Always this long, zero included.
+    Constant(Duration),
+    /// Exponential with this mean, drawn from the stream.
+    Exponential(Duration, Box<Stream>),
+}
+
+/// A device that serves one request at a time.
+#[derive(Debug, Clone)]
+pub struct Server {
+    capabilities: Capabilities,
+    service_time: ServiceTime,
+    queue: VecDeque<(Instant, Request, u32)>,
+    serving: Option<Completion>,
+}
+
+impl Server {
+    /// A server whose service always takes as long as the parameters say.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn constant(parameters: &ServerParameters) -> Result<Self, ParameterError> {
+        Self::new(parameters, ServiceTime::Constant(parameters.service_time))
+    }
+
+    /// A server whose service time is exponential, drawn from the stream `NAME.service_time`.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn exponential(
+        parameters: &ServerParameters,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Self, ParameterError> {
+        check(!parameters.service_time.is_zero(), "service_time", "0s", "a mean above zero")?;
+        let stream = Box::new(seed.stream(&format!("{name}.service_time")));
+        Self::new(parameters, ServiceTime::Exponential(parameters.service_time, stream))
+    }
+
+    fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, ParameterError> {
+        check(parameters.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
+        check(parameters.block_size.as_bytes() > 0, "block_size", "0B", "at least 1B")?;
+        let capabilities = Capabilities {
+            capacity_blocks: parameters.capacity_blocks,
+            block_size: parameters.block_size,
+            queue_depth: u32::MAX,
+            volatile_write_cache: false,
+            rotational: false,
+        };
+        Ok(Self { capabilities, service_time, queue: VecDeque::new(), serving: None })
+    }
+
+    fn start_next(&mut self, now: Instant) {
+        let Some((submitted, request, queue_length)) = self.queue.pop_front() else { return };
+        let service = match &mut self.service_time {
+            ServiceTime::Constant(time) => *time,
+            ServiceTime::Exponential(mean, stream) => stream.exponential(*mean),
+        };
+        self.serving = Some(Completion {
+            request,
+            submitted,
+            issued: submitted,
+            started: now,
+            completed: now + service,
+            breakdown: Breakdown { queue: now - submitted, internal: service, ..Breakdown::default() },
+            status: Status::Ok,
+            buffer: BufferOutcome::None,
+            seek_cylinders: 0,
+            queue_length,
+        });
+    }
+}
+
+impl Device for Server {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.capabilities.check(&request)?;
+        let ahead = self.queue.len() + usize::from(self.serving.is_some());
+        self.queue.push_back((now, request, u32::try_from(ahead).unwrap_or(u32::MAX)));
+        if self.serving.is_none() {
+            self.start_next(now);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        while let Some(completion) = self.serving.take_if(|serving| serving.completed <= now) {
+            completions.push(completion);
+            self.start_next(completion.completed);
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.serving.as_ref().map(|serving| serving.completed)
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn fork(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => {
+                target.capabilities.clone_from(&self.capabilities);
+                target.service_time.clone_from(&self.service_time);
+                target.queue.clone_from(&self.queue);
+                target.serving = self.serving;
+            }
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

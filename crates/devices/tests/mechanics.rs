@@ -1,0 +1,208 @@
+//! Do layout, mechanics and schedules match the reference simulator, request by request?
+//!
+//! Reference: DiskSim 4.0 with five repairs, `../shared/reference/disksim/` (its README states how the
+//! data was made, how far it is trusted, and which of its numbers are off).
+
+mod shared;
+
+use seeklab_core::{Completion, Instant, Request, Seed};
+use seeklab_devices::Description;
+use seeklab_devices::catalog;
+use seeklab_devices::disk::{Disk, DiskParameters};
+use seeklab_devices::registry::queue_before;
+use shared::{ns, reference, request, rows, serve};
+
+const DISKS: [&str; 3] = ["hp_c2247a", "atlas10k", "barracuda"];
+
+fn bare(disk: &str, overrides: &[(&str, &str)]) -> Description {
+    let mut description = catalog::find(&disk.to_lowercase().replace('_', "-")).unwrap().bare().unwrap();
+    for (key, value) in overrides {
+        description.set(key, value).unwrap();
+    }
+    description
+}
+
+fn trace(disk: &str, name: &str) -> Option<Vec<(Instant, Request)>> {
+    let path = reference(&format!("disksim/{disk}/traces/{name}.csv.gz"))?;
+    Some(rows(&path).iter().enumerate().map(|(id, row)| request(id, row)).collect())
+}
+
+/// `(request number, start in ns, completion in ns)` in dispatch order.
+fn results(disk: &str, set: &str) -> Option<Vec<(usize, u64, u64)>> {
+    let path = reference(&format!("disksim/{disk}/results/{set}.csv.gz"))?;
+    Some(rows(&path).iter().map(|row| (row[0].parse().unwrap(), ns(&row[1]), ns(&row[2]))).collect())
+}
+
+fn run(disk: &str, name: &str, overrides: &[(&str, &str)], scheduler: &str) -> Option<Vec<Completion>> {
+    let requests = trace(disk, name)?;
+    let device = bare(disk, overrides).build(Seed(1), "disk0").unwrap();
+    let mut queue = queue_before(device, &scheduler.parse().unwrap(), 1).unwrap();
+    let mut completions = serve(&mut queue, &requests);
+    completions.sort_by_key(|completion| completion.started);
+    Some(completions)
+}
+
+#[test]
+fn is_the_layout_identical_on_every_sampled_row() {
+    for disk in DISKS {
+        let Some(path) = reference(&format!("disksim/{disk}/model/map.csv.gz")) else { return };
+        let text = catalog::find(&disk.to_lowercase().replace('_', "-")).unwrap().to_toml();
+        let parameters: DiskParameters = disk_parameters(&text);
+        let disk_model = Disk::new(&parameters, Seed(1), "disk0").unwrap();
+        let layout = disk_model.mechanism().layout();
+        let mut checked = 0;
+        for row in rows(&path) {
+            let number = |index: usize| row[index].parse::<u64>().unwrap();
+            if number(0) >= layout.blocks() {
+                continue;
+            }
+            let extent = layout.extent(number(0), 1);
+            assert_eq!(
+                (u64::from(extent.cylinder), u64::from(extent.head), u64::from(extent.sector)),
+                (number(1), number(2), number(3)),
+                "{disk} lbn {}",
+                row[0]
+            );
+            let difference =
+                (extent.angle.as_turns() - row[4].parse::<f64>().unwrap() + 0.5).rem_euclid(1.0) - 0.5;
+            assert!(difference.abs() < 1e-5, "{disk} lbn {}: {} against {}", row[0], extent.angle, row[4]);
+            assert_eq!(layout.track_bounds(number(0)), (number(6), number(7) + 1), "{disk} lbn {}", row[0]);
+            checked += 1;
+        }
+        assert!(checked >= 6_000, "{disk}: only {checked} rows");
+    }
+}
+
+fn disk_parameters(text: &str) -> DiskParameters {
+    let mut table: toml::Table = text.parse().unwrap();
+    for key in ["kind", "title", "validated", "sources"] {
+        table.remove(key);
+    }
+    table.try_into().unwrap()
+}
+
+/// Shares of requests whose completion lies within 1 µs and within 5 µs of the reference.
+fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> Option<(f64, f64)> {
+    let reference = results(disk, set)?;
+    let requests = trace(disk, name)?;
+    let mut device = bare(disk, overrides).build(Seed(1), "disk0").unwrap();
+    let mut completions = Vec::new();
+    let mut within = (0, 0);
+    for (number, start, done) in &reference {
+        device.poll(Instant::from_ns(*start), &mut completions);
+        completions.clear();
+        device.submit(Instant::from_ns(*start), requests[*number].1).unwrap();
+        while let Some(event) = device.next_event() {
+            device.poll(event, &mut completions);
+        }
+        let last = completions.pop().unwrap();
+        let error = last.completed.as_ns().abs_diff(*done);
+        if error > 5_000 && std::env::var("SHOW").is_ok() {
+            println!("{number} {:?} start {start} done {done} error {error} {:?}", requests[*number].1, last);
+        }
+        within.0 += u32::from(error <= 1_000);
+        within.1 += u32::from(error <= 5_000);
+    }
+    let n = reference.len() as f64;
+    let shares = (f64::from(within.0) / n, f64::from(within.1) / n);
+    println!("{disk} {set}: within 1 us {:.4}, within 5 us {:.4}", shares.0, shares.1);
+    Some(shares)
+}
+
+#[test]
+fn do_short_requests_complete_within_a_microsecond() {
+    for disk in DISKS {
+        for (name, set) in [
+            ("rand8k_read_low", "rand8k_read_low__bare"),
+            ("rand8k_write_low", "rand8k_write_low__bare"),
+            ("mixed8k_open_70", "mixed8k_open_70__bare_fcfs"),
+        ] {
+            let Some((within_1_us, _)) = agreement(disk, name, set, &[]) else { return };
+            assert!(within_1_us >= 0.999, "{disk} {set}: {within_1_us}");
+        }
+    }
+}
+
+#[test]
+fn do_long_requests_complete_within_five_microseconds() {
+    for disk in DISKS {
+        for name in ["varsize_read_low", "track_aligned_read", "track_unaligned_read"] {
+            let Some((_, within_5_us)) = agreement(disk, name, &format!("{name}__bare"), &[]) else { return };
+            assert!(within_5_us >= 0.99, "{disk} {name}: {within_5_us}");
+        }
+    }
+}
+
+#[test]
+fn does_zero_latency_access_match() {
+    for disk in DISKS {
+        for name in ["track_aligned_read", "track_unaligned_read"] {
+            let set = format!("{name}__bare_zl");
+            let Some((_, within_5_us)) = agreement(disk, name, &set, &[("zero_latency_read", "true")]) else {
+                return;
+            };
+            assert!(within_5_us >= 0.5, "{disk} {set}: {within_5_us}");
+        }
+    }
+}
+
+#[test]
+fn does_an_overhead_before_every_command_match() {
+    for disk in DISKS {
+        let overhead = [("per_command", "0.5ms")];
+        let set = "seq64k_read_backlog__bare_ovh05";
+        let Some((_, within_5_us)) = agreement(disk, "seq64k_read_backlog", set, &overhead) else { return };
+        assert!(within_5_us >= 0.99, "{disk} {set}: {within_5_us}");
+    }
+}
+
+/// Share of positions in the dispatch order that agree.
+fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> Option<f64> {
+    let reference = results(disk, set)?;
+    let completions = run(disk, load, &[], scheduler)?;
+    let same = completions
+        .iter()
+        .zip(&reference)
+        .filter(|(completion, (number, _, _))| completion.request.id.0 == *number as u64)
+        .count();
+    if std::env::var("SHOW").is_ok() {
+        for (i, (c, r)) in completions.iter().zip(&reference).enumerate() {
+            if c.request.id.0 != r.0 as u64 {
+                println!("{i}: {c:?} {r:?}");
+                break;
+            }
+        }
+    }
+    let share = same as f64 / reference.len() as f64;
+    println!("{disk} {set}: {share}");
+    Some(share)
+}
+
+#[test]
+fn is_the_dispatch_order_identical() {
+    for (disk, load) in DISKS.into_iter().flat_map(|disk| [(disk, "70"), (disk, "125")]) {
+        for (scheduler, set, floor) in [
+            ("fcfs", "fcfs", 1.0),
+            ("sstf", "sstf_lbn", 1.0),
+            ("look", "look_lbn", 1.0),
+            ("c-look", "clook_lbn", 1.0),
+            ("aged-sptf(6ms)", "asptf", 1.0),
+            ("vscan(0.2)", "vscan02_lbn", 0.9),
+            ("sstf-cylinder", "sstf_cyl", 0.999),
+            ("look-cylinder", "look_cyl", 0.999),
+            ("c-look-cylinder", "clook_cyl", 0.999),
+        ] {
+            let set = format!("mixed8k_open_{load}__bare_{set}");
+            let file = format!("disksim/{disk}/results/{set}.csv.gz");
+            if reference("").is_none() {
+                return;
+            }
+            if !reference("").unwrap().join(&file).exists() {
+                continue; // the reference has no such set; its README lists them
+            }
+            let share = same_order(disk, &format!("mixed8k_open_{load}"), scheduler, &set).unwrap();
+            println!("{set} on {disk}: {share} of the order, at least {floor}");
+            assert!(share >= floor, "{set} on {disk}: {share} of the order, at least {floor}");
+        }
+    }
+}
