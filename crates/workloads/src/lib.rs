@@ -1,1 +1,49 @@
-//! Synthetic workloads and replay for seeklab.
+//! Workloads: what decides when the next request arrives, and which request it is.
+//!
+//! ```text
+//!   TOML file ─┐                    ┌─▶ Synthetic ─┐
+//!              ├─▶ WorkloadSpec ────┤              ├─▶ impl Workload ──requests──▶ Device
+//!   one line ──┘   (text, units)    └─▶ Replay ────┘        ▲                        │
+//!                                        ▲                  └──────completions───────┘
+//!                                   trace records
+//! ```
+//!
+//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a
+//! trace. Either may be *open* (arrivals ignore completions) or *closed* (a completion brings the
+//! next arrival). The [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and
+//! [`text`] says how a workload is written on one line.
+//!
+//! ```
+//! use seeklab_core::{Arrival, ByteSize, Instant, Seed, Workload};
+//! use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+//!
+//! let spec = SyntheticSpec::parse("random,size=8KiB,constant=100/s,requests=2")?;
+//! let target = Target { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
+//! let mut workload = Synthetic::new(&spec, target, Seed(1), Supplied::default())?;
+//!
+//! let first = Instant::from_ns(10_000_000);
+//! assert_eq!(workload.next_arrival(Instant::ZERO), Arrival::At(first));
+//! let Arrival::Request(request) = workload.next_arrival(first) else { unreachable!() };
+//! assert_eq!(request.blocks, 16);
+//! # Ok::<(), seeklab_workloads::Error>(())
+//! ```
+//!
+//! # Scope and limits
+//! No I/O: the caller opens the trace and hands its records over, one at a time. A workload never
+//! reads a clock, and its draws follow from a [`Seed`](seeklab_core::Seed) alone.
+
+mod error;
+mod near;
+pub mod presets;
+mod rate;
+pub mod registry;
+pub mod replay;
+mod spec;
+pub mod synthetic;
+pub mod text;
+
+pub use error::{Error, ErrorKind};
+pub use rate::Rate;
+pub use replay::{Replay, ReplaySpec};
+pub use spec::WorkloadSpec;
+pub use synthetic::{Supplied, Synthetic, SyntheticSpec, Target};

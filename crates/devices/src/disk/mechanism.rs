@@ -69,6 +69,11 @@ pub struct Pass {
 }
 
 impl Pass {
+    /// The time `before` the pass ends.
+    pub(super) fn end_less(&self, before: Duration) -> Instant {
+        self.start + (self.end - self.start).saturating_sub(before)
+    }
+
     const fn new(lbn: u64, extent: &Extent, start: Instant, end: Instant, wrapped: u32) -> Self {
         Self {
             lbn,
@@ -176,6 +181,12 @@ impl Mechanism {
     /// Time for `sectors` sectors of a zone to pass, rounded to the nearest nanosecond.
     pub fn passing(&self, zone: u32, sectors: u32) -> Duration {
         Duration::from_ns((u64::from(sectors) * self.sector_time[zone as usize] + (1 << 31)) >> 32)
+    }
+
+    /// How many sectors of a zone pass completely in `time`.
+    pub fn passed(&self, zone: u32, time: Duration) -> u32 {
+        let sectors = ((u128::from(time.as_ns()) + 1) << 32) / u128::from(self.sector_time[zone as usize]);
+        u32::try_from(sectors).unwrap_or(u32::MAX)
     }
 
     /// Accesses `blocks` blocks from `lbn`, starting at `now`: moves `arm`, adds to `parts`, shows each

@@ -16,7 +16,7 @@
 
 mod device;
 mod divisor;
-mod electronics;
+pub mod electronics;
 mod geometry;
 mod layout;
 mod mechanism;
@@ -25,7 +25,7 @@ mod seek;
 mod spindle;
 
 pub use device::Disk;
-pub use electronics::{DirectParameters, ElectronicsParameters, SegmentedParameters};
+pub use electronics::ElectronicsParameters;
 pub use geometry::{Geometry, Mapping, Sparing, ZoneParameters};
 pub use layout::{Extent, Layout, PhysicalBlock};
 pub use mechanism::{AccessParts, Arm, Mechanism, Pass};

@@ -1,5 +1,10 @@
 //! Reference data beside the project, and the runs that are compared with it.
 
+#![allow(dead_code, reason = "each test uses a part")]
+#![allow(unreachable_pub, reason = "shared by several tests")]
+
+pub mod measured;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;

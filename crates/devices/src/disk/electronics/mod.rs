@@ -13,7 +13,7 @@
 
 mod account;
 mod direct;
-mod segmented;
+pub mod segmented;
 
 use seeklab_core::{Breakdown, BufferOutcome, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};

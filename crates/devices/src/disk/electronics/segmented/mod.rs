@@ -1,0 +1,239 @@
+//! Segments of contiguous blocks, read-ahead into them, write-through or write-back.
+//!
+//! ```text
+//! read hit     │ overhead │ bus ………………│ completion
+//! read miss    │ overhead │ seek │ rotation │ transfer ……………│
+//!              │          └ disconnect     │ reselect │ bus ……………│ completion   (bus overlaps the media)
+//! write        │ overhead │ bus ……………│ disconnect
+//!              │          │ seek │ rotation │ transfer …………│ reselect │ completion
+//! write-back   │ overhead │ bus ……………│ completion            the media follows when it is free
+//! ```
+//! After a read the drive reads on into the same segment until its limit or the next command that needs
+//! the media. A read whose first block is in a segment, or becomes so while read-ahead runs, is a hit;
+//! what is missing at its end is read on from where read-ahead stands.
+//!
+//! # Scope and limits
+//! - A write drops the segments that it overlaps. Read-ahead ends with it; the head stays.
+//! - Write-back data is written first come, first served, contiguous requests together, as soon as the
+//!   media is free; what is being written is finished before a read, the rest waits behind it unless the
+//!   read needs it. Flush waits for all of it; FUA and requests larger than a segment are written through.
+//! - Discard costs a command overhead, write-zeroes a write without its bus time.
+//! - The bus is the drive's alone: no arbitration with other devices.
+//!
+//! # References
+//! [DS4] for what the parameters mean; the same constants give the same answers on the HP C2247A
+//! (`crates/devices/tests/measured.rs`).
+
+mod delivery;
+mod dirty;
+mod params;
+mod read;
+mod segments;
+mod write;
+
+use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
+
+use super::{Account, Controller, Served};
+use crate::disk::mechanism::{Arm, Mechanism, Pass};
+use crate::disk::params::MechanicsParameters;
+use crate::error::ParameterError;
+use dirty::Dirty;
+pub use params::{
+    Buffer, Bus, Delivery, ExtraWriteDisconnect, Overheads, ReadAhead, SegmentedParameters, WriteBack,
+};
+use read::Reading;
+use segments::Segments;
+use std::sync::Arc;
+
+/// State of a segmented controller.
+#[derive(Debug)]
+pub(in crate::disk) struct Segmented {
+    parameters: Arc<SegmentedParameters>,
+    zero_latency_read: bool,
+    zero_latency_write: bool,
+    arm: Arm,
+    segments: Segments,
+    reading: Option<Reading>,
+    dirty: Dirty,
+    /// When the arm stops where it is going.
+    arm_free: Instant,
+    /// When the media is free of work that is finished once begun.
+    media_free: Instant,
+    /// When the bus is free.
+    bus_free: Instant,
+    after_read: bool,
+    read_end: u64,
+    write_end: Option<u64>,
+    sequential_reads: u32,
+    /// Passes of the command at hand.
+    passes: Vec<Pass>,
+}
+
+impl Segmented {
+    pub(super) fn new(
+        parameters: &SegmentedParameters,
+        mechanics: &MechanicsParameters,
+    ) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        let buffer = &parameters.buffer;
+        let read_segments = buffer.segments - u32::from(buffer.separate_write_segment);
+        Ok(Self {
+            zero_latency_read: mechanics.zero_latency_read,
+            zero_latency_write: mechanics.zero_latency_write,
+            arm: Arm::default(),
+            segments: Segments::new(read_segments as usize, buffer.segment_blocks),
+            reading: None,
+            dirty: Dirty::new(buffer.segments as usize, buffer.segment_blocks),
+            arm_free: Instant::ZERO,
+            media_free: Instant::ZERO,
+            bus_free: Instant::ZERO,
+            after_read: false,
+            read_end: u64::MAX,
+            write_end: None,
+            sequential_reads: 0,
+            passes: Vec::with_capacity(8),
+            parameters: Arc::new(parameters.clone()),
+        })
+    }
+
+    fn after(&self, after_read: Duration, after_write: Duration) -> Duration {
+        if self.after_read { after_read } else { after_write }
+    }
+
+    /// Brings read-ahead and destaging up to `now`.
+    fn advance(&mut self, mechanism: &Mechanism, now: Instant) {
+        if let Some(begin) = self.dirty.begins(self.media_free).filter(|begin| *begin < now) {
+            self.read_on(mechanism, begin);
+            self.reading = None;
+            self.destage_until(mechanism, now);
+        } else {
+            self.read_on(mechanism, now);
+        }
+    }
+
+    /// Writes what waits, as long as a piece begins before `now`.
+    fn destage_until(&mut self, mechanism: &Mechanism, now: Instant) {
+        while let Some(begin) = self.dirty.begins(self.media_free).filter(|begin| *begin < now) {
+            self.destage_next(mechanism, begin);
+        }
+    }
+
+    fn destage_next(&mut self, mechanism: &Mechanism, begin: Instant) {
+        if let Some(extent) = self.dirty.take() {
+            let begin = begin.max(self.arm_free);
+            self.media_free = mechanism.access(
+                &mut self.arm,
+                begin,
+                extent.start,
+                extent.blocks(),
+                true,
+                self.zero_latency_write,
+                &mut Default::default(),
+                |_| {},
+            );
+        }
+    }
+
+    /// Writes what overlaps `start..end`, and what waits before it; returns when that is done.
+    fn destage_overlap(&mut self, mechanism: &Mechanism, now: Instant, start: u64, end: u64) -> Instant {
+        while self.dirty.overlaps(start, end) {
+            let begin = self.dirty.begins(self.media_free).unwrap_or(now).max(now);
+            self.destage_next(mechanism, begin);
+        }
+        now.max(self.media_free)
+    }
+
+    /// Writes everything that waits; returns when that is done.
+    fn destage_all(&mut self, mechanism: &Mechanism, now: Instant) -> Instant {
+        self.destage_overlap(mechanism, now, 0, u64::MAX)
+    }
+
+    fn flush(&mut self, mechanism: &Mechanism, now: Instant) -> Served {
+        let overhead = self.after(
+            self.parameters.overheads.write_hit_after_read,
+            self.parameters.overheads.write_hit_after_write,
+        );
+        if !self.dirty.is_empty() {
+            self.reading = None;
+        }
+        let written = self.destage_all(mechanism, now);
+        let completed = written + overhead;
+        let account = Account { overhead, internal: written - now, ..Account::default() };
+        account.close(now, completed, completed, BufferOutcome::None)
+    }
+
+    fn discard(&mut self, now: Instant, request: &Request) -> Served {
+        let overheads = &self.parameters.overheads;
+        let overhead = self.after(overheads.write_hit_after_read, overheads.write_hit_after_write);
+        self.segments.invalidate(request.lbn, request.end());
+        let completed = now + overhead;
+        Account { overhead, ..Account::default() }.close(now, completed, completed, BufferOutcome::None)
+    }
+}
+
+impl Controller for Segmented {
+    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+        self.advance(mechanism, now);
+        match request.op {
+            Operation::Read => self.read(mechanism, now, request),
+            Operation::Write | Operation::WriteZeroes => self.write(mechanism, now, request),
+            Operation::Flush => self.flush(mechanism, now),
+            Operation::Discard => self.discard(now, request),
+        }
+    }
+
+    fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
+        let overheads = &self.parameters.overheads;
+        let overhead = if op == Operation::Read {
+            self.after(overheads.read_miss_after_read, overheads.read_miss_after_write)
+        } else {
+            self.after(overheads.write_miss_after_read, overheads.write_miss_after_write)
+        };
+        (now + overhead).max(self.arm_free).max(self.media_free)
+    }
+
+    fn arm(&self) -> Arm {
+        self.arm
+    }
+
+    fn holds(&self, _mechanism: &Mechanism, request: &Request) -> bool {
+        match request.op {
+            Operation::Read => {
+                self.segments.holding(request.lbn).is_some() || self.dirty.covers(request.lbn, request.end())
+            }
+            Operation::Write => self.takes_at_once(request),
+            Operation::Flush => self.dirty.is_empty(),
+            Operation::Discard => true,
+            Operation::WriteZeroes => false,
+        }
+    }
+}
+
+impl Clone for Segmented {
+    fn clone(&self) -> Self {
+        Self {
+            parameters: Arc::clone(&self.parameters),
+            segments: self.segments.clone(),
+            dirty: self.dirty.clone(),
+            passes: Vec::with_capacity(8),
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.parameters.clone_from(&source.parameters);
+        self.segments.clone_from(&source.segments);
+        self.dirty.clone_from(&source.dirty);
+        self.zero_latency_read = source.zero_latency_read;
+        self.zero_latency_write = source.zero_latency_write;
+        self.arm = source.arm;
+        self.reading = source.reading;
+        self.arm_free = source.arm_free;
+        self.media_free = source.media_free;
+        self.bus_free = source.bus_free;
+        self.after_read = source.after_read;
+        self.read_end = source.read_end;
+        self.write_end = source.write_end;
+        self.sequential_reads = source.sequential_reads;
+    }
+}

@@ -1,0 +1,291 @@
+//! Reads: hits, misses, and reading on afterwards.
+
+use seeklab_core::{BufferOutcome, Instant, Request};
+
+use super::delivery::{deliver, deliver_in_portions, read_at};
+use super::{Account, Mechanism, ReadAhead, Segmented, Served};
+
+/// Read-ahead in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// The segment being filled.
+    segment: u64,
+    /// Next block to read.
+    next: u64,
+    /// When the heads are free to go for it.
+    time: Instant,
+    /// Block at which reading ends.
+    limit: u64,
+    /// Whether it goes on to the next track.
+    crosses_tracks: bool,
+}
+
+impl Segmented {
+    pub(super) fn read(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+        let sequential = self.after_read && request.lbn == self.read_end;
+        self.sequential_reads = if sequential { self.sequential_reads + 1 } else { 0 };
+        let served = if self.dirty.covers(request.lbn, request.end()) {
+            self.read_dirty(now, request)
+        } else if let Some(segment) = self.segments.holding(request.lbn) {
+            self.segments.touch(segment.id);
+            self.read_hit(mechanism, now, request, segment.id, segment.end)
+        } else {
+            self.read_miss(mechanism, now, request)
+        };
+        self.read_end = request.end();
+        self.after_read = true;
+        self.bus_free = served.completed;
+        served
+    }
+
+    /// A read of data that still waits to be written.
+    fn read_dirty(&mut self, now: Instant, request: &Request) -> Served {
+        let overheads = &self.parameters.overheads;
+        let overhead = self.after(overheads.read_hit_after_read, overheads.read_hit_after_write);
+        let bus = (now + overhead + overheads.data_preparation).max(self.bus_free);
+        let completed =
+            bus + self.parameters.bus.read_block * u64::from(request.blocks) + overheads.read_completion;
+        let account = Account { overhead, ..Account::default() };
+        account.close(now, completed, completed, BufferOutcome::Hit)
+    }
+
+    fn read_hit(
+        &mut self,
+        mechanism: &Mechanism,
+        now: Instant,
+        request: &Request,
+        segment: u64,
+        segment_end: u64,
+    ) -> Served {
+        let parameters = std::sync::Arc::clone(&self.parameters);
+        let (overheads, bus) = (&parameters.overheads, &parameters.bus);
+        let running = self.reading.is_some_and(|reading| reading.segment == segment);
+        let have = u32::try_from(segment_end - request.lbn).unwrap_or(u32::MAX).min(request.blocks);
+        let mut overhead = self.after(overheads.read_hit_after_read, overheads.read_hit_after_write);
+        if running {
+            overhead += overheads.busy_hit;
+        }
+        let (limit, crosses_tracks) = self.read_ahead_limit(mechanism, request);
+        if running {
+            let reading = self.reading.as_mut().expect("it is running");
+            reading.limit = reading.limit.max(limit);
+        } else {
+            self.restart_reading(mechanism, now, request, segment, segment_end, have, limit, crosses_tracks);
+        }
+        let start = (now + overhead + overheads.data_preparation).max(self.bus_free);
+        let mut account = Account { overhead, ..Account::default() };
+        if have < request.blocks {
+            let completed =
+                self.read_rest(mechanism, request, segment, segment_end, have, start, &mut account)
+                    + overheads.read_completion;
+            let free = self.reading.map_or(completed, |reading| reading.time.max(now));
+            return account.close(now, completed, free, BufferOutcome::Hit);
+        }
+        let blocks = u64::from(request.blocks);
+        let or = |time: seeklab_core::Duration, otherwise| if time.is_zero() { otherwise } else { time };
+        let mut completed = start + or(bus.hit_block, bus.read_block) * blocks;
+        if !overheads.stream_hit.is_zero() && self.sequential_reads >= 2 {
+            completed = now + overheads.stream_hit + or(bus.stream_block, bus.read_block) * blocks;
+            if self.sequential_reads == 2 {
+                completed += overheads.stream_start;
+            }
+        }
+        completed = completed.max(now + overheads.hit_min) + overheads.read_completion;
+        account.close(now, completed, completed, BufferOutcome::Hit)
+    }
+
+    /// The part of a hit that read-ahead has not reached: read on, continuing the sector in progress.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one read")]
+    fn read_rest(
+        &mut self,
+        mechanism: &Mechanism,
+        request: &Request,
+        segment: u64,
+        from: u64,
+        have: u32,
+        bus: Instant,
+        account: &mut Account,
+    ) -> Instant {
+        let rest = request.blocks - have;
+        let begin = self.reading.map_or(bus, |reading| reading.time);
+        let end = self.pass_over(mechanism, begin, from, rest, account);
+        self.segments.fill(segment, from + u64::from(rest));
+        if let Some(reading) = self.reading.as_mut() {
+            reading.next = from + u64::from(rest);
+            reading.time = end;
+        }
+        let bus_parameters = &self.parameters.bus;
+        let block = bus_parameters.read_block;
+        if bus_parameters.portion_blocks > 0 {
+            let hit_block = if bus_parameters.hit_block.is_zero() { block } else { bus_parameters.hit_block };
+            let bus = bus + hit_block * u64::from(have);
+            return deliver_in_portions(mechanism, &self.passes, bus, rest, bus_parameters);
+        }
+        deliver(mechanism, &self.passes, bus + block * u64::from(have), block, bus_parameters.delivery)
+    }
+
+    /// A hit makes a stopped read-ahead go on.
+    #[expect(clippy::too_many_arguments, reason = "the state of one read-ahead")]
+    fn restart_reading(
+        &mut self,
+        mechanism: &Mechanism,
+        now: Instant,
+        request: &Request,
+        segment: u64,
+        next: u64,
+        have: u32,
+        limit: u64,
+        crosses_tracks: bool,
+    ) {
+        self.reading = None;
+        let partial = have < request.blocks;
+        let limit = limit.max(request.end());
+        if next >= limit || !(partial || self.parameters.buffer.read_ahead_on_hit) {
+            return;
+        }
+        let overheads = &self.parameters.overheads;
+        let miss = self.after(overheads.read_miss_after_read, overheads.read_miss_after_write);
+        let overhead = if partial && !overheads.partial_hit.is_zero() { overheads.partial_hit } else { miss };
+        let mut time = (now + overhead).max(self.media_free);
+        if !partial {
+            // The arm goes there at once; rotation and reading follow in the background.
+            let extent = mechanism.layout().extent(next, 1);
+            time = mechanism.move_to(&mut self.arm, time, &extent, false, &mut Default::default());
+            self.arm_free = time;
+        }
+        self.reading = Some(Reading { segment, next, time, limit, crosses_tracks });
+    }
+
+    fn read_miss(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+        self.reading = None;
+        let parameters = std::sync::Arc::clone(&self.parameters);
+        let (overheads, bus) = (&parameters.overheads, &parameters.bus);
+        let overhead = self.after(overheads.read_miss_after_read, overheads.read_miss_after_write);
+        let ready = now + overhead;
+        let written = if self.dirty.overlaps(request.lbn, request.end()) {
+            self.destage_overlap(mechanism, now, request.lbn, request.end())
+        } else {
+            self.media_free
+        };
+        let begin = ready.max(self.arm_free).max(written);
+        let mut account = Account { overhead, internal: begin - ready, ..Account::default() };
+        let media_end = self.pass_over(mechanism, begin, request.lbn, request.blocks, &mut account);
+        let start = if bus.never_disconnect {
+            ready + overheads.data_preparation
+        } else {
+            let disconnect = self.after(bus.read_disconnect_after_read, bus.read_disconnect_after_write);
+            let held = request.blocks.min(parameters.buffer.segment_blocks);
+            let watermark = ((f64::from(held) * bus.read_watermark.as_f64()) as u32).max(1);
+            let there = read_at(mechanism, &self.passes, watermark - 1);
+            (ready + disconnect).max(there) + bus.first_reselect + overheads.data_preparation
+        };
+        let start = start.max(self.bus_free);
+        let delivered = if bus.portion_blocks > 0 {
+            deliver_in_portions(mechanism, &self.passes, start, request.blocks, bus)
+        } else {
+            deliver(mechanism, &self.passes, start, bus.read_block, bus.delivery)
+        };
+        let completed = delivered.max(media_end) + overheads.read_completion;
+        let segment = self.segments.make(request.lbn, request.end());
+        let (limit, crosses_tracks) = self.read_ahead_limit(mechanism, request);
+        if limit > request.end() {
+            self.reading =
+                Some(Reading { segment, next: request.end(), time: media_end, limit, crosses_tracks });
+        }
+        account.close(now, completed, media_end, BufferOutcome::Miss)
+    }
+
+    /// Passes over blocks, keeping the passes; returns when the last has been read.
+    fn pass_over(
+        &mut self,
+        mechanism: &Mechanism,
+        begin: Instant,
+        lbn: u64,
+        blocks: u32,
+        account: &mut Account,
+    ) -> Instant {
+        self.passes.clear();
+        let before = self.arm.cylinder;
+        let passes = &mut self.passes;
+        let end = mechanism.access(
+            &mut self.arm,
+            begin,
+            lbn,
+            blocks,
+            false,
+            self.zero_latency_read,
+            &mut account.parts,
+            |pass| passes.push(pass),
+        );
+        account.seek_cylinders = self.passes.first().map_or(0, |pass| pass.cylinder.abs_diff(before));
+        self.media_free = end;
+        end
+    }
+
+    /// Where reading on after `request` ends, and whether it leaves the track.
+    fn read_ahead_limit(&self, mechanism: &Mechanism, request: &Request) -> (u64, bool) {
+        let buffer = &self.parameters.buffer;
+        let layout = mechanism.layout();
+        let segment = u64::from(buffer.segment_blocks);
+        let from = if buffer.read_ahead_beyond_request { request.end() } else { request.lbn };
+        let most = from + u64::from(buffer.read_ahead_blocks);
+        if request.end() >= layout.blocks() {
+            return (request.end(), false);
+        }
+        let (limit, crosses) = match buffer.read_ahead {
+            ReadAhead::None => (request.end(), false),
+            ReadAhead::ToTrackEnd => (most, false),
+            ReadAhead::FillSegment => (most.min(request.lbn + segment), true),
+            ReadAhead::NextTrackIfSequential if self.sequential_reads == 0 => (most, false),
+            ReadAhead::NextTrackIfSequential => {
+                let (_, end) = layout.track_bounds(request.end() - 1);
+                let next = end.min(layout.blocks() - 1);
+                (most.min(layout.track_bounds(next).1), true)
+            }
+            ReadAhead::FillSegmentIfCrossing => {
+                let (_, end) = layout.track_bounds(request.lbn);
+                if request.end() >= end { (request.end() + segment, true) } else { (end, false) }
+            }
+        };
+        (limit.min(layout.blocks()).max(request.end()), crosses)
+    }
+
+    /// Brings read-ahead up to `now`; a seek under way is finished.
+    pub(super) fn read_on(&mut self, mechanism: &Mechanism, now: Instant) {
+        let Some(mut reading) = self.reading else { return };
+        let done = loop {
+            if reading.next >= reading.limit {
+                break true;
+            }
+            let left = u32::try_from(reading.limit - reading.next).unwrap_or(u32::MAX);
+            let extent = mechanism.layout().extent(reading.next, left);
+            if (extent.cylinder, extent.head) != (self.arm.cylinder, self.arm.head) {
+                if !reading.crosses_tracks {
+                    break true;
+                }
+                if reading.time >= now {
+                    break false;
+                }
+                reading.time =
+                    mechanism.move_to(&mut self.arm, reading.time, &extent, false, &mut Default::default());
+                self.arm_free = reading.time;
+            }
+            let start = reading.time + mechanism.latency(reading.time, extent.angle);
+            if start >= now {
+                break false;
+            }
+            let passed = mechanism.passed(extent.zone, now - start);
+            if passed < extent.span {
+                let blocks = passed.min(extent.blocks.saturating_sub(1));
+                reading.next += u64::from(blocks);
+                reading.time = start + mechanism.passing(extent.zone, passed);
+                self.segments.fill(reading.segment, reading.next);
+                break false;
+            }
+            reading.next += u64::from(extent.blocks);
+            reading.time = start + mechanism.passing(extent.zone, extent.span);
+            self.segments.fill(reading.segment, reading.next);
+        };
+        self.reading = (!done).then_some(reading);
+    }
+}

@@ -1,0 +1,106 @@
+//! The buffer's segments.
+
+/// Contiguous blocks in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Number that no other segment has had.
+    pub(super) id: u64,
+    /// First block held.
+    pub(super) start: u64,
+    /// Block after the last held.
+    pub(super) end: u64,
+}
+
+/// Segments, most recently used first.
+#[derive(Debug)]
+pub(super) struct Segments {
+    segments: Vec<Segment>,
+    count_max: usize,
+    blocks_max: u64,
+    made: u64,
+}
+
+impl Segments {
+    pub(super) fn new(count_max: usize, blocks_max: u32) -> Self {
+        Self {
+            segments: Vec::with_capacity(count_max),
+            count_max,
+            blocks_max: u64::from(blocks_max),
+            made: 0,
+        }
+    }
+
+    /// The segment that holds `lbn`.
+    pub(super) fn holding(&self, lbn: u64) -> Option<Segment> {
+        self.segments.iter().copied().find(|segment| (segment.start..segment.end).contains(&lbn))
+    }
+
+    /// Marks the segment as the most recently used.
+    pub(super) fn touch(&mut self, id: u64) {
+        if let Some(index) = self.segments.iter().position(|segment| segment.id == id) {
+            self.segments[..=index].rotate_right(1);
+        }
+    }
+
+    /// Makes a segment of `start..end`, in place of the least recently used if there is no other room.
+    pub(super) fn make(&mut self, start: u64, end: u64) -> u64 {
+        if self.segments.len() == self.count_max {
+            self.segments.pop();
+        }
+        self.made += 1;
+        let segment = Segment { id: self.made, start: start.max(end.saturating_sub(self.blocks_max)), end };
+        self.segments.insert(0, segment);
+        self.made
+    }
+
+    /// The segment has been filled up to `end`; what no longer fits in drops out at its start.
+    pub(super) fn fill(&mut self, id: u64, end: u64) {
+        if let Some(segment) = self.segments.iter_mut().find(|segment| segment.id == id) {
+            segment.end = end;
+            segment.start = segment.start.max(end.saturating_sub(self.blocks_max));
+        }
+    }
+
+    /// Forgets every segment that has a block of `start..end`.
+    pub(super) fn invalidate(&mut self, start: u64, end: u64) {
+        self.segments.retain(|segment| segment.end <= start || segment.start >= end);
+    }
+}
+
+impl Clone for Segments {
+    fn clone(&self) -> Self {
+        Self { segments: self.segments.clone(), ..*self }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.segments.clone_from(&source.segments);
+        (self.count_max, self.blocks_max, self.made) = (source.count_max, source.blocks_max, source.made);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_least_recently_used_segment_replaced() {
+        let mut segments = Segments::new(2, 100);
+        let first = segments.make(0, 10);
+        segments.make(50, 60);
+        segments.touch(first);
+        segments.make(90, 95);
+        assert!(segments.holding(5).is_some());
+        assert!(segments.holding(55).is_none());
+    }
+
+    #[test]
+    fn does_a_full_segment_drop_its_oldest_blocks() {
+        let mut segments = Segments::new(1, 100);
+        let id = segments.make(0, 10);
+        segments.fill(id, 150);
+        assert!(segments.holding(49).is_none());
+        assert!(segments.holding(50).is_some());
+        segments.invalidate(149, 151);
+        assert!(segments.holding(60).is_none());
+    }
+}

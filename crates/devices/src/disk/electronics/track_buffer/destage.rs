@@ -1,0 +1,145 @@
+//! Written data that is not on the media yet.
+
+use seeklab_core::{Duration, Instant};
+
+use crate::disk::layout::Extent;
+use crate::disk::mechanism::{AccessParts, Arm, Mechanism};
+
+/// Contiguous blocks to be written in one access.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dirty {
+    lbn: u64,
+    blocks: u32,
+    /// When all of them were in the buffer.
+    ready: Instant,
+    /// Where the first of them lie: all of them, if the numbers of blocks agree.
+    first: Extent,
+}
+
+impl Dirty {
+    pub(super) const fn new(lbn: u64, ready: Instant, extent: Extent) -> Self {
+        Self { lbn, blocks: extent.blocks, ready, first: extent }
+    }
+
+    /// Cylinders from `arm` to the first track.
+    pub(super) const fn seek_cylinders(&self, arm: Arm) -> u32 {
+        arm.cylinder.abs_diff(self.first.cylinder)
+    }
+
+    /// Writes the blocks from `start`; returns when they are on the media.
+    pub(super) fn write(
+        &self,
+        mechanism: &Mechanism,
+        arm: &mut Arm,
+        start: Instant,
+        zero_latency: bool,
+        parts: &mut AccessParts,
+    ) -> Instant {
+        if self.blocks != self.first.blocks {
+            return mechanism.access(arm, start, self.lbn, self.blocks, true, zero_latency, parts, |_| {});
+        }
+        let there = mechanism.move_to(arm, start, &self.first, true, parts);
+        let pass = if zero_latency {
+            mechanism.pass_on_arrival(there, self.lbn, &self.first, parts)
+        } else {
+            mechanism.pass_in_order(there, self.lbn, &self.first, parts)
+        };
+        pass.end
+    }
+}
+
+/// What waits to be destaged, in order of arrival.
+#[derive(Debug)]
+pub(super) struct WriteBack {
+    queue: Vec<Dirty>,
+    limit: usize,
+    /// How many entries have left the queue.
+    destages: u64,
+}
+
+impl Clone for WriteBack {
+    fn clone(&self) -> Self {
+        let mut queue = Vec::with_capacity(self.limit);
+        queue.extend_from_slice(&self.queue);
+        Self { queue, limit: self.limit, destages: self.destages }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.queue.clone_from(&source.queue);
+        self.limit = source.limit;
+        self.destages = source.destages;
+    }
+}
+
+impl WriteBack {
+    /// An empty queue of up to `limit` entries.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { queue: Vec::with_capacity(limit), limit, destages: 0 }
+    }
+
+    /// How many entries have left the queue.
+    pub(super) const fn destages(&self) -> u64 {
+        self.destages
+    }
+
+    /// How many entries will have left the queue when everything in it is on the media.
+    pub(super) fn destages_of_all(&self) -> u64 {
+        self.destages + self.queue.len() as u64
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.queue.len() >= self.limit
+    }
+
+    /// When the oldest entry is ready to be written.
+    pub(super) fn ready(&self) -> Option<Instant> {
+        self.queue.first().map(|oldest| oldest.ready)
+    }
+
+    /// Takes the oldest entry out, to be written.
+    pub(super) fn take(&mut self) -> Dirty {
+        self.destages += 1;
+        self.queue.remove(0)
+    }
+
+    /// Adds an entry.
+    pub(super) fn push(&mut self, entry: Dirty) {
+        debug_assert!(!self.is_full());
+        self.queue.push(entry);
+    }
+
+    /// Adds to the newest entry what adjoins it.
+    pub(super) fn extend(&mut self, entry: Dirty) {
+        if let Some(newest) = self.queue.last_mut() {
+            newest.blocks += entry.blocks;
+            newest.ready = newest.ready.max(entry.ready);
+        }
+    }
+
+    /// Whether the newest entry ends where `entry` begins.
+    pub(super) fn adjoins(&self, entry: &Dirty) -> bool {
+        self.queue.last().is_some_and(|newest| newest.lbn + u64::from(newest.blocks) == entry.lbn)
+    }
+}
+
+/// How a destage went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Destage {
+    /// When it began.
+    pub(super) start: Instant,
+    /// What it took.
+    pub(super) parts: AccessParts,
+    /// Cylinders to its first track.
+    pub(super) seek_cylinders: u32,
+}
+
+impl Destage {
+    /// How long after `time` it began.
+    pub(super) const fn wait_from(&self, time: Instant) -> Duration {
+        self.start.saturating_since(time)
+    }
+}

@@ -1,0 +1,65 @@
+//! Parameters of a drive that buffers whole tracks.
+
+use seeklab_core::Duration;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ParameterError, check};
+
+/// Parameters of a drive that buffers whole tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrackBufferParameters {
+    /// Segments of the buffer, each of one track; 2 to 256. All but one can hold unwritten data.
+    pub segments: u32,
+    /// Moving one block over the bus.
+    pub bus_per_block: Duration,
+    /// Processing of a read that the buffer answers.
+    pub read_hit: Duration,
+    /// Sequential reads in a row, not counting the first of the run, that arm the stream: from then on
+    /// the next track is fetched ahead; at least 1.
+    pub stream_after: u32,
+    /// Processing of a read that continues an armed stream and that the buffer answers.
+    pub stream_hit: Duration,
+    /// What the first command that does not continue an armed stream costs in addition.
+    pub stream_end: Duration,
+    /// Setting up a read of the media after another read; runs beside the seek.
+    pub read_setup: Duration,
+    /// Setting up a read of the media after any other command; runs beside the seek.
+    pub read_setup_after_write: Duration,
+    /// Processing of a write into the buffer in zone 0, and of flushes and discards.
+    pub write_hit: Duration,
+    /// What a write costs in addition for each zone before its own (the zone table is searched).
+    pub write_per_zone: Duration,
+    /// What a write costs in addition if its track has no segment yet.
+    pub write_new_segment: Duration,
+    /// What a write costs in addition if its track is in the buffer because it was read.
+    pub write_into_read_segment: Duration,
+    /// What a write costs in addition if the last write was to the same track and lies a whole track
+    /// off, in proportion to the gap between the two; adjoining ones cost nothing.
+    pub write_gap: Duration,
+    /// From the start of a write's transfer until a further track of it can be taken, if its first track
+    /// had a segment.
+    pub write_next_track: Duration,
+    /// From the start of a write's transfer until a further track of it can be taken, if its first track
+    /// had none.
+    pub write_next_track_new: Duration,
+}
+
+/// The most segments that are allowed: they are searched one by one.
+const SEGMENTS_MAX: u32 = 256;
+
+impl TrackBufferParameters {
+    /// Checks that a drive can be like this.
+    ///
+    /// # Errors
+    /// The first parameter that is out of range.
+    pub fn check(&self) -> Result<(), ParameterError> {
+        check(
+            (2..=SEGMENTS_MAX).contains(&self.segments),
+            "electronics.segments",
+            self.segments.to_string(),
+            format!("2 to {SEGMENTS_MAX} segments"),
+        )?;
+        check(self.stream_after >= 1, "electronics.stream_after", "0", "at least 1 sequential read")
+    }
+}

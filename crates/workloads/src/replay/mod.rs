@@ -1,0 +1,335 @@
+//! Replay of a trace: its requests in order, with arrivals that follow one of four rules.
+//!
+//! | mode | when request *i* + 1 arrives |
+//! | --- | --- |
+//! | open | at its arrival time in the trace, whatever the device does |
+//! | open, scaled by *f* | at its arrival time divided by *f* |
+//! | closed with population *N* | when any request completes; the first *N* at the start |
+//! | think | when request *i* is complete and its think time has passed; the first at its arrival time |
+//!
+//! No mode is right for all traces: open replay lets requests be outstanding together that never
+//! would be and overstates a change of performance, closed replay has no bursts and no idle time and
+//! understates it [Ganger & Patt 1998, sections 6.1 to 6.3]. Only a trace with think times of one
+//! process at a time is replayed with its feedback.
+//!
+//! # Scope and limits
+//! One record is held at a time, so a trace of any length is replayed in constant memory. Records
+//! come in arrival order; one that arrives before its predecessor arrives with it, and is counted.
+//! Addresses are blocks of the device; whoever reads the trace converts them. The number of a device
+//! in the trace is kept, unless [`Settings::devices`] numbers them densely.
+//!
+//! # References
+//! [Ganger & Patt 1998, §6.1 and §6.3] for open, scaled and closed replay.
+
+mod beyond;
+mod failure;
+mod spec;
+mod survey;
+
+use seeklab_core::{Arrival, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload};
+
+pub use beyond::Beyond;
+pub use failure::ReplayError;
+pub use spec::{ModeName, PopulationSpec, ReplaySpec};
+pub use survey::{DeviceMap, Survey};
+
+use beyond::{Fit, Place};
+
+/// What the arrivals of a replay follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// The arrival times of the trace.
+    Open,
+    /// Those, divided by a factor and rounded to the nearest nanosecond.
+    Scaled {
+        /// How many times faster; above zero.
+        factor: Ratio,
+    },
+    /// Completions: so many are outstanding, until the trace ends.
+    Closed {
+        /// How many, at least one.
+        population: u32,
+    },
+    /// Completions and think times, one request at a time.
+    Think,
+}
+
+/// How a trace is replayed; [`ReplaySpec::settings`] makes them from a description.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// What arrivals follow.
+    pub mode: Mode,
+    /// What becomes of requests beyond the end of the device.
+    pub beyond: Beyond,
+    /// Blocks that the device has; every device, if there are several.
+    pub capacity_blocks: u64,
+    /// Blocks that the trace extends over; only [`Beyond::Scale`] asks.
+    pub extent_blocks: u64,
+    /// How many requests to issue at most.
+    pub requests: Option<u64>,
+    /// The device of the trace whose requests are replayed; all if `None`.
+    pub device: Option<u16>,
+    /// Numbers the devices densely; `None` keeps the numbers of the trace.
+    pub devices: Option<DeviceMap>,
+}
+
+/// What became of the records of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Records read, of any device.
+    pub read: u64,
+    /// Requests issued.
+    pub issued: u64,
+    /// Requests moved by [`Beyond::Wrap`].
+    pub wrapped: u64,
+    /// Requests moved by [`Beyond::Scale`].
+    pub scaled: u64,
+    /// Requests left out by [`Beyond::Drop`].
+    pub dropped: u64,
+    /// Records that arrive before their predecessor in the trace, and were issued with it.
+    pub out_of_order: u64,
+}
+
+/// A workload that replays the records of an iterator.
+#[derive(Debug, Clone)]
+pub struct Replay<I, E> {
+    records: I,
+    settings: Settings,
+    counters: Counters,
+    pace: Pace,
+    /// The request that is next, not yet issued.
+    next: Option<Next>,
+    /// No more records are wanted, or there are none.
+    ended: bool,
+    failure: Option<ReplayError<E>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    request: Request,
+    arrival: Instant,
+    think: Option<Duration>,
+    row: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    /// The arrival of the last record, for the order of arrivals; times are divided by the factor.
+    Open {
+        last: Instant,
+        factor: f64,
+    },
+    /// Requests that may be issued now.
+    Closed {
+        vacancies: u32,
+    },
+    Think(Thought),
+}
+
+/// Where the one process of a replay with think times is.
+#[derive(Debug, Clone, Copy)]
+enum Thought {
+    /// Before its first request, which arrives when the trace says.
+    Start,
+    /// Its request is outstanding; it will think so long, or its record, at that row, does not say.
+    Waits { think: Result<Duration, u64> },
+    /// Its next request is issued at that time, or the last record, at that row, did not say when.
+    Thinks { until: Result<Instant, u64> },
+}
+
+impl<I, E> Replay<I, E>
+where
+    I: Iterator<Item = Result<TraceRecord, E>>,
+{
+    /// A replay of `records`.
+    ///
+    /// # Panics
+    /// If a closed population is zero or a factor is zero.
+    pub fn new(records: I, settings: Settings) -> Self {
+        let pace = match settings.mode {
+            Mode::Open => Pace::Open { last: Instant::ZERO, factor: 1.0 },
+            Mode::Scaled { factor } => {
+                assert!(factor > Ratio::ZERO, "a factor of zero");
+                Pace::Open { last: Instant::ZERO, factor: factor.as_f64() }
+            }
+            Mode::Closed { population } => {
+                assert!(population > 0, "a population of zero");
+                Pace::Closed { vacancies: population }
+            }
+            Mode::Think => Pace::Think(Thought::Start),
+        };
+        Self {
+            records,
+            settings,
+            counters: Counters::default(),
+            pace,
+            next: None,
+            ended: false,
+            failure: None,
+        }
+    }
+
+    /// What became of the records so far.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Why the replay ended early, if it did.
+    pub const fn failure(&self) -> Option<&ReplayError<E>> {
+        self.failure.as_ref()
+    }
+
+    /// What became of the records, or why the replay ended early.
+    ///
+    /// # Errors
+    /// [`ReplayError`] with the record at fault.
+    pub fn into_result(self) -> Result<Counters, ReplayError<E>> {
+        match self.failure {
+            None => Ok(self.counters),
+            Some(failure) => Err(failure),
+        }
+    }
+
+    /// Reads on to the next request that is to be issued.
+    fn fill(&mut self) {
+        if self.settings.requests.is_some_and(|limit| self.counters.issued >= limit) {
+            self.ended = true;
+        }
+        while self.next.is_none() && !self.ended {
+            match self.records.next() {
+                None => self.ended = true,
+                Some(record) => {
+                    self.counters.read += 1;
+                    let row = self.counters.read;
+                    let taken = record
+                        .map_err(|source| ReplayError::Trace { row, source })
+                        .and_then(|record| self.take(&record, row));
+                    if let Err(failure) = taken {
+                        self.failure = Some(failure);
+                        self.ended = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a record the next request, or leaves it out.
+    fn take(&mut self, record: &TraceRecord, row: u64) -> Result<(), ReplayError<E>> {
+        if self.settings.device.is_some_and(|device| device != record.device) {
+            return Ok(());
+        }
+        let mut request = record.request(self.counters.issued);
+        if let Some(devices) = &self.settings.devices {
+            let device = record.device;
+            request.device = devices.dense(device).ok_or(ReplayError::NoSuchDevice { row, device })?;
+        }
+        let arrival = self.arrival_of(record);
+        let next = Next { request, arrival, think: record.think, row };
+        if !request.op.addresses_blocks() {
+            self.next = Some(next);
+            return Ok(());
+        }
+        if request.blocks == 0 {
+            return Err(ReplayError::Empty { row });
+        }
+        let Settings { beyond, capacity_blocks, extent_blocks, .. } = self.settings;
+        match (Fit { beyond, capacity_blocks, extent_blocks }).place(request.lbn, request.blocks) {
+            Place::Same => self.next = Some(next),
+            Place::Moved(lbn) => {
+                match beyond {
+                    Beyond::Scale => self.counters.scaled += 1,
+                    _ => self.counters.wrapped += 1,
+                }
+                self.next = Some(Next { request: Request { lbn, ..request }, ..next });
+            }
+            Place::Dropped => {
+                self.counters.dropped += 1;
+                self.skip_think(record.think, row);
+            }
+            Place::Refused => {
+                let (lbn, blocks) = (request.lbn, request.blocks);
+                return Err(ReplayError::Beyond { row, lbn, blocks, capacity_blocks });
+            }
+        }
+        Ok(())
+    }
+
+    /// When a record arrives in an open replay; no earlier than its predecessor.
+    fn arrival_of(&mut self, record: &TraceRecord) -> Instant {
+        let Pace::Open { last, factor } = &mut self.pace else { return record.arrival };
+        if record.arrival < *last {
+            self.counters.out_of_order += 1;
+        }
+        *last = record.arrival.max(*last);
+        if *factor == 1.0 {
+            *last
+        } else {
+            Instant::from_ns(Duration::from_ns_f64(last.as_ns() as f64 / *factor).as_ns())
+        }
+    }
+
+    /// A dropped request takes no time, but the process thinks after it all the same.
+    fn skip_think(&mut self, think: Option<Duration>, row: u64) {
+        if let Pace::Think(Thought::Thinks { until }) = &mut self.pace {
+            *until = match (*until, think) {
+                (Ok(until), Some(think)) => Ok(until + think),
+                (Ok(_), None) => Err(row),
+                (failed, _) => failed,
+            };
+        }
+    }
+
+    fn fail(&mut self, failure: ReplayError<E>) -> Arrival {
+        self.failure = Some(failure);
+        self.ended = true;
+        self.next = None;
+        Arrival::Finished
+    }
+
+    fn issue(&mut self) -> Arrival {
+        let next = self.next.take().expect("a request is issued only when there is one");
+        self.counters.issued += 1;
+        match &mut self.pace {
+            Pace::Open { .. } => {}
+            Pace::Closed { vacancies } => *vacancies -= 1,
+            Pace::Think(thought) => *thought = Thought::Waits { think: next.think.ok_or(next.row) },
+        }
+        Arrival::Request(next.request)
+    }
+}
+
+impl<I, E> Workload for Replay<I, E>
+where
+    I: Iterator<Item = Result<TraceRecord, E>>,
+{
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        match self.pace {
+            Pace::Closed { vacancies: 0 } | Pace::Think(Thought::Waits { .. }) => {
+                return Arrival::WaitForCompletion;
+            }
+            _ => self.fill(),
+        }
+        let Some(next) = self.next else { return Arrival::Finished };
+        let time = match self.pace {
+            Pace::Open { .. } | Pace::Think(Thought::Start) => next.arrival,
+            Pace::Think(Thought::Thinks { until: Ok(until) }) => until,
+            Pace::Think(Thought::Thinks { until: Err(row) }) => {
+                return self.fail(ReplayError::NoThinkTime { row });
+            }
+            Pace::Closed { .. } | Pace::Think(Thought::Waits { .. }) => now,
+        };
+        if time > now { Arrival::At(time) } else { self.issue() }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        match &mut self.pace {
+            Pace::Open { .. } => {}
+            Pace::Closed { vacancies } => *vacancies += 1,
+            Pace::Think(thought) => {
+                if let Thought::Waits { think } = *thought {
+                    *thought = Thought::Thinks { until: think.map(|think| completion.completed + think) };
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Synthetic workloads: requests drawn from distributions.
+//!
+//! Every aspect of a request is drawn from its own random stream, so that
+//! changing one leaves the draws of the others as they were:
+//!
+//! | stream | what it draws |
+//! | --- | --- |
+//! | `workload.op` | read or write |
+//! | `workload.size` | number of blocks |
+//! | `workload.pattern` | sequential, local or elsewhere |
+//! | `workload.address` | where, if not sequential |
+//! | `workload.arrival` | interarrival times and burst lengths |
+//! | `workload.think` | think times of a closed population |
+//!
+//! # Scope and limits
+//! Successive requests are independent but for `sequential` and `local`, which look one request
+//! back; there is no correlation between size, operation and place, and arrivals have no memory
+//! beyond a burst. Where that matters, replay a trace [Ganger 1995: "an unsolved problem"].
+//!
+//! # References
+//! Shares of sequential and local requests as in DiskSim's generator [Bucy et al. 2008];
+//! Zipf's law by rejection sampling as in `rand_distr`.
+
+mod address;
+mod arrivals;
+mod geometric;
+mod keys;
+mod places;
+mod population;
+mod process;
+mod size;
+mod source;
+mod space;
+mod spec;
+mod target;
+
+use std::sync::Arc;
+
+use seeklab_core::{Arrival, Completion, Duration, Instant, Operation, Request, Seed, Stream, Workload};
+
+pub use address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
+pub use arrivals::{ArrivalSpec, BurstDistribution, Pace, TimeDistribution};
+pub use size::{SizeSpec, WeightedSize};
+pub use spec::SyntheticSpec;
+pub use target::Target;
+
+use places::Places;
+use population::Population;
+use process::OpenProcess;
+
+use crate::error::Error;
+
+/// What a description can only name and the caller supplies.
+#[derive(Debug, Clone, Default)]
+pub struct Supplied {
+    /// The extents of `address = { distribution = "extents" }`, such as the tracks of a disk.
+    pub extents: Option<Arc<[Extent]>>,
+    /// The interarrival times of `arrivals = { process = "shaped" }`.
+    pub interarrival_times: Option<Arc<[Duration]>>,
+}
+
+/// A workload drawn from distributions; a clone continues identically.
+#[derive(Debug, Clone)]
+pub struct Synthetic {
+    requests: u64,
+    issued: u64,
+    timing: Timing,
+    places: Places,
+    read: f64,
+    op_stream: Stream,
+}
+
+#[derive(Debug, Clone)]
+enum Timing {
+    Open { process: OpenProcess, stream: Stream, next: Instant },
+    Closed { population: Population, stream: Stream },
+}
+
+impl Synthetic {
+    /// The workload of that description for that device.
+    ///
+    /// # Errors
+    /// [`Error`], if a quantity is out of range, does not fit the device, or was not supplied.
+    pub fn new(spec: &SyntheticSpec, target: Target, seed: Seed, supplied: Supplied) -> Result<Self, Error> {
+        if spec.read.as_f64() > 1.0 {
+            return Err(Error::invalid("read", format!("{} is more than 1", spec.read))
+                .with_hint("write a share, at most 100%"));
+        }
+        let timing = match OpenProcess::new(&spec.arrivals, supplied.interarrival_times)? {
+            Some(mut process) => {
+                let mut stream = seed.stream("workload.arrival");
+                let next = Instant::ZERO + process.interarrival(&mut stream);
+                Timing::Open { process, stream, next }
+            }
+            None => {
+                let ArrivalSpec::Closed { population, think, think_distribution } = spec.arrivals else {
+                    unreachable!("only a closed workload has no open process");
+                };
+                let population = Population::new(population, think, think_distribution);
+                Timing::Closed { population, stream: seed.stream("workload.think") }
+            }
+        };
+        Ok(Self {
+            requests: spec.requests,
+            issued: 0,
+            timing,
+            places: Places::new(spec, target, seed, supplied.extents)?,
+            read: spec.read.as_f64(),
+            op_stream: seed.stream("workload.op"),
+        })
+    }
+
+    /// Requests issued so far.
+    pub const fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn draw(&mut self) -> Request {
+        let op = if self.op_stream.chance(self.read) { Operation::Read } else { Operation::Write };
+        let (lbn, blocks) = self.places.draw();
+        let request = Request::new(self.issued, op, lbn, blocks);
+        self.issued += 1;
+        request
+    }
+}
+
+impl Workload for Synthetic {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        if self.issued == self.requests {
+            return Arrival::Finished;
+        }
+        match &mut self.timing {
+            Timing::Open { process, stream, next } => {
+                if *next > now {
+                    return Arrival::At(*next);
+                }
+                let interarrival = process.interarrival(stream);
+                *next = Instant::from_ns(next.as_ns().saturating_add(interarrival.as_ns()));
+                Arrival::Request(self.draw())
+            }
+            Timing::Closed { population, .. } => match population.next_ready() {
+                None => Arrival::WaitForCompletion,
+                Some(time) if time > now => Arrival::At(time),
+                Some(_) => {
+                    let member = population.take().expect("a member is ready");
+                    Arrival::Request(Request { initiator: member, ..self.draw() })
+                }
+            },
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        if let Timing::Closed { population, stream } = &mut self.timing {
+            population.completed(completion.completed, completion.request.initiator, stream);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The description of a synthetic workload.
+
+use seeklab_core::{ByteSize, Ratio};
+use serde::{Deserialize, Serialize};
+
+use super::address::AddressSpec;
+use super::arrivals::ArrivalSpec;
+use super::size::SizeSpec;
+use crate::error::{Error, ErrorKind};
+use crate::spec::WorkloadSpec;
+
+/// A synthetic workload, as it is described; every quantity is text with its unit.
+///
+/// ```toml
+/// kind = "synthetic"
+/// requests = 100000               # how many; 10000 if absent
+/// read = "66%"                    # share of reads, the rest are writes
+/// size = "8KiB"                   # or a mix or a distribution, see `SizeSpec`
+/// align = "8KiB"                  # starts are multiples of it; the block size if absent
+/// sequential = "20%"              # share that begins where the last request ended
+/// local = "30%"                   # share that begins near the last request's beginning
+/// local_distance = "20MiB"        # how near: uniform within this distance on either side
+/// address = { distribution = "uniform" }                # of all others, see `AddressSpec`
+/// arrivals = { process = "poisson", rate = "100/s" }    # see `ArrivalSpec`
+/// ```
+/// A sequential request begins at the first aligned block at or behind the end of the last one; at
+/// the end of the space it begins anew at the start. The first request is never sequential or local.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyntheticSpec {
+    /// How many requests.
+    #[serde(default = "requests")]
+    pub requests: u64,
+    /// Share of reads; the rest are writes.
+    pub read: Ratio,
+    /// The distribution of sizes; absent only where extents give the size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<SizeSpec>,
+    /// Starts are multiples of it; `None` is the device's block size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align: Option<ByteSize>,
+    /// Share that begins where the previous request ended.
+    #[serde(default)]
+    pub sequential: Ratio,
+    /// Share that begins within `local_distance` of the previous request's beginning.
+    #[serde(default)]
+    pub local: Ratio,
+    /// How far a local request may lie from the previous one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_distance: Option<ByteSize>,
+    /// Where all other requests begin.
+    #[serde(default)]
+    pub address: AddressSpec,
+    /// When requests arrive.
+    pub arrivals: ArrivalSpec,
+}
+
+const fn requests() -> u64 {
+    10_000
+}
+
+impl SyntheticSpec {
+    /// Reads the one-line form, such as `random,size=8KiB,read=66%,poisson=80/s,requests=10000`;
+    /// its grammar is that of [`text`](crate::text).
+    ///
+    /// # Errors
+    /// [`Error`] names the key, the mistake and what would be right.
+    pub fn parse(line: &str) -> Result<Self, Error> {
+        match WorkloadSpec::parse(line)? {
+            WorkloadSpec::Synthetic(spec) => Ok(spec),
+            WorkloadSpec::Replay(_) => {
+                Err(Error::new(ErrorKind::UnknownName, "", "`replay` is not a synthetic workload"))
+            }
+        }
+    }
+}

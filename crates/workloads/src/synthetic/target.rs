@@ -1,0 +1,35 @@
+//! What a workload needs to know of the device that it addresses.
+
+use seeklab_core::{ByteSize, Capabilities};
+
+use crate::error::{Error, ErrorKind};
+
+/// The address space that a workload fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// Blocks that can be addressed.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+}
+
+impl From<&Capabilities> for Target {
+    fn from(capabilities: &Capabilities) -> Self {
+        Self { capacity_blocks: capabilities.capacity_blocks, block_size: capabilities.block_size }
+    }
+}
+
+impl Target {
+    /// `size` in blocks, which it must be a positive multiple of.
+    pub(super) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, Error> {
+        let (bytes, block) = (size.as_bytes(), self.block_size.as_bytes());
+        if bytes == 0 || !bytes.is_multiple_of(block) {
+            return Err(Error::new(
+                ErrorKind::DoesNotFit,
+                at,
+                format!("{size} is not a positive multiple of the block size, {}", self.block_size),
+            ));
+        }
+        Ok(bytes / block)
+    }
+}

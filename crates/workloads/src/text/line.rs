@@ -1,0 +1,134 @@
+//! Reading the one-line form of a workload into the table that its TOML form would give.
+
+use toml::{Table, Value};
+
+use crate::error::{Error, ErrorKind};
+use crate::presets;
+use crate::registry;
+
+/// A short way to write two items on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shorthand {
+    /// The kind of workload that takes it.
+    pub kind: &'static str,
+    /// The short key.
+    pub key: &'static str,
+    /// The item that it implies, as key and value.
+    pub implies: Option<(&'static str, &'static str)>,
+    /// The key that its value goes to.
+    pub to: &'static str,
+}
+
+/// Every shorthand, in the order of the help text.
+pub const SHORTHANDS: &[Shorthand] = &[
+    Shorthand {
+        kind: "synthetic",
+        key: "poisson",
+        implies: Some(("arrivals.process", "poisson")),
+        to: "arrivals.rate",
+    },
+    Shorthand {
+        kind: "synthetic",
+        key: "constant",
+        implies: Some(("arrivals.process", "constant")),
+        to: "arrivals.rate",
+    },
+    Shorthand {
+        kind: "synthetic",
+        key: "closed",
+        implies: Some(("arrivals.process", "closed")),
+        to: "arrivals.population",
+    },
+    Shorthand { kind: "synthetic", key: "think", implies: None, to: "arrivals.think" },
+    Shorthand {
+        kind: "synthetic",
+        key: "zipf",
+        implies: Some(("address.distribution", "zipf")),
+        to: "address.exponent",
+    },
+    Shorthand { kind: "replay", key: "closed", implies: Some(("mode", "closed")), to: "population" },
+    Shorthand { kind: "replay", key: "scaled", implies: Some(("mode", "scaled")), to: "factor" },
+];
+
+/// Keys that choose what the other keys of their table mean.
+const TAGS: [&str; 2] = ["process", "distribution"];
+
+/// The kind and the table that a line stands for.
+pub(crate) fn parse(line: &str) -> Result<(String, Table), Error> {
+    let mut items = line.split(',').map(str::trim).peekable();
+    let mut base = Table::new();
+    let mut kind = "synthetic".to_owned();
+    if let Some(name) = items.next_if(|item| !item.contains('=')) {
+        if registry::kind(name).is_some() {
+            name.clone_into(&mut kind);
+        } else if let Some(preset) = presets::find(name) {
+            base = preset.table();
+        } else if name.is_empty() {
+            return Err(Error::new(ErrorKind::Syntax, "", "an empty description")
+                .with_hint("write for example `random,poisson=80/s`"));
+        } else {
+            return Err(Error::unknown(ErrorKind::UnknownName, "workload", name, registry::names()));
+        }
+    }
+    let mut given = Table::new();
+    for item in items {
+        let Some((key, value)) = item.split_once('=') else {
+            return Err(Error::new(ErrorKind::Syntax, "", format!("`{item}` has no value"))
+                .with_hint("write `key=value`; a kind or preset comes first and once"));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        match SHORTHANDS.iter().find(|short| short.kind == kind && short.key == key) {
+            Some(short) => {
+                if let Some((implied, choice)) = short.implies {
+                    insert(&mut given, implied, choice, key)?;
+                }
+                insert(&mut given, short.to, value, key)?;
+            }
+            None => insert(&mut given, key, value, key)?,
+        }
+    }
+    merge(&mut base, given);
+    Ok((kind, base))
+}
+
+/// Puts a value under a dotted path; `written` is the key as the user wrote it.
+fn insert(table: &mut Table, path: &str, value: &str, written: &str) -> Result<(), Error> {
+    let twice = || {
+        Error::new(ErrorKind::Syntax, path, format!("`{written}` says twice what is said only once"))
+            .with_hint("remove one of the two items")
+    };
+    match path.split_once('.') {
+        None if path.is_empty() => {
+            Err(Error::new(ErrorKind::Syntax, "", format!("`{written}={value}` has no key")))
+        }
+        None => match table.insert(path.to_owned(), Value::String(value.to_owned())) {
+            None => Ok(()),
+            Some(_) => Err(twice()),
+        },
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            match inner {
+                Value::Table(inner) => {
+                    insert(inner, rest, value, written).map_err(|error| error.under(first))
+                }
+                _ => Err(twice()),
+            }
+        }
+    }
+}
+
+/// Lays `given` over `base`: tables are merged key by key, unless the given one chooses anew.
+pub(crate) fn merge(base: &mut Table, given: Table) {
+    for (key, value) in given {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above))
+                if !TAGS.iter().any(|tag| above.contains_key(*tag)) =>
+            {
+                merge(below, above);
+            }
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
