@@ -5,6 +5,7 @@ mod criticality;
 mod fcfs;
 mod nearest;
 mod ordered;
+mod outward;
 mod shortest;
 mod spec;
 mod sweep;

@@ -71,16 +71,6 @@ impl Ordered {
         self.pending.first_key_value().map(|(key, _)| *key)
     }
 
-    /// From `address` upwards.
-    pub(super) fn ascending(&self, address: u64) -> impl Iterator<Item = (&(u64, u64), &Pending)> {
-        self.pending.range((address, 0)..)
-    }
-
-    /// From below `address` downwards.
-    pub(super) fn descending(&self, address: u64) -> impl Iterator<Item = (&(u64, u64), &Pending)> {
-        self.pending.range(..(address, 0)).rev()
-    }
-
     /// All, in order of address.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&(u64, u64), &Pending)> {
         self.pending.iter()

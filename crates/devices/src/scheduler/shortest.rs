@@ -3,6 +3,7 @@
 use seeklab_core::{Duration, Instant, Pending, Positioning, Scheduler};
 
 use super::ordered::{Address, Ordered};
+use super::outward::Outward;
 
 /// Serves the request with the shortest positioning time (seek or head switch, settle, rotational
 /// latency), of equal ones the first that came.
@@ -12,49 +13,47 @@ use super::ordered::{Address, Ordered};
 ///
 /// # References
 /// Seltzer, Chen & Ousterhout, USENIX Winter 1990; Jacobson & Wilkes, HPL-CSP-91-7.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ShortestPositioning {
-    pending: Ordered,
+    pending: Outward,
 }
 
 impl ShortestPositioning {
     /// An empty queue.
-    pub const fn new() -> Self {
-        Self { pending: Ordered::new(Address::Cylinder) }
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    fn shortest(&self, now: Instant, positioning: &dyn Positioning) -> Option<(u64, u64)> {
-        let here = u64::from(positioning.cylinder());
-        let mut above = self.pending.ascending(here).peekable();
-        let mut below = self.pending.descending(here).peekable();
-        let mut best: Option<(Duration, (u64, u64))> = None;
+    fn shortest(&self, now: Instant, positioning: &dyn Positioning) -> Option<usize> {
+        let here = positioning.cylinder();
+        let mut above = self.pending.place_of(here);
+        let mut below = above;
+        let mut best: Option<(Duration, u64, usize)> = None;
         loop {
-            let (up, down) = (above.peek(), below.peek());
-            let up_distance = up.map_or(u64::MAX, |(key, _)| key.0 - here);
-            let down_distance = down.map_or(u64::MAX, |(key, _)| here - key.0);
-            let distance = up_distance.min(down_distance);
-            if distance == u64::MAX {
-                break;
+            let up = self.pending.cylinder(above).map_or(u32::MAX, |cylinder| cylinder - here);
+            let down = below
+                .checked_sub(1)
+                .and_then(|place| self.pending.cylinder(place))
+                .map_or(u32::MAX, |cylinder| here - cylinder);
+            let distance = up.min(down);
+            if distance == u32::MAX
+                || best.is_some_and(|(shortest, ..)| positioning.positioning_floor(distance) > shortest)
+            {
+                return best.map(|(.., place)| place);
             }
-            if let Some((shortest, _)) = best {
-                if positioning.positioning_floor(distance as u32) > shortest {
-                    break;
-                }
-            }
-            let nearer = if up_distance <= down_distance { above.next() } else { below.next() };
-            let (key, pending) = nearer?;
-            let time = positioning.positioning_time(now, pending.request.op, &pending.location);
-            if best.is_none_or(|(shortest, chosen)| (time, key.1) < (shortest, chosen.1)) {
-                best = Some((time, *key));
+            let place = if up <= down {
+                above += 1;
+                above - 1
+            } else {
+                below -= 1;
+                below
+            };
+            let candidate = self.pending.candidate(place);
+            let time = positioning.positioning_time(now, candidate.op, &candidate.location);
+            if best.is_none_or(|(shortest, rank, _)| (time, candidate.rank) < (shortest, rank)) {
+                best = Some((time, candidate.rank, place));
             }
         }
-        best.map(|(_, key)| key)
-    }
-}
-
-impl Default for ShortestPositioning {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -65,8 +64,8 @@ impl Scheduler for ShortestPositioning {
 
     fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending> {
         let positioning = positioning.expect("SPTF is only put before devices that know their heads");
-        let key = self.shortest(now, positioning)?;
-        self.pending.remove(key)
+        let place = self.shortest(now, positioning)?;
+        Some(self.pending.remove(place))
     }
 
     fn needs_positioning(&self) -> bool {
