@@ -1,1 +1,23 @@
-//! Metrics and comparison of traces.
+//! What traces say: metrics of one, the comparison of two, the confidence in a mean.
+//!
+//! ```text
+//!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
+//!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
+//!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
+//! ```
+//! Simulated, emulated, measured and imported requests come as the same
+//! [`TraceRecord`](seeklab_core::TraceRecord), so one code computes every figure.
+//!
+//! # Scope and limits
+//! No I/O, no clock, no randomness: the same records give the same figures on every machine.
+
+pub mod comparison;
+pub mod confidence;
+pub mod curve;
+pub mod metrics;
+mod rounding;
+
+pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
+pub use confidence::{BatchMeans, Interval, interval};
+pub use curve::{CdfPoint, HistogramBin};
+pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};

@@ -1,0 +1,190 @@
+//! What a report says, before anyone decides how it looks.
+
+use seeklab_analysis::comparison::ErrorHistogram;
+use seeklab_analysis::{
+    CdfPoint, Comparison, ComparisonSummary, HistogramBin, Interval, Metrics, MetricsSummary, SamplePoint,
+    TimeBin,
+};
+use seeklab_core::{Duration, Instant, Seed};
+
+/// A report: what was run, what came out, and how to run it again. Empty parts are left out.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// One line that names the run.
+    pub title: String,
+    /// One line about it.
+    pub subtitle: String,
+    /// The command that repeats the run.
+    pub command: Option<String>,
+    /// The root seed of the run.
+    pub seed: Option<Seed>,
+    /// The program and version that made the report, such as `seeklab 0.1.0`.
+    pub generated_by: String,
+    /// What was asked for: workload, arrivals, limits.
+    pub parameters: Vec<Parameter>,
+    /// A section for each device that was run or measured.
+    pub devices: Vec<DeviceSection>,
+    /// Comparisons of two traces of the same requests.
+    pub comparisons: Vec<ComparisonSection>,
+    /// Cells of an experiment.
+    pub experiment: Option<ExperimentSection>,
+    /// What a reader has to know to trust the figures; warnings are shown first.
+    pub notes: Vec<Note>,
+}
+
+impl Report {
+    /// The notes, warnings first, else in their order.
+    pub(crate) fn ordered_notes(&self) -> impl Iterator<Item = &Note> {
+        let is_warning = |note: &&Note| matches!(note, Note::Warning(_));
+        let warnings = self.notes.iter().filter(is_warning);
+        warnings.chain(self.notes.iter().filter(move |note| !is_warning(note)))
+    }
+}
+
+/// Something that a reader has to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The figures may not mean what they seem to.
+    Warning(String),
+    /// Good to know.
+    Remark(String),
+}
+
+impl Note {
+    /// `warning` or `note`.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Warning(_) => "warning",
+            Self::Remark(_) => "note",
+        }
+    }
+
+    /// What is said.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Warning(text) | Self::Remark(text) => text,
+        }
+    }
+}
+
+/// A name, its value with unit, and where the value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Name, such as `disk.rpm`.
+    pub name: String,
+    /// Value with its unit.
+    pub value: String,
+    /// Data sheet, paper or measurement, if the value has a source.
+    pub source: Option<String>,
+}
+
+/// What a device did with the requests.
+#[derive(Debug, Clone)]
+pub struct DeviceSection {
+    /// Short name, as on the command line.
+    pub name: String,
+    /// One line about it.
+    pub description: String,
+    /// The figures.
+    pub summary: MetricsSummary,
+    /// Cumulative distribution of the response times.
+    pub cdf: Vec<CdfPoint>,
+    /// Histogram of the response times.
+    pub histogram: Vec<HistogramBin>,
+    /// Requests and response times over the run.
+    pub timeline: Vec<TimeBin>,
+    /// When the first request arrived; the plots count from there.
+    pub first_arrival: Instant,
+    /// Requests to draw as points.
+    pub sample: Vec<SamplePoint>,
+    /// Resolved parameters of the device.
+    pub parameters: Vec<Parameter>,
+}
+
+impl DeviceSection {
+    /// The section of a device with these metrics.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, metrics: &Metrics) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            summary: metrics.summary(),
+            cdf: metrics.response_cdf(),
+            histogram: metrics.response_histogram(),
+            timeline: metrics.timeline(),
+            first_arrival: metrics.first_arrival().unwrap_or_default(),
+            sample: metrics.sample(),
+            parameters: Vec::new(),
+        }
+    }
+
+    /// The same with resolved parameters.
+    #[must_use]
+    pub fn with_parameters(mut self, parameters: Vec<Parameter>) -> Self {
+        self.parameters = parameters;
+        self
+    }
+}
+
+/// Two traces of the same requests.
+#[derive(Debug, Clone)]
+pub struct ComparisonSection {
+    /// Name of the reference.
+    pub reference: String,
+    /// Name of the other trace.
+    pub other: String,
+    /// The figures.
+    pub summary: ComparisonSummary,
+    /// Cumulative distribution of the reference.
+    pub reference_cdf: Vec<CdfPoint>,
+    /// Cumulative distribution of the other trace.
+    pub other_cdf: Vec<CdfPoint>,
+    /// Requests to draw as points: `(index in order of arrival, reference, other)`.
+    pub sample: Vec<(u64, Duration, Duration)>,
+    /// Errors of individual requests in buckets of 0.02 ms.
+    pub error_histogram: ErrorHistogram,
+    /// The same relative to each request's reference time, in buckets of 1 %.
+    pub error_pct_histogram: ErrorHistogram,
+}
+
+impl ComparisonSection {
+    /// The section of a comparison of traces with these names.
+    pub fn new(reference: impl Into<String>, other: impl Into<String>, comparison: &Comparison) -> Self {
+        Self {
+            reference: reference.into(),
+            other: other.into(),
+            summary: comparison.summary(),
+            reference_cdf: comparison.reference_cdf(),
+            other_cdf: comparison.other_cdf(),
+            sample: comparison.sample(),
+            error_histogram: comparison.error_histogram(),
+            error_pct_histogram: comparison.error_pct_histogram(),
+        }
+    }
+}
+
+/// The cells of an experiment, each a mean over repetitions.
+#[derive(Debug, Clone, Default)]
+pub struct ExperimentSection {
+    /// What distinguishes the cells, such as `device` and `arrival rate`: columns of the table.
+    pub dimensions: Vec<String>,
+    /// What was observed, by name with unit such as `response_mean_ms`: the other columns, and a chart
+    /// each for the first four.
+    pub figures: Vec<String>,
+    /// The axis of the charts, such as `arrival rate [1/s]`; without it there are no charts.
+    pub parameter: Option<String>,
+    /// The cells in the order of the table.
+    pub cells: Vec<ExperimentCell>,
+}
+
+/// One cell of an experiment.
+#[derive(Debug, Clone)]
+pub struct ExperimentCell {
+    /// The cell's value in each dimension, as text with unit.
+    pub values: Vec<String>,
+    /// Which line of the charts the cell belongs to.
+    pub series: String,
+    /// Where it lies on the axis of the charts.
+    pub x: f64,
+    /// What was observed of each figure.
+    pub figures: Vec<Option<Interval>>,
+}

@@ -1,0 +1,122 @@
+//! What a chart shows, as the page's script reads it.
+
+use serde::Serialize;
+
+use crate::number::plotted;
+
+/// A chart of the page.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Chart {
+    pub(super) id: String,
+    pub(super) kind: Kind,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    /// Names of the bars, in a chart of stacked bars.
+    pub(super) categories: Vec<String>,
+    /// What stands at the end of each bar.
+    pub(super) totals: Vec<String>,
+    pub(super) series: Vec<Series>,
+}
+
+/// How a chart is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// Two axes.
+    Plot,
+    /// Horizontal bars, each a stack of the series.
+    Stack,
+}
+
+/// An axis.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Axis {
+    pub(super) label: String,
+    pub(super) unit: String,
+    pub(super) is_log: bool,
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+impl Axis {
+    pub(super) fn linear(label: &str, unit: &str) -> Self {
+        Self { label: label.to_owned(), unit: unit.to_owned(), is_log: false, min: None, max: None }
+    }
+
+    pub(super) fn log(label: &str, unit: &str) -> Self {
+        Self { is_log: true, ..Self::linear(label, unit) }
+    }
+
+    /// Logarithmic where linear would lay the small values on the axis, else from zero.
+    pub(super) fn of_values(label: &str, unit: &str, values: &[f64]) -> Self {
+        const LINEAR_RATIO_MAX: f64 = 30.0;
+        let (low, high) = (
+            values.iter().copied().fold(f64::INFINITY, f64::min),
+            values.iter().copied().fold(0.0, f64::max),
+        );
+        if low > 0.0 && high > LINEAR_RATIO_MAX * low {
+            Self::log(label, unit)
+        } else {
+            Self::linear(label, unit).starting_at(0.0)
+        }
+    }
+
+    pub(super) fn starting_at(mut self, min: f64) -> Self {
+        self.min = Some(plotted(min));
+        self
+    }
+
+    pub(super) fn ending_at(mut self, max: f64) -> Self {
+        self.max = Some(plotted(max));
+        self
+    }
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark {
+    /// A line through the points.
+    Line,
+    /// A line through the points, each marked, with whiskers where they have a half width.
+    LineAndPoints,
+    /// A level that holds from its point to the next.
+    Step,
+    /// As `Step`, with the area below it filled.
+    Area,
+    /// Points alone.
+    Points,
+    /// A thin grey line to compare with, without a value.
+    Guide,
+    /// A part of the stacked bars; the points are `(index of the bar, value)`.
+    Part,
+}
+
+/// A series of a chart.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) mark: Mark,
+    /// Which colour, dash and symbol of the palette.
+    pub(super) style: usize,
+    /// Points in order; a third number is the half width of the whisker.
+    pub(super) points: Vec<Vec<f64>>,
+}
+
+impl Series {
+    pub(super) fn new(
+        name: &str,
+        mark: Mark,
+        style: usize,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let points = points.into_iter().map(|(x, y)| vec![plotted(x), plotted(y)]).collect();
+        Self { name: name.to_owned(), mark, style, points }
+    }
+}
+
+impl Chart {
+    pub(super) fn plot(id: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { id: id.to_owned(), kind: Kind::Plot, x, y, categories: Vec::new(), totals: Vec::new(), series }
+    }
+}

@@ -1,0 +1,153 @@
+//! A comparison on the page, with the four plots of Griffin's figures and the pairs themselves.
+
+use minijinja::{Value, context};
+use seeklab_analysis::comparison::ErrorHistogram;
+
+use super::chart::{Axis, Chart, Mark, Series};
+use super::devices::cdf;
+use crate::document::ComparisonSection;
+use crate::number::{TimeUnit, column, count};
+
+/// Share of the requests at each end of an error histogram that the axis may cut off.
+const CUT_SHARE: f64 = 0.005;
+
+pub(super) fn context(index: usize, section: &ComparisonSection, charts: &mut Vec<Chart>) -> Value {
+    let summary = &section.summary;
+    let unit = TimeUnit::of_ms([summary.reference_mean_ms, summary.other_mean_ms].into_iter());
+    let mut places = Vec::new();
+    let mut add = |title: &str, caption: String, chart: Chart| {
+        places.push(context! { id => chart.id.as_str(), title, caption });
+        charts.push(chart);
+    };
+    let id = |name: &str| format!("comparison{index}-{name}");
+    let curves = [(section.reference.as_str(), &section.reference_cdf), (&section.other, &section.other_cdf)];
+    add(
+        "Response time, cumulative",
+        "EA_rms is the root mean square of the horizontal distance.".to_owned(),
+        cdf(&id("cdf"), unit, curves.into_iter().map(|(name, points)| (name, points.as_slice()))),
+    );
+    let sampled = format!("{} of {} requests.", count(section.sample.len() as u64), count(summary.requests));
+    add(
+        "Request by request",
+        format!("{sampled} On the line both agree."),
+        pairs(section, unit, &id("pairs")),
+    );
+    add("Error of each request", sampled, errors(section, unit, &id("errors")));
+    let (chart, cut) = histogram(&section.error_histogram, &id("error"), "error", "ms", summary.requests);
+    add("Errors, histogram", format!("Buckets of 0.02 ms.{cut}"), chart);
+    let (chart, cut) =
+        histogram(&section.error_pct_histogram, &id("relative"), "relative error", "%", summary.requests);
+    add(
+        "Relative errors, histogram",
+        format!("Buckets of 1 % of each request's reference time.{cut}"),
+        chart,
+    );
+    context! {
+        title => format!("{} against {}", section.other, section.reference),
+        rows => rows(section),
+        requests => count(summary.requests),
+        within => format!("{:.2}", summary.within_5pct_pct),
+        charts => places,
+    }
+}
+
+fn rows(section: &ComparisonSection) -> Vec<Value> {
+    let summary = &section.summary;
+    let absolute = column(&[
+        Some(summary.reference_mean_ms),
+        Some(summary.other_mean_ms),
+        Some(summary.ei_avg_ms),
+        Some(summary.ei_rms_ms),
+        Some(summary.ea_rms_ms),
+    ]);
+    let names = [
+        (format!("mean of {}", section.reference), "the reference", None),
+        (format!("mean of {}", section.other), "", None),
+        ("EI_avg".to_owned(), "mean of the errors of individual requests", summary.ei_avg_pct),
+        ("EI_rms".to_owned(), "root mean square of the errors of individual requests", summary.ei_rms_pct),
+        (
+            "EA_rms".to_owned(),
+            "root mean square distance of the distributions: the demerit",
+            summary.ea_rms_pct,
+        ),
+    ];
+    names
+        .into_iter()
+        .zip(absolute)
+        .map(|((name, meaning, relative), ms)| {
+            context! { name, meaning, ms, pct => relative.map(|relative| format!("{relative:.2}")) }
+        })
+        .collect()
+}
+
+fn pairs(section: &ComparisonSection, unit: TimeUnit, id: &str) -> Chart {
+    let points: Vec<(f64, f64)> = section
+        .sample
+        .iter()
+        .filter(|(_, reference, other)| !reference.is_zero() && !other.is_zero())
+        .map(|(_, reference, other)| (unit.scale_ms(reference.as_ms()), unit.scale_ms(other.as_ms())))
+        .collect();
+    let both: Vec<f64> = points.iter().flat_map(|(reference, other)| [*reference, *other]).collect();
+    let axis = |name: &str| Axis::of_values(&format!("response time, {name}"), unit.name, &both);
+    let mut series = vec![Series::new("request", Mark::Points, 0, points.iter().copied())];
+    if !both.is_empty() {
+        let (low, high) =
+            (both.iter().copied().fold(f64::INFINITY, f64::min), both.iter().copied().fold(0.0, f64::max));
+        series.push(Series::new("equal", Mark::Guide, 1, [(low, low), (high, high)]));
+    }
+    Chart::plot(id, axis(&section.reference), axis(&section.other), series)
+}
+
+fn errors(section: &ComparisonSection, unit: TimeUnit, id: &str) -> Chart {
+    let points = section
+        .sample
+        .iter()
+        .map(|(index, reference, other)| (*index as f64, unit.scale_ms(other.as_ms() - reference.as_ms())));
+    let guide = section.summary.requests as f64;
+    let series = vec![
+        Series::new("request", Mark::Points, 0, points),
+        Series::new("no error", Mark::Guide, 1, [(0.0, 0.0), (guide, 0.0)]),
+    ];
+    Chart::plot(
+        id,
+        Axis::linear("request, in order of arrival", "").starting_at(0.0).ending_at(guide),
+        Axis::linear("error", unit.name),
+        series,
+    )
+}
+
+/// The histogram without its farthest requests, and a sentence about those.
+fn histogram(
+    histogram: &ErrorHistogram,
+    id: &str,
+    label: &str,
+    unit: &str,
+    requests: u64,
+) -> (Chart, String) {
+    let allowed = (requests as f64 * CUT_SHARE) as u64;
+    let mut buckets: Vec<(f64, u64)> = histogram.buckets().collect();
+    let (mut below, mut above) = (histogram.below, histogram.above);
+    let cut = buckets.iter().take_while(|(_, count)| {
+        let fits = below + count <= allowed;
+        below += if fits { *count } else { 0 };
+        fits
+    });
+    let cut = cut.count();
+    buckets.drain(..cut);
+    while let Some((_, count)) = buckets.last()
+        && above + count <= allowed
+    {
+        above += count;
+        buckets.pop();
+    }
+    let share = |count: u64| count as f64 / requests as f64 * 100.0;
+    let end = buckets.last().map(|(low, _)| (low + histogram.width, 0.0));
+    let points = buckets.iter().map(|(low, count)| (*low, share(*count))).chain(end);
+    let series = vec![Series::new("requests", Mark::Area, 0, points)];
+    let text = match below + above {
+        0 => String::new(),
+        outside => format!(" {} requests lie outside the axis.", count(outside)),
+    };
+    let share = Axis::linear("share of requests", "%").starting_at(0.0);
+    (Chart::plot(id, Axis::linear(label, unit), share, series), text)
+}

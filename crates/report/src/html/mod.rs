@@ -1,0 +1,78 @@
+//! The report as one HTML page that needs nothing else.
+//!
+//! Rust decides what is drawn: tables are in the page as text, charts as data in one JSON document
+//! that the page's own script (`chart.js`) draws as SVG. Text enters the page through the template's
+//! escaping or as JSON whose `<`, `>` and `&` are escaped, so no name can break out of its place; the
+//! content policy in the page forbids any request.
+
+mod chart;
+mod comparison;
+mod devices;
+mod experiment;
+mod json;
+mod table;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, context};
+
+use crate::document::Report;
+use chart::Chart;
+
+const TEMPLATE: &str = include_str!("report.html");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("chart.js");
+
+/// The report as one self-contained HTML page; the same report gives the same bytes.
+pub fn render_html(report: &Report) -> String {
+    let mut charts: Vec<Chart> = Vec::new();
+    let overview = devices::charts(&report.devices, &mut charts);
+    let maps = devices::maps(&report.devices, &mut charts);
+    let comparisons: Vec<_> = report
+        .comparisons
+        .iter()
+        .enumerate()
+        .map(|(index, section)| comparison::context(index, section, &mut charts))
+        .collect();
+    let experiment = report.experiment.as_ref().map(|section| experiment::context(section, &mut charts));
+    let notes: Vec<_> =
+        report.ordered_notes().map(|note| context! { kind => note.kind(), text => note.text() }).collect();
+    let device_parameters: Vec<_> = report
+        .devices
+        .iter()
+        .filter(|device| !device.parameters.is_empty())
+        .map(|device| {
+            let table = table::parameters(&device.parameters);
+            context! { name => device.name.as_str(), description => device.description.as_str(), table }
+        })
+        .collect();
+
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("only the handling of blanks is changed"));
+    // A name that ends in .html switches the escaping on.
+    environment.add_template("report.html", TEMPLATE).expect("the template is part of the program");
+    let template = environment.get_template("report.html").expect("the template was just added");
+    template
+        .render(context! {
+            title => report.title.as_str(),
+            subtitle => report.subtitle.as_str(),
+            generated_by => report.generated_by.as_str(),
+            command => report.command.as_deref(),
+            seed => report.seed.map(|seed| seed.to_string()),
+            notes,
+            figures => (!report.devices.is_empty()).then(|| table::figures(&report.devices)),
+            devices => report.devices.iter().map(|device| {
+                context! { name => device.name.as_str(), description => device.description.as_str() }
+            }).collect::<Vec<_>>(),
+            overview,
+            maps,
+            comparisons,
+            experiment,
+            parameters => (!report.parameters.is_empty()).then(|| table::parameters(&report.parameters)),
+            device_parameters,
+            style => STYLE,
+            script => SCRIPT,
+            data => json::embedded(&charts),
+        })
+        .expect("every value of the template is given")
+}

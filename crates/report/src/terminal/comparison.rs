@@ -1,0 +1,41 @@
+//! The errors of one trace against another.
+
+use super::{shortened, table};
+use crate::document::ComparisonSection;
+use crate::number::{column, count};
+
+pub(super) fn render(section: &ComparisonSection) -> String {
+    let summary = &section.summary;
+    let absolute = column(&[
+        Some(summary.reference_mean_ms),
+        Some(summary.other_mean_ms),
+        Some(summary.ei_avg_ms),
+        Some(summary.ei_rms_ms),
+        Some(summary.ea_rms_ms),
+    ]);
+    let relative = [None, None, summary.ei_avg_pct, summary.ei_rms_pct, summary.ea_rms_pct];
+    let names = [
+        format!("mean of {}", shortened(&section.reference, 40)),
+        format!("mean of {}", shortened(&section.other, 40)),
+        "EI_avg, mean error per request".to_owned(),
+        "EI_rms, rms error per request".to_owned(),
+        "EA_rms, distance of the distributions (demerit)".to_owned(),
+    ];
+    let rows: Vec<Vec<String>> = names
+        .into_iter()
+        .zip(absolute)
+        .zip(relative)
+        .map(|((name, absolute), relative)| {
+            vec![name, absolute, relative.map_or_else(String::new, |relative| format!("{relative:.2}"))]
+        })
+        .collect();
+    let header = ["response time".to_owned(), "ms".to_owned(), "% of reference".to_owned()];
+    format!(
+        "{} against {} (reference), {} requests\n{}\n{:.2} % of the requests are within 5 % of the reference",
+        shortened(&section.other, 40),
+        shortened(&section.reference, 40),
+        count(summary.requests),
+        table(&header, &rows, 1),
+        summary.within_5pct_pct,
+    )
+}

@@ -1,0 +1,160 @@
+//! What the terminal shows, to the letter.
+
+use seeklab_analysis::{Comparison, Metrics, interval};
+use seeklab_core::{Breakdown, BufferOutcome, ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_report::{
+    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, Report, render_terminal,
+};
+
+/// A thousand requests, one every 20 ms, whose times grow from `base_us` in steps of `step_us`.
+fn device(name: &str, base_us: u64, step_us: u64) -> DeviceSection {
+    let mut metrics = Metrics::new(ByteSize::from_bytes(512));
+    for index in 0..1_000_u64 {
+        let arrival = Instant::ZERO + Duration::from_ms(20 * index);
+        let service = Duration::from_us(base_us + (index * 37 % 100) * step_us);
+        let breakdown = Breakdown {
+            overhead: service / 10,
+            seek: service / 2,
+            rotation: service - service / 10 - service / 2,
+            ..Breakdown::default()
+        };
+        metrics.record(&TraceRecord {
+            start: Some(arrival),
+            completion: Some(arrival + service),
+            breakdown: Some(breakdown),
+            buffer: if index % 8 == 0 { BufferOutcome::Hit } else { BufferOutcome::Miss },
+            ..TraceRecord::new(arrival, Operation::Read, index, 8)
+        });
+    }
+    DeviceSection::new(name, "", &metrics)
+}
+
+fn check(report: &Report, expected: &str) {
+    let seen = render_terminal(report);
+    assert!(seen.lines().all(|line| line.chars().count() <= 100 || line.starts_with("repeat: ")), "{seen}");
+    assert!(!seen.contains('\u{1b}'), "no colour, whatever NO_COLOR says");
+    assert_eq!(seen.trim(), expected.trim(), "\n{seen}");
+}
+
+#[test]
+fn is_a_run_of_two_devices_one_table_with_one_unit() {
+    let report = Report {
+        title: "random reads".to_owned(),
+        command: Some("seeklab simulate a b --seed 7".to_owned()),
+        seed: Some(Seed(7)),
+        devices: vec![
+            device("cheetah-36es", 2_000, 100),
+            device("a-device-with-a-name-that-is-far-too-long", 500, 3),
+        ],
+        notes: vec![
+            Note::Remark("buffer was cold".to_owned()),
+            Note::Warning("the queue never filled".to_owned()),
+        ],
+        ..Report::default()
+    };
+    check(
+        &report,
+        "
+random reads
+
+device                      n   IOPS  mean ms   ±95%    p50     p99   p99.9     max  busy %  hits %
+──────────────────────  ─────  ─────  ───────  ─────  ─────  ──────  ──────  ──────  ──────  ──────
+cheetah-36es            1,000  50.03    6.950  0.058  6.902  11.805  11.900  11.900    34.8    12.5
+a-device-wi…r-too-long  1,000  50.05    0.648  0.002  0.647   0.794   0.797   0.797     3.2    12.5
+
+where the time goes (share of the mean response time)
+cheetah-36es            ▁▁▁▁▁▁██████████████████████████████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  6.950 ms
+                        seek 50 %  rotation 40 %  overhead 10 %
+a-device-wi…r-too-long  ▁▁▁▁▁▁██████████████████████████████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  0.648 ms
+                        seek 50 %  rotation 40 %  overhead 10 %
+                        ▁ overhead  █ seek  ▒ rotation
+
+warning: the queue never filled
+note: buffer was cold
+
+seed: 7
+repeat: seeklab simulate a b --seed 7
+",
+    );
+}
+
+#[test]
+fn does_a_comparison_show_absolute_and_relative_errors() {
+    let pairs = (1..=100).map(|ms| (Duration::from_ms(ms), Duration::from_ms(ms) + Duration::from_us(500)));
+    let comparison = Comparison::from_pairs(pairs).unwrap();
+    let report = Report {
+        title: "comparison".to_owned(),
+        comparisons: vec![ComparisonSection::new("measured", "simulated", &comparison)],
+        ..Report::default()
+    };
+    check(
+        &report,
+        "
+comparison
+
+simulated against measured (reference), 100 requests
+response time                                        ms  % of reference
+───────────────────────────────────────────────  ──────  ──────────────
+mean of measured                                 50.500
+mean of simulated                                51.000
+EI_avg, mean error per request                    0.500            0.99
+EI_rms, rms error per request                     0.500            0.99
+EA_rms, distance of the distributions (demerit)   0.500            0.99
+91.00 % of the requests are within 5 % of the reference
+",
+    );
+}
+
+#[test]
+fn does_an_experiment_keep_to_the_width() {
+    let figures: Vec<String> = (0..9).map(|index| format!("a_long_figure_{index}_ms")).collect();
+    let cell = |rate: f64| ExperimentCell {
+        values: vec!["cheetah-36es".to_owned(), format!("{rate}/s")],
+        series: "cheetah-36es".to_owned(),
+        x: rate,
+        figures: figures.iter().map(|_| interval(&[rate, rate + 1.0, rate + 2.0])).collect(),
+    };
+    let section = ExperimentSection {
+        dimensions: vec!["device".to_owned(), "arrival rate".to_owned()],
+        cells: [10.0, 100.0].map(cell).to_vec(),
+        figures: figures.clone(),
+        parameter: None,
+    };
+    check(
+        &Report { experiment: Some(section), ..Report::default() },
+        "
+device        arrival rate  a_long_figure_0_ms  a_long_figure_1_ms  a_long_figure_2_ms
+────────────  ────────────  ──────────────────  ──────────────────  ──────────────────
+cheetah-36es  10/s                11.00 ±2.484        11.00 ±2.484        11.00 ±2.484
+cheetah-36es  100/s              101.00 ±2.484       101.00 ±2.484       101.00 ±2.484
+not shown here: a_long_figure_3_ms, a_long_figure_4_ms, a_long_figure_5_ms, a_long_figure_6_ms,
+  a_long_figure_7_ms, a_long_figure_8_ms
+",
+    );
+}
+
+#[test]
+fn does_a_table_of_large_numbers_keep_to_the_width() {
+    let mut device = device("barracuda-4lp-with-a-long-name", 2_000, 100);
+    device.summary.requests = 123_456_789;
+    device.summary.requests_per_second = Some(45_678.9);
+    let response = device.summary.response.as_mut().unwrap();
+    (response.mean_ms, response.p99_ms, response.p999_ms, response.max_ms) =
+        (1_234.0, 5_678.0, 6_789.0, 9_876.0);
+    device.summary.response_mean_half_width_95_ms = Some(1_021.0);
+    device.summary.errors = 12;
+    check(
+        &Report { devices: vec![device], ..Report::default() },
+        "
+device                    n    IOPS  mean ms   ±95%    p50    p99  p99.9    max  busy %  hits %
+──────────────  ───────────  ──────  ───────  ─────  ─────  ─────  ─────  ─────  ──────  ──────
+barracu…g-name  123,456,789  45,679    1,234  1,021  6.902  5,678  6,789  9,876    34.8    12.5
+errors: 12 barracuda-4lp-with-a-long-name
+
+where the time goes (share of the mean response time)
+barracuda-4…-long-name  ▁▁▁▁▁▁██████████████████████████████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  6.950 ms
+                        seek 50 %  rotation 40 %  overhead 10 %
+                        ▁ overhead  █ seek  ▒ rotation
+",
+    );
+}
