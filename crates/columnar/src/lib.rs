@@ -1,1 +1,65 @@
 //! Canonical traces as Parquet: the only crate that names arrow.
+//!
+//! The columns are those of [`seeklab_traces::schema`], by the same names as in CSV; what is not
+//! known is null. Operation, criticality and status are strings, so DuckDB, pandas and others read
+//! the file as it is; [`Metadata`] stands in the key-value metadata of the file under `seeklab.*`.
+//!
+//! Programs open and create every trace here, for [`FORMATS`] is the full list: the text formats of
+//! `seeklab-traces` and [`Parquet`].
+//!
+//! # Scope and limits
+//! Rows stream in batches of some thousands, so memory does not grow with the trace but for the
+//! footer, which has an entry for every column of every 262,144 rows: about 15 MiB for 100 million. Only
+//! flat columns are read; those that the schema does not know are ignored with a note.
+
+mod batch;
+mod columns;
+mod parquet_format;
+mod reader;
+mod writer;
+
+use std::path::Path;
+
+use seeklab_traces::{
+    Canonical, DiskSimAscii, DiskSimValidate, Metadata, Msr, OpenTrace, ReadOptions, Spc, TraceError,
+    TraceFormat, TraceWriter,
+};
+
+pub use parquet_format::Parquet;
+
+/// All trace formats: those of [`seeklab_traces::FORMATS`] and Parquet.
+pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];
+
+/// Opens the trace at `path` with the format of that name, else with the one that recognises it.
+///
+/// # Errors
+/// If the file cannot be read, the name is not known, or not exactly one format recognises it.
+pub fn open(path: &Path, format: Option<&str>, options: &ReadOptions) -> Result<OpenTrace, TraceError> {
+    seeklab_traces::open_with(FORMATS, path, format, options)
+}
+
+/// Begins to write the trace at `path` in the format of that name, else in that of its suffix.
+///
+/// # Errors
+/// If neither tells a format, the format cannot be written, or the file cannot be created.
+pub fn create(
+    path: &Path,
+    format: Option<&str>,
+    metadata: &Metadata,
+) -> Result<Box<dyn TraceWriter>, TraceError> {
+    seeklab_traces::create_with(FORMATS, path, format, metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_the_list_contain_every_text_format() {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
+        for format in seeklab_traces::FORMATS {
+            assert!(names.contains(&format.name()), "{}", format.name());
+        }
+        assert_eq!(names.len(), seeklab_traces::FORMATS.len() + 1);
+    }
+}

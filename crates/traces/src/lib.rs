@@ -1,1 +1,50 @@
 //! Trace formats of seeklab: reading, writing, guessing.
+//!
+//! ```text
+//!  file ─▶ Source (gzip, zstd) ─▶ guess ─▶ TraceFormat ─▶ rows: Result<TraceRecord, TraceError>
+//!  rows ─▶ TraceWriter ─▶ temporary file ─▶ finish() renames it
+//! ```
+//! A format is one file and one line in [`FORMATS`]. Every row becomes a
+//! [`TraceRecord`](seeklab_core::TraceRecord), time in nanoseconds and addresses in blocks; what a
+//! format does not know is `None`, nothing is guessed silently.
+//!
+//! # Scope and limits
+//! Rows stream: no trace is held in memory, and no row allocates. Text is parsed strictly, decimals
+//! with integer arithmetic. Parquet lives in the crate `seeklab-columnar`, whose list of formats
+//! contains these; programs open and create traces there.
+
+mod canonical;
+mod compression;
+mod disksim_ascii;
+mod disksim_validate;
+mod error;
+mod format;
+pub mod guess;
+mod lines;
+mod metadata;
+mod msr;
+mod near;
+mod number;
+mod output;
+mod reorder;
+pub mod row;
+pub mod schema;
+mod source;
+mod spc;
+mod text;
+
+pub use canonical::Canonical;
+pub use compression::Compression;
+pub use disksim_ascii::DiskSimAscii;
+pub use disksim_validate::DiskSimValidate;
+pub use error::{ErrorKind, Place, Problem, TraceError};
+pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+pub use guess::{create_with, open_source, open_with};
+pub use metadata::Metadata;
+pub use msr::Msr;
+pub use output::OutputFile;
+pub use source::{Head, Source};
+pub use spc::Spc;
+
+/// The trace formats of this crate.
+pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];

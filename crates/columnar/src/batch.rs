@@ -1,0 +1,167 @@
+//! Columns of a batch as the numbers that a row holds.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_schema::DataType;
+use seeklab_traces::Problem;
+use seeklab_traces::schema::{Column, Content};
+
+/// The values of one column in a batch; names and flags as their code.
+pub(crate) struct Values {
+    pub(crate) column: Column,
+    pub(crate) numbers: Vec<u64>,
+    /// Which are not null; empty where all are.
+    pub(crate) valid: Vec<bool>,
+    /// Whether none is null.
+    pub(crate) all_valid: bool,
+}
+
+impl Values {
+    pub(crate) fn new(column: Column) -> Self {
+        Self { column, numbers: Vec::new(), valid: Vec::new(), all_valid: true }
+    }
+
+    /// Whether every value is null.
+    pub(crate) fn is_null(&self) -> bool {
+        !self.all_valid && self.numbers.is_empty()
+    }
+
+    /// Takes the values of `array`.
+    ///
+    /// # Errors
+    /// If its type or a value is not what the column allows, with the row within the batch.
+    pub(crate) fn fill(&mut self, array: &dyn Array) -> Result<(), (Option<usize>, Box<Problem>)> {
+        self.numbers.clear();
+        self.valid.clear();
+        self.all_valid = array.null_count() == 0 && *array.data_type() != DataType::Null;
+        if array.null_count() == array.len() || *array.data_type() == DataType::Null {
+            self.all_valid = array.is_empty();
+            return Ok(());
+        }
+        if let Some(nulls) = array.nulls().filter(|_| !self.all_valid) {
+            self.valid.extend(nulls.iter());
+        }
+        match (self.column.content(), array.data_type()) {
+            (Content::Name(names), _) => self.fill_names(array, names),
+            (Content::Flag, DataType::Boolean) => {
+                let flags = array.as_boolean().values();
+                self.numbers.extend(flags.iter().map(u64::from));
+                Ok(())
+            }
+            (_, DataType::UInt64) => {
+                self.numbers.extend_from_slice(array.as_primitive::<UInt64Type>().values());
+                Ok(())
+            }
+            (_, DataType::UInt32) => self.fill_from::<UInt32Type>(array),
+            (_, DataType::UInt16) => self.fill_from::<UInt16Type>(array),
+            (_, DataType::UInt8) => self.fill_from::<UInt8Type>(array),
+            (_, DataType::Int64) => self.fill_from::<Int64Type>(array),
+            (_, DataType::Int32) => self.fill_from::<Int32Type>(array),
+            (_, DataType::Int16) => self.fill_from::<Int16Type>(array),
+            (_, DataType::Int8) => self.fill_from::<Int8Type>(array),
+            (_, other) => Err((None, self.wrong_type(other))),
+        }
+    }
+
+    fn is_valid(&self, index: usize) -> bool {
+        self.all_valid || self.valid.get(index).copied().unwrap_or(true)
+    }
+
+    /// Integers of any width; what is negative is an error unless it is null.
+    fn fill_from<T>(&mut self, array: &dyn Array) -> Result<(), (Option<usize>, Box<Problem>)>
+    where
+        T: ArrowPrimitiveType,
+        T::Native: TryInto<u64> + std::fmt::Display,
+    {
+        let mut numbers = std::mem::take(&mut self.numbers);
+        for (index, value) in array.as_primitive::<T>().values().iter().enumerate() {
+            match (*value).try_into() {
+                Ok(number) => numbers.push(number),
+                Err(_) if !self.is_valid(index) => numbers.push(0),
+                Err(_) => {
+                    let problem = "a whole number from 0 is allowed";
+                    return Err((Some(index), Problem::new(self.column.name(), value.to_string(), problem)));
+                }
+            }
+        }
+        self.numbers = numbers;
+        Ok(())
+    }
+
+    /// Strings, plain or from a dictionary.
+    fn fill_names(
+        &mut self,
+        array: &dyn Array,
+        names: &'static [&'static str],
+    ) -> Result<(), (Option<usize>, Box<Problem>)> {
+        let code = |name: &str| names.iter().position(|known| *known == name).map(|code| code as u64);
+        let unknown = |column: Column, index: usize, name: &str| {
+            (Some(index), Problem::new(column.name(), name, format!("{} is allowed", names.join(", "))))
+        };
+        if let Some(dictionary) = array.as_any_dictionary_opt() {
+            let known = dictionary.values();
+            let mut text = Vec::with_capacity(known.len());
+            for_each_string(known.as_ref(), |_, name| {
+                text.push(name.map(str::to_owned));
+                Ok(())
+            })
+            .map_err(|()| (None, self.wrong_type(array.data_type())))?;
+            let codes: Vec<_> = text.iter().map(|name| name.as_deref().and_then(code)).collect();
+            for (index, key) in dictionary.normalized_keys().into_iter().enumerate() {
+                match codes.get(key).copied().flatten() {
+                    Some(code) => self.numbers.push(code),
+                    None if !self.is_valid(index) => self.numbers.push(0),
+                    None => {
+                        let name = text.get(key).cloned().flatten().unwrap_or_default();
+                        return Err(unknown(self.column, index, &name));
+                    }
+                }
+            }
+            return Ok(());
+        }
+        let mut failure = None;
+        let column = self.column;
+        let numbers = &mut self.numbers;
+        for_each_string(array, |index, name| {
+            match name.map(|name| (name, code(name))) {
+                Some((_, Some(code))) => numbers.push(code),
+                None => numbers.push(0),
+                Some((name, None)) => {
+                    failure = Some(unknown(column, index, name));
+                    return Err(());
+                }
+            }
+            Ok(())
+        })
+        .map_err(|()| failure.unwrap_or_else(|| (None, self.wrong_type(array.data_type()))))
+    }
+
+    fn wrong_type(&self, found: &DataType) -> Box<Problem> {
+        let allowed = match self.column.content() {
+            Content::Number(_) => "integers are allowed",
+            Content::Name(_) => "strings are allowed",
+            Content::Flag => "booleans are allowed",
+        };
+        Problem::new(format!("type of column {}", self.column.name()), found.to_string(), allowed)
+    }
+}
+
+/// Calls `each` with every string of `array`; an error where it has none or `each` says so.
+fn for_each_string(
+    array: &dyn Array,
+    mut each: impl FnMut(usize, Option<&str>) -> Result<(), ()>,
+) -> Result<(), ()> {
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().enumerate().try_for_each(|(i, name)| each(i, name)),
+        DataType::LargeUtf8 => {
+            array.as_string::<i64>().iter().enumerate().try_for_each(|(i, name)| each(i, name))
+        }
+        DataType::Utf8View => {
+            array.as_string_view().iter().enumerate().try_for_each(|(i, name)| each(i, name))
+        }
+        _ => Err(()),
+    }
+}

@@ -1,0 +1,230 @@
+//! Reads a trace from Parquet, batch by batch.
+//!
+//! # Scope and limits
+//! The library beneath panics on some damaged files (version 60: a subtraction that overflows, among
+//! others); what it panics with becomes an error here, though its message still reaches standard
+//! error.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use seeklab_core::TraceRecord;
+use seeklab_traces::row::Row;
+use seeklab_traces::schema::{Column, NOT_CARRIED};
+use seeklab_traces::{Metadata, Note, Place, Problem, ReadOptions, Source, TraceError, TraceReader};
+
+use crate::batch::Values;
+use crate::parquet_format::MAGIC;
+use crate::writer::KEY_PREFIX;
+
+/// Rows that are decoded together.
+const BATCH_ROWS: usize = 4_096;
+
+/// Reads Parquet.
+pub(crate) struct ParquetReader {
+    path: PathBuf,
+    batches: ParquetRecordBatchReader,
+    columns: Vec<Values>,
+    metadata: Metadata,
+    notes: Vec<Note>,
+    row: Row,
+    /// Rows of the batch, and of those how many are handed out.
+    batch_rows: usize,
+    next: usize,
+    /// Rows handed out in all.
+    rows: u64,
+    at_end: bool,
+}
+
+impl ParquetReader {
+    pub(crate) fn open(source: Source, options: &ReadOptions) -> Result<Self, TraceError> {
+        let path = source.path().to_owned();
+        let mut file = source.into_file()?;
+        check_ends(&mut file).map_err(|error| error.in_file(&path))?;
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(|error| {
+            TraceError::malformed("the footer of the Parquet file is damaged")
+                .with_source(error)
+                .in_file(&path)
+        })?;
+        check_codecs(&builder).map_err(|error| error.in_file(&path))?;
+        let (mut roots, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, field) in builder.schema().fields().iter().enumerate() {
+            let name = field.name();
+            if Column::from_name(name).is_some() {
+                roots.push(index);
+                names.push(name.clone());
+                continue;
+            }
+            let reason = match NOT_CARRIED.contains(&name.as_str()) {
+                true => "a trace record does not carry the emulator's measurement points".to_owned(),
+                false => Column::advice(name),
+            };
+            notes.push(Note::ColumnIgnored { column: name.clone(), reason: reason.into() });
+        }
+        if let Some(missing) =
+            Column::REQUIRED.iter().find(|column| !names.iter().any(|name| name == column.name()))
+        {
+            let found: Vec<_> = builder.schema().fields().iter().map(|field| field.name().as_str()).collect();
+            let problem = format!("the column `{}` is missing; every trace needs it", missing.name());
+            return Err(TraceError::invalid(Problem::new("list of columns", found.join(", "), problem))
+                .in_file(&path));
+        }
+        let metadata = read_metadata(&builder, options).map_err(|error| error.in_file(&path))?;
+        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).with_projection(mask).build()).map_err(
+            |error| TraceError::malformed("the Parquet file is damaged").with_source(error).in_file(&path),
+        )?;
+        Ok(Self {
+            path,
+            batches,
+            columns: names.iter().filter_map(|name| Column::from_name(name)).map(Values::new).collect(),
+            metadata,
+            notes,
+            row: Row::default(),
+            batch_rows: 0,
+            next: 0,
+            rows: 0,
+            at_end: false,
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<bool, TraceError> {
+        let batch = guarded(|| self.batches.next().transpose().map_err(ParquetError::from));
+        let batch: Option<RecordBatch> = batch.map_err(|error| {
+            let what = format!("the Parquet file is damaged, after {} rows could be read", self.rows);
+            TraceError::malformed(what).with_source(error).in_file(&self.path)
+        })?;
+        let Some(batch) = batch else { return Ok(false) };
+        // The projection keeps the order of the file, which is that of `columns`.
+        for (values, array) in self.columns.iter_mut().zip(batch.columns()) {
+            values.fill(array.as_ref()).map_err(|(row, problem)| {
+                let error = TraceError::invalid(problem).in_file(&self.path);
+                match row {
+                    Some(row) => error.at(Place::Row(self.rows + row as u64 + 1)),
+                    None => error,
+                }
+            })?;
+        }
+        self.batch_rows = batch.num_rows();
+        self.next = 0;
+        Ok(true)
+    }
+
+    fn next_row(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+        while self.next == self.batch_rows {
+            if !self.next_batch()? {
+                return Ok(None);
+            }
+        }
+        let index = self.next;
+        self.row.clear();
+        for values in &self.columns {
+            if !values.is_null() && (values.all_valid || values.valid[index]) {
+                self.row.set(values.column, values.numbers[index]);
+            }
+        }
+        self.next += 1;
+        self.rows += 1;
+        match self.row.to_record() {
+            Ok(record) => Ok(Some(record)),
+            Err(problem) => Err(TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path)),
+        }
+    }
+}
+
+impl Iterator for ParquetReader {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at_end {
+            return None;
+        }
+        let item = self.next_row().transpose();
+        self.at_end = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+impl TraceReader for ParquetReader {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.notes.clone()
+    }
+}
+
+/// What `read` answers; a panic in it is an error. After an error what it read from is not used again.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+        Err(ParquetError::General(format!("the Parquet library panicked: {text}")))
+    })
+}
+
+/// Checks both ends of the file, for a file that was cut short lacks its footer.
+fn check_ends(file: &mut File) -> Result<(), TraceError> {
+    let mut read = |from: SeekFrom| -> std::io::Result<[u8; 4]> {
+        let mut ends = [0; 4];
+        file.seek(from)?;
+        file.read_exact(&mut ends)?;
+        Ok(ends)
+    };
+    let begin = read(SeekFrom::Start(0)).ok();
+    let end = read(SeekFrom::End(-4)).ok();
+    file.rewind().map_err(|error| TraceError::io("cannot go back in the file", error))?;
+    if begin.as_ref() != Some(MAGIC) {
+        return Err(TraceError::malformed("it is not a Parquet file, which begins with `PAR1`"));
+    }
+    if end.as_ref() != Some(MAGIC) {
+        return Err(TraceError::malformed("the file ends early: a Parquet file ends with `PAR1`")
+            .with_hint("copy or download the file again; it was cut short"));
+    }
+    Ok(())
+}
+
+/// Checks that the columns are compressed as this crate can read.
+fn check_codecs(builder: &ParquetRecordBatchReaderBuilder<File>) -> Result<(), TraceError> {
+    let mut columns = builder.metadata().row_groups().iter().flat_map(|group| group.columns());
+    let other = columns.find_map(|column| match column.compression() {
+        Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_) => None,
+        other => Some(other),
+    });
+    match other {
+        None => Ok(()),
+        Some(other) => {
+            let codec = other.to_string();
+            let codec = codec.split('(').next().unwrap_or_default();
+            let what =
+                format!("its columns are compressed with `{codec}`; zstd, snappy and none can be read");
+            Err(TraceError::malformed(what).with_hint("write the file again, compressed with zstd"))
+        }
+    }
+}
+
+fn read_metadata(
+    builder: &ParquetRecordBatchReaderBuilder<File>,
+    options: &ReadOptions,
+) -> Result<Metadata, TraceError> {
+    let mut metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
+    let pairs = builder.metadata().file_metadata().key_value_metadata();
+    for pair in pairs.into_iter().flatten() {
+        let (Some(key), Some(value)) = (pair.key.strip_prefix(KEY_PREFIX), &pair.value) else { continue };
+        metadata.set(key, value).map_err(TraceError::invalid)?;
+    }
+    if let Some(told) = options.block_size.filter(|told| *told != metadata.block_size) {
+        let problem = format!("it disagrees with the {told} that was asked for");
+        let problem = Problem::new("block_size", metadata.block_size.to_string(), problem);
+        return Err(TraceError::invalid(problem));
+    }
+    Ok(metadata)
+}

@@ -1,0 +1,258 @@
+//! Does Parquet carry the canonical trace, read what others write, and name what is wrong?
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt64Array,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use seeklab_columnar::{create, open};
+use seeklab_core::{
+    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, Operation, Seed, Status, TraceRecord,
+};
+use seeklab_traces::{Metadata, ReadOptions, TraceError};
+
+fn write(path: &Path, metadata: &Metadata, records: &[TraceRecord]) {
+    let mut writer = create(path, None, metadata).unwrap();
+    for record in records {
+        writer.write(record).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn read(path: &Path) -> Result<Vec<TraceRecord>, TraceError> {
+    open(path, None, &ReadOptions::default())?.collect()
+}
+
+fn any_record() -> impl Strategy<Value = TraceRecord> {
+    let parts = proptest::option::of(proptest::array::uniform9(0..1_u64 << 40));
+    let address = (select(&Operation::ALL[..]), 0..u64::MAX / 2, 1..u32::MAX, any::<u16>(), any::<u32>());
+    let options =
+        (any::<bool>(), any::<u8>(), any::<Option<u32>>(), any::<Option<u64>>(), 0..3_usize, 0..3_usize);
+    (address, 0..1_u64 << 60, parts, options).prop_map(|(address, arrival, parts, options)| {
+        let (op, lbn, blocks, device, initiator) = address;
+        let (flag, priority, some_u32, think, criticality, buffer) = options;
+        let arrival = Instant::from_ns(arrival);
+        let breakdown = parts.map(|parts| {
+            let [queue, overhead, seek, settle, head_switch, rotation, transfer, bus, internal] =
+                parts.map(Duration::from_ns);
+            Breakdown { queue, overhead, seek, settle, head_switch, rotation, transfer, bus, internal }
+        });
+        TraceRecord {
+            issue: some_u32.map(|ns| arrival + Duration::from_ns(u64::from(ns))),
+            start: breakdown.filter(|_| flag).map(|breakdown| arrival + breakdown.queue),
+            completion: breakdown.map(|breakdown| arrival + breakdown.total()),
+            think: think.map(Duration::from_ns),
+            queue_length: some_u32,
+            device,
+            initiator,
+            fua: flag,
+            criticality: Criticality::ALL[criticality],
+            priority,
+            status: if flag { Status::Error } else { Status::Ok },
+            breakdown,
+            seek_cylinders: some_u32.filter(|_| !flag),
+            buffer: [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit][buffer],
+            ..TraceRecord::new(arrival, op, lbn, blocks)
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn does_parquet_round_trip(records in proptest::collection::vec(any_record(), 0..40)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write(&path, &Metadata::default(), &records);
+        prop_assert_eq!(read(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn do_damaged_files_never_panic(at: Index, byte: u8, cut: Index) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let records: Vec<_> = (0..50).map(|row| TraceRecord::new(Instant::from_ns(row), Operation::Read, row, 8)).collect();
+        write(&path, &Metadata::default(), &records);
+        let mut bytes = fs::read(&path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        fs::write(&path, &bytes).unwrap();
+        let _ = read(&path);
+        fs::write(&path, &bytes[..cut.index(bytes.len()).max(1)]).unwrap();
+        prop_assert!(read(&path).is_err());
+    }
+
+    #[test]
+    fn do_arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        fs::write(&path, [b"PAR1", &bytes[..], b"PAR1"].concat()).unwrap();
+        prop_assert!(read(&path).is_err());
+    }
+}
+
+#[test]
+fn do_many_groups_and_all_metadata_round_trip() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let metadata = Metadata {
+        block_size: ByteSize::from_bytes(4096),
+        seed: Some(Seed(7)),
+        device: Some("kind = \"disk\"\n".to_owned()),
+        labels: vec!["hm.0".to_owned()],
+        ..Metadata::default()
+    };
+    let record = |row: u64| TraceRecord {
+        completion: (!row.is_multiple_of(3)).then(|| Instant::from_ns(row * 10 + 5)),
+        ..TraceRecord::new(Instant::from_ns(row * 10), Operation::ALL[row as usize % 5], row * 17 % 1_000, 8)
+    };
+    let records: Vec<_> = (0..300_000).map(record).collect();
+    write(&path, &metadata, &records);
+    let mut trace = open(&path, None, &ReadOptions::default()).unwrap();
+    assert_eq!((trace.format(), trace.metadata()), ("parquet", &metadata));
+    assert!(trace.by_ref().map(Result::unwrap).eq(records));
+    assert!(trace.notes().is_empty());
+}
+
+/// A file as another program might write it.
+fn foreign(folder: &Path, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
+    let path = folder.join("foreign.parquet");
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    // As DuckDB, pandas and Spark do unless told otherwise.
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let file = fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    path
+}
+
+fn minimum() -> Vec<(&'static str, ArrayRef)> {
+    vec![
+        ("arrival_ns", Arc::new(Int64Array::from(vec![0, 10]))),
+        ("op", Arc::new(StringArray::from(vec!["read", "write"]))),
+        ("lbn", Arc::new(Int32Array::from(vec![5, 6]))),
+        ("blocks", Arc::new(Int16Array::from(vec![1, 2]))),
+    ]
+}
+
+#[test]
+fn are_files_of_others_read_with_any_width_and_kind_of_string() {
+    let folder = tempfile::tempdir().unwrap();
+    let dictionary: DictionaryArray<Int32Type> = vec![Some("read"), Some("write")].into_iter().collect();
+    let ops: [ArrayRef; 4] = [
+        Arc::new(StringArray::from(vec!["read", "write"])),
+        Arc::new(LargeStringArray::from(vec!["read", "write"])),
+        Arc::new(StringViewArray::from(vec!["read", "write"])),
+        Arc::new(dictionary),
+    ];
+    for op in ops {
+        let mut columns = minimum();
+        columns[1].1 = op;
+        columns.push(("response_ns", Arc::new(UInt64Array::from(vec![None, Some(7)]))));
+        columns.push(("priority", Arc::new(Int8Array::from(vec![None, Some(3)]))));
+        columns.push(("cache_hit", Arc::new(BooleanArray::from(vec![None, Some(true)]))));
+        columns.push(("completion_us", Arc::new(Float64Array::from(vec![0.5, 1.5]))));
+        let path = foreign(folder.path(), columns);
+        let mut trace = open(&path, None, &ReadOptions::default()).unwrap();
+        let rows: Vec<_> = trace.by_ref().collect::<Result<_, _>>().unwrap();
+        assert_eq!(rows[0], TraceRecord::new(Instant::ZERO, Operation::Read, 5, 1));
+        let second = TraceRecord::new(Instant::from_ns(10), Operation::Write, 6, 2);
+        let completion = Some(Instant::from_ns(17));
+        assert_eq!(rows[1], TraceRecord { completion, priority: 3, buffer: BufferOutcome::Hit, ..second });
+        let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].contains("`completion_us`") && notes[0].contains("`completion_ns`"), "{notes:?}");
+    }
+}
+
+#[test]
+fn is_what_is_wrong_with_a_file_of_others_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |columns: Vec<(&str, ArrayRef)>, reasons: &[&str]| {
+        let path = foreign(folder.path(), columns);
+        let message = read(&path).unwrap_err().to_string();
+        assert!(message.starts_with(path.to_str().unwrap()), "{message}");
+        for reason in reasons {
+            assert!(message.contains(reason), "{message}");
+        }
+    };
+    check(
+        minimum().into_iter().filter(|(name, _)| *name != "blocks").collect(),
+        &["list of columns is `arrival_ns, op, lbn`", "the column `blocks` is missing"],
+    );
+    let with = |index: usize, array: ArrayRef| {
+        let mut columns = minimum();
+        columns[index].1 = array;
+        columns
+    };
+    check(
+        with(2, Arc::new(Float64Array::from(vec![1.0, 2.0]))),
+        &["type of column lbn is `Float64`", "integers"],
+    );
+    check(with(1, Arc::new(Int32Array::from(vec![1, 2]))), &["type of column op is `Int32`", "strings"]);
+    check(with(2, Arc::new(Int32Array::from(vec![1, -2]))), &["row 2: lbn is `-2`"]);
+    check(with(1, Arc::new(StringArray::from(vec!["read", "erase"]))), &["row 2: op is `erase`"]);
+    check(with(0, Arc::new(Int64Array::from(vec![Some(1), None]))), &["row 2: arrival_ns is ``"]);
+    check(with(3, Arc::new(Int64Array::from(vec![1, 1 << 40]))), &["row 2: blocks is `1099511627776`"]);
+    let mut columns = minimum();
+    columns.push(("completion_ns", Arc::new(Int64Array::from(vec![5, 20]))));
+    columns.push(("response_ns", Arc::new(Int64Array::from(vec![5, 11]))));
+    check(columns, &["row 2: response_ns is `11`", "which is 10"]);
+}
+
+#[test]
+fn is_a_cut_file_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = foreign(folder.path(), minimum());
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let error = read(&path).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("{}: the file ends early: a Parquet file ends with `PAR1`", path.display())
+    );
+    assert!(error.hint().unwrap().contains("cut short"));
+    let error = open(&path.with_extension("csv"), Some("parquett"), &ReadOptions::default()).unwrap_err();
+    assert_eq!(error.hint(), Some("did you mean `parquet`?"));
+}
+
+#[test]
+fn is_a_packed_parquet_refused_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = create(&folder.path().join("t.parquet.zst"), None, &Metadata::default()).err().unwrap();
+    assert!(error.hint().unwrap().contains(".parquet"), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let path = foreign(folder.path(), minimum());
+    let packed = path.with_extension("zst");
+    fs::write(&packed, zstd_of(&fs::read(&path).unwrap())).unwrap();
+    let error = read(&packed).unwrap_err();
+    assert!(error.hint().unwrap().contains("zstd -d"), "{error}");
+}
+
+/// `bytes` as one raw block in a zstd frame (RFC 8878, sections 3.1.1.1 and 3.1.1.2).
+fn zstd_of(bytes: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(bytes.len()).unwrap();
+    assert!(size < 1 << 17, "a block has at most 128 KiB");
+    let header = (size << 3 | 1).to_le_bytes();
+    [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0][..], &size.to_le_bytes(), &header[..3], bytes].concat()
+}
+
+#[test]
+fn does_an_unfinished_trace_leave_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = create(&folder.path().join("t.parquet"), None, &Metadata::default()).unwrap();
+    writer.write(&TraceRecord::new(Instant::ZERO, Operation::Read, 0, 1)).unwrap();
+    drop(writer);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

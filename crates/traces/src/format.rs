@@ -1,0 +1,185 @@
+//! What a trace format is: something that recognises, reads and writes traces.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use seeklab_core::{ByteSize, TraceRecord};
+
+use crate::error::{ErrorKind, TraceError};
+use crate::metadata::Metadata;
+use crate::source::{Head, Source};
+
+/// A trace format. Each is one file with one line in [`FORMATS`](crate::FORMATS).
+pub trait TraceFormat: Sync {
+    /// The name that a user types, such as `spc`.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line.
+    fn description(&self) -> &'static str;
+
+    /// File suffixes without their dot that mean this format and no other, such as `spc`.
+    fn suffixes(&self) -> &'static [&'static str];
+
+    /// Whether a trace that begins so has this format. [`Sniff::NeedMore`] is counted as
+    /// [`Sniff::No`] where `head` is the whole trace.
+    fn sniff(&self, head: Head<'_>) -> Sniff;
+
+    /// Begins to read `source`.
+    ///
+    /// # Errors
+    /// If the start of the trace is not what the format demands.
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError>;
+
+    /// Whether [`create`](Self::create) works.
+    fn is_writable(&self) -> bool {
+        false
+    }
+
+    /// Begins to write a trace to `path`, compressed as its suffix says.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotWritable`] unless [`is_writable`](Self::is_writable); else if the file
+    /// cannot be created or `metadata` cannot be said.
+    fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
+        let _ = metadata;
+        Err(TraceError::new(ErrorKind::NotWritable { format: self.name() }).in_file(path))
+    }
+}
+
+/// Whether a trace has a format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sniff {
+    /// It has.
+    Yes,
+    /// It has not.
+    No,
+    /// The bytes given do not tell.
+    NeedMore,
+}
+
+/// The rows of a trace. After an error there are no more.
+pub trait TraceReader: Iterator<Item = Result<TraceRecord, TraceError>> + Send {
+    /// What is known about the trace so far; device labels may appear with the rows that use them.
+    fn metadata(&self) -> &Metadata;
+
+    /// What was done to the rows so far that their user should know.
+    fn notes(&self) -> Vec<Note>;
+}
+
+/// Takes the rows of a trace.
+pub trait TraceWriter: Send {
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// If the format cannot say what `record` says, or the file cannot be written.
+    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError>;
+
+    /// Writes what is held back and gives the file its name; without it there is no file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn finish(self: Box<Self>) -> Result<(), TraceError>;
+}
+
+/// How to read a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Bytes in a logical block; by default what the trace says, else 512 bytes.
+    pub block_size: Option<ByteSize>,
+    /// Rows within which a roughly sorted trace is sorted by arrival.
+    pub sort_window: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { block_size: None, sort_window: 4096 }
+    }
+}
+
+impl ReadOptions {
+    /// The block size of a trace that does not say its own.
+    pub fn block_size_or_default(&self) -> ByteSize {
+        self.block_size.unwrap_or(Metadata::DEFAULT_BLOCK_SIZE)
+    }
+}
+
+/// Something done to rows that their user should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// Rows so far out of order that they were moved to the arrival of the row before them.
+    ArrivalsClamped {
+        /// How many.
+        rows: u64,
+        /// Rows within which the trace was sorted.
+        window: usize,
+    },
+    /// A column that was not read.
+    ColumnIgnored {
+        /// Its name.
+        column: String,
+        /// Why, or what it may have been meant to be.
+        reason: Cow<'static, str>,
+    },
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::ArrivalsClamped { rows, window } => write!(
+                f,
+                "{rows} rows lie further out of order than the {window} rows within which the trace is sorted; \
+                 they were moved to the arrival of the row before"
+            ),
+            Self::ColumnIgnored { column, reason } => write!(f, "column `{column}` is ignored: {reason}"),
+        }
+    }
+}
+
+/// A trace that is being read: an iterator over its rows that knows its metadata.
+pub struct OpenTrace {
+    reader: Box<dyn TraceReader>,
+    format: &'static str,
+    guess: Option<String>,
+}
+
+impl OpenTrace {
+    /// Wraps `reader` of `format`; `guess` says how the format was found unless it was named.
+    pub fn new(reader: Box<dyn TraceReader>, format: &'static str, guess: Option<String>) -> Self {
+        Self { reader, format, guess }
+    }
+
+    /// Name of the format.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// How the format was found, such as `spc, from the first lines`; `None` where it was named.
+    pub fn guess(&self) -> Option<&str> {
+        self.guess.as_deref()
+    }
+
+    /// What is known about the trace so far; device labels may appear with the rows that use them.
+    pub fn metadata(&self) -> &Metadata {
+        self.reader.metadata()
+    }
+
+    /// What was done to the rows so far that their user should know.
+    pub fn notes(&self) -> Vec<Note> {
+        self.reader.notes()
+    }
+}
+
+impl Iterator for OpenTrace {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.reader.next()
+    }
+}
+
+impl std::fmt::Debug for OpenTrace {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("OpenTrace").field("format", &self.format).field("guess", &self.guess).finish()
+    }
+}

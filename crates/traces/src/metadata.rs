@@ -1,0 +1,209 @@
+//! What a trace says about itself as a whole.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Seed};
+
+use crate::error::Problem;
+
+/// What a trace says about itself as a whole. Canonical traces carry all of it; other formats none,
+/// and then the block size is what the reader was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata {
+    /// Bytes in a logical block.
+    pub block_size: ByteSize,
+    /// The root seed of the run.
+    pub seed: Option<Seed>,
+    /// The device, usually its description in TOML.
+    pub device: Option<String>,
+    /// The program that made the trace, with its version.
+    pub version: Option<String>,
+    /// Where the times come from, such as `simulated`.
+    pub clock: Option<String>,
+    /// Names of the devices 0, 1, 2 and so on in the trace's origin.
+    pub labels: Vec<String>,
+    /// Whatever else was said, by key: lower-case letters, digits, `_`, `-` and `.`.
+    pub other: BTreeMap<String, String>,
+}
+
+/// The version of the canonical schema that this crate reads and writes.
+const SCHEMA: &str = "1";
+
+impl Default for Metadata {
+    fn default() -> Self {
+        Self {
+            block_size: Self::DEFAULT_BLOCK_SIZE,
+            seed: None,
+            device: None,
+            version: None,
+            clock: None,
+            labels: Vec::new(),
+            other: BTreeMap::new(),
+        }
+    }
+}
+
+impl Metadata {
+    /// The block size of traces that do not say theirs.
+    pub const DEFAULT_BLOCK_SIZE: ByteSize = ByteSize::from_bytes(512);
+
+    /// Everything as keys and values, in a fixed order.
+    ///
+    /// # Errors
+    /// If a key of [`other`](Self::other) is not allowed or means something else.
+    pub fn to_pairs(&self) -> Result<Vec<(String, String)>, Box<Problem>> {
+        let mut pairs = vec![
+            ("schema".to_owned(), SCHEMA.to_owned()),
+            ("block_size".to_owned(), self.block_size.to_string()),
+        ];
+        let mut push = |key: &str, value: Option<String>| {
+            pairs.extend(value.map(|value| (key.to_owned(), value)));
+        };
+        push("seed", self.seed.map(|seed| seed.to_string()));
+        push("device", self.device.clone());
+        push("version", self.version.clone());
+        push("clock", self.clock.clone());
+        for (index, label) in self.labels.iter().enumerate() {
+            push(&format!("label.{index}"), Some(label.clone()));
+        }
+        for (key, value) in &self.other {
+            if !is_key(key) || is_own_key(key) {
+                return Err(Problem::new(
+                    "metadata key",
+                    key,
+                    "lower-case letters, digits, `_`, `-` and `.` are allowed, and no name that means something",
+                ));
+            }
+            push(key, Some(value.clone()));
+        }
+        Ok(pairs)
+    }
+
+    /// Takes over one key and its value.
+    ///
+    /// # Errors
+    /// If the value is not what the key demands.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Box<Problem>> {
+        match key {
+            "schema" if value == SCHEMA => {}
+            "schema" => {
+                return Err(Problem::new("schema", value, "this program reads schema 1")
+                    .hint("read the trace with the version of seeklab that wrote it, or a newer one"));
+            }
+            "block_size" => {
+                self.block_size =
+                    value.parse().ok().filter(|size: &ByteSize| size.as_bytes() > 0).ok_or_else(|| {
+                        Problem::new("block_size", value, "a size such as `512B` is allowed")
+                    })?;
+            }
+            "seed" => {
+                let seed = value
+                    .parse()
+                    .map_err(|_| Problem::new("seed", value, "a whole number of 64 bits is allowed"))?;
+                self.seed = Some(Seed(seed));
+            }
+            "device" => self.device = Some(value.to_owned()),
+            "version" => self.version = Some(value.to_owned()),
+            "clock" => self.clock = Some(value.to_owned()),
+            _ => match key.strip_prefix("label.") {
+                Some(index) => self.set_label(index, value)?,
+                None => {
+                    self.other.insert(key.to_owned(), value.to_owned());
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn set_label(&mut self, index: &str, value: &str) -> Result<(), Box<Problem>> {
+        let index: u16 = index
+            .parse()
+            .map_err(|_| Problem::new("label", index, "a device number from 0 to 65535 is allowed"))?;
+        let index = usize::from(index);
+        if self.labels.len() <= index {
+            self.labels.resize(index + 1, String::new());
+        }
+        value.clone_into(&mut self.labels[index]);
+        Ok(())
+    }
+}
+
+/// Whether `key` can be written in every canonical form.
+pub(crate) fn is_key(key: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
+    !key.is_empty() && key.bytes().all(allowed)
+}
+
+fn is_own_key(key: &str) -> bool {
+    matches!(key, "schema" | "block_size" | "seed" | "device" | "version" | "clock")
+        || key.starts_with("label.")
+}
+
+/// `value` on one line: `\` and line ends escaped.
+pub(crate) fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+/// The value that [`escape`] wrote.
+pub(crate) fn unescape(text: &str) -> String {
+    let mut value = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, letter == '\\') {
+            (_, true) => match letters.next() {
+                Some('n') => value.push('\n'),
+                Some('r') => value.push('\r'),
+                Some(other) => value.push(other),
+                None => value.push('\\'),
+            },
+            (letter, false) => value.push(letter),
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn do_all_keys_round_trip() {
+        let metadata = Metadata {
+            block_size: ByteSize::from_bytes(4096),
+            seed: Some(Seed(u64::MAX)),
+            device: Some("[disk]\nrpm = \"7200rpm\"\n".to_owned()),
+            version: Some("seeklab 0.1.0".to_owned()),
+            clock: Some("simulated".to_owned()),
+            labels: vec!["web.0".to_owned(), "web.1".to_owned()],
+            other: BTreeMap::from([("host".to_owned(), "a: b".to_owned())]),
+        };
+        let mut read = Metadata::default();
+        for (key, value) in metadata.to_pairs().unwrap() {
+            read.set(&key, &value).unwrap();
+        }
+        assert_eq!(read, metadata);
+    }
+
+    #[test]
+    fn are_wrong_values_and_keys_refused() {
+        let mut metadata = Metadata::default();
+        for (key, value) in [("schema", "2"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
+            let problem = metadata.set(key, value).unwrap_err();
+            assert_eq!((&*problem.field, &*problem.value), (key, value));
+        }
+        assert!(metadata.set("label.65536", "x").is_err());
+        for key in ["", "A b", "seed", "label.0"] {
+            let other = BTreeMap::from([(key.to_owned(), String::new())]);
+            assert!(Metadata { other, ..Metadata::default() }.to_pairs().is_err(), "{key}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn does_escaping_round_trip(value: String) {
+            prop_assert_eq!(unescape(&escape(&value)), value.clone());
+            prop_assert!(!escape(&value).contains(['\n', '\r']));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! One row of the canonical trace as its columns, and its meaning as a record.
+//!
+//! CSV and Parquet both fill a [`Row`] and both turn it into a [`TraceRecord`] here, so a row means
+//! the same in both and is checked by the same rules:
+//!
+//! - `response = completion − arrival`, `queue = start − arrival`, `service = completion − start`:
+//!   what is absent is derived, what is present must agree.
+//! - The parts of the breakdown sum to the response time; its queue time is what the others leave.
+//!   Where some of them are null, the others must account for the service time alone.
+//!
+//! # Scope and limits
+//! `Breakdown::queue` has no column of its own; the column `queue_ns` is the time to the start of
+//! service. Where the two differ (layers that wait inside), both are kept, for both follow from
+//! the other columns.
+
+use seeklab_core::{Breakdown, BufferOutcome, Criticality, Duration, Instant, Operation, TraceRecord};
+
+use crate::error::Problem;
+// `Criticality` and `Status` are columns where a value stands and the types of core where a type does.
+use crate::schema::Column::{self, *};
+use crate::schema::{Content, STATUSES};
+
+/// The columns of one row; names and flags are held as their code.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    values: [u64; Column::COUNT],
+    present: u32,
+}
+
+type Checked<T> = Result<T, Box<Problem>>;
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { values: [0; Column::COUNT], present: 0 }
+    }
+}
+
+impl Row {
+    /// Makes every column null.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.present = 0;
+    }
+
+    /// Gives `column` a value.
+    #[inline]
+    pub fn set(&mut self, column: Column, value: u64) {
+        self.values[column as usize] = value;
+        self.present |= 1 << column as u32;
+    }
+
+    /// The value of `column`, `None` if it is null.
+    #[inline]
+    pub fn get(&self, column: Column) -> Option<u64> {
+        (self.present & 1 << column as u32 != 0).then(|| self.values[column as usize])
+    }
+
+    #[inline]
+    fn set_if(&mut self, column: Column, value: Option<u64>) {
+        if let Some(value) = value {
+            self.set(column, value);
+        }
+    }
+
+    /// The value of a column that has to have one.
+    #[inline]
+    fn required(&self, column: Column) -> Checked<u64> {
+        self.get(column).ok_or_else(|| missing(column))
+    }
+
+    /// A number within what the column allows.
+    #[inline]
+    fn narrow<T: TryFrom<u64>>(&self, column: Column) -> Checked<Option<T>> {
+        self.get(column)
+            .map_or(Ok(None), |value| T::try_from(value).map(Some).map_err(|_| self.too_large(column)))
+    }
+
+    #[cold]
+    fn too_large(&self, column: Column) -> Box<Problem> {
+        let max = match column.content() {
+            Content::Number(max) => max,
+            Content::Name(names) => names.len() as u64 - 1,
+            Content::Flag => 1,
+        };
+        let value = self.values[column as usize];
+        Problem::new(column.name(), value.to_string(), format!("a whole number from 0 to {max} is allowed"))
+    }
+
+    /// The code of a name within `all`.
+    #[inline]
+    fn one_of<T: Copy>(&self, column: Column, all: &[T]) -> Checked<Option<T>> {
+        self.get(column).map_or(Ok(None), |code| {
+            all.get(code as usize).map(|one| Some(*one)).ok_or_else(|| self.too_large(column))
+        })
+    }
+
+    /// What the row records.
+    ///
+    /// # Errors
+    /// If a column that has to be there is null, a number is too large, or columns contradict.
+    pub fn to_record(&self) -> Checked<TraceRecord> {
+        let op = self.one_of(Op, &Operation::ALL)?.ok_or_else(|| missing(Op))?;
+        let blocks = self.narrow(Blocks)?.ok_or_else(|| missing(Blocks))?;
+        let lbn = self.required(Lbn)?;
+        check_extent(op, lbn, blocks)?;
+        let times = self.times()?;
+        let mut record = TraceRecord::new(Instant::from_ns(times.arrival), op, lbn, blocks);
+        record.issue = self.not_before(IssueNs, self.get(IssueNs), times.arrival)?.map(Instant::from_ns);
+        record.start = times.start.map(Instant::from_ns);
+        record.completion = times.completion.map(Instant::from_ns);
+        record.think = self.get(ThinkNs).map(Duration::from_ns);
+        record.queue_length = self.narrow(QueueLength)?;
+        record.device = self.narrow(Device)?.unwrap_or_default();
+        record.initiator = self.narrow(Initiator)?.unwrap_or_default();
+        record.fua = self.one_of(Fua, &[false, true])?.unwrap_or_default();
+        record.criticality = self.one_of(Criticality, &Criticality::ALL)?.unwrap_or_default();
+        record.priority = self.narrow(Priority)?.unwrap_or_default();
+        record.status = self.one_of(Status, &STATUSES)?.unwrap_or_default();
+        record.breakdown = self.breakdown(&times)?;
+        record.seek_cylinders = self.narrow(SeekCylinders)?;
+        record.buffer = match self.one_of(CacheHit, &[BufferOutcome::Miss, BufferOutcome::Hit])? {
+            Some(outcome) => outcome,
+            None => BufferOutcome::None,
+        };
+        Ok(record)
+    }
+
+    fn times(&self) -> Checked<Times> {
+        let arrival = self.required(ArrivalNs)?;
+        let after = |column: Column, from: u64| match self.get(column) {
+            Some(length) => from
+                .checked_add(length)
+                .map(Some)
+                .ok_or_else(|| Problem::new(column.name(), length.to_string(), "it ends after 584 years")),
+            None => Ok(None),
+        };
+        let mut start = match self.get(StartNs) {
+            Some(start) => Some(start),
+            None => after(QueueNs, arrival)?,
+        };
+        let mut completion = match self.get(CompletionNs) {
+            Some(completion) => Some(completion),
+            None => after(ResponseNs, arrival)?,
+        };
+        match (start, completion, self.get(ServiceNs)) {
+            (Some(start), None, Some(_)) => completion = after(ServiceNs, start)?,
+            (None, Some(completion), Some(service)) => {
+                start = Some(completion.checked_sub(service).ok_or_else(|| {
+                    Problem::new(
+                        "service_ns",
+                        service.to_string(),
+                        "it is longer than the time to the completion",
+                    )
+                })?);
+            }
+            _ => {}
+        }
+        let start = self.not_before(StartNs, start, arrival)?;
+        let completion = self.not_before(CompletionNs, completion, start.unwrap_or(arrival))?;
+        self.agrees(QueueNs, start.map(|start| start - arrival), "start_ns - arrival_ns")?;
+        self.agrees(ResponseNs, completion.map(|end| end - arrival), "completion_ns - arrival_ns")?;
+        let service = completion.zip(start).map(|(completion, start)| completion - start);
+        self.agrees(ServiceNs, service, "completion_ns - start_ns")?;
+        Ok(Times { arrival, start, completion })
+    }
+
+    #[inline]
+    fn not_before(&self, column: Column, value: Option<u64>, earliest: u64) -> Checked<Option<u64>> {
+        match value {
+            Some(value) if value < earliest => Err(Problem::new(
+                column.name(),
+                value.to_string(),
+                format!("it lies before {earliest}, what precedes it"),
+            )),
+            value => Ok(value),
+        }
+    }
+
+    #[inline]
+    fn agrees(&self, column: Column, expect: Option<u64>, formula: &str) -> Checked<()> {
+        match (self.get(column), expect) {
+            (Some(given), Some(expect)) if given != expect => Err(Problem::new(
+                column.name(),
+                given.to_string(),
+                format!("it disagrees with {formula}, which is {expect}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn breakdown(&self, times: &Times) -> Checked<Option<Breakdown>> {
+        const ALL_PARTS: u32 = {
+            let mut mask = 0;
+            let mut index = 0;
+            while index < Column::PARTS.len() {
+                mask |= 1 << Column::PARTS[index] as u32;
+                index += 1;
+            }
+            mask
+        };
+        let given = self.present & ALL_PARTS;
+        if given == 0 {
+            return Ok(None);
+        }
+        let part = |column: Column| self.get(column).unwrap_or(0);
+        let sum = Column::PARTS.into_iter().try_fold(0_u64, |sum, column| sum.checked_add(part(column)));
+        let shown = || sum.map_or("more than 584 years".to_owned(), |sum| sum.to_string());
+        let field = "sum of overhead_ns to internal_ns";
+        let Some(completion) = times.completion else {
+            return Err(Problem::new(field, shown(), "a breakdown needs completion_ns or response_ns"));
+        };
+        let response = completion - times.arrival;
+        let Some(queue) = sum.and_then(|sum| response.checked_sub(sum)) else {
+            return Err(Problem::new(
+                field,
+                shown(),
+                format!("it is longer than the response time, {response}"),
+            ));
+        };
+        if given != ALL_PARTS && times.start.is_none_or(|start| start - times.arrival != queue) {
+            return Err(Problem::new(
+                field,
+                shown(),
+                "some parts are null, and the others do not make up service_ns",
+            ));
+        }
+        Ok(Some(Breakdown {
+            queue: Duration::from_ns(queue),
+            overhead: Duration::from_ns(part(OverheadNs)),
+            seek: Duration::from_ns(part(SeekNs)),
+            settle: Duration::from_ns(part(SettleNs)),
+            head_switch: Duration::from_ns(part(HeadSwitchNs)),
+            rotation: Duration::from_ns(part(RotationNs)),
+            transfer: Duration::from_ns(part(TransferNs)),
+            bus: Duration::from_ns(part(BusNs)),
+            internal: Duration::from_ns(part(InternalNs)),
+        }))
+    }
+
+    /// Fills the row with what `record` says.
+    ///
+    /// # Errors
+    /// If the record contradicts itself, so that it could not be read back.
+    pub fn set_record(&mut self, record: &TraceRecord) -> Checked<()> {
+        self.clear();
+        check_extent(record.op, record.lbn, record.blocks)?;
+        let arrival = record.arrival.as_ns();
+        let start = self.not_before(StartNs, record.start.map(Instant::as_ns), arrival)?;
+        let completion = record.completion.map(Instant::as_ns);
+        let completion = self.not_before(CompletionNs, completion, start.unwrap_or(arrival))?;
+        let issue = self.not_before(IssueNs, record.issue.map(Instant::as_ns), arrival)?;
+        self.set(ArrivalNs, arrival);
+        self.set_if(IssueNs, issue);
+        self.set_if(StartNs, start);
+        self.set_if(CompletionNs, completion);
+        self.set_if(ResponseNs, completion.map(|completion| completion - arrival));
+        self.set_if(QueueNs, start.map(|start| start - arrival));
+        self.set_if(ServiceNs, completion.zip(start).map(|(completion, start)| completion - start));
+        self.set_if(ThinkNs, record.think.map(Duration::as_ns));
+        self.set_if(QueueLength, record.queue_length.map(u64::from));
+        self.set(Device, u64::from(record.device));
+        self.set(Initiator, u64::from(record.initiator));
+        self.set(Op, code_of(&Operation::ALL, record.op));
+        self.set(Fua, u64::from(record.fua));
+        self.set(Lbn, record.lbn);
+        self.set(Blocks, u64::from(record.blocks));
+        self.set(Criticality, code_of(&Criticality::ALL, record.criticality));
+        self.set(Priority, u64::from(record.priority));
+        self.set(Status, code_of(&STATUSES, record.status));
+        self.set_if(SeekCylinders, record.seek_cylinders.map(u64::from));
+        if let Some(breakdown) = &record.breakdown {
+            self.set_breakdown(breakdown)?;
+        }
+        match record.buffer {
+            BufferOutcome::None => {}
+            BufferOutcome::Miss => self.set(CacheHit, 0),
+            BufferOutcome::Hit => self.set(CacheHit, 1),
+        }
+        Ok(())
+    }
+
+    fn set_breakdown(&mut self, breakdown: &Breakdown) -> Checked<()> {
+        let parts = breakdown.parts();
+        let sum = parts.iter().try_fold(0_u64, |sum, (_, part)| sum.checked_add(part.as_ns()));
+        if sum.is_none() || sum != self.get(ResponseNs) {
+            let shown = sum.map_or("more than 584 years".to_owned(), |sum| sum.to_string());
+            let response = self.get(ResponseNs).map_or("unknown".to_owned(), |ns| ns.to_string());
+            return Err(Problem::new(
+                "sum of the breakdown",
+                shown,
+                format!("it disagrees with the response time, which is {response}"),
+            ));
+        }
+        for (column, (_, part)) in Column::PARTS.into_iter().zip(&parts[1..]) {
+            self.set(column, part.as_ns());
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn missing(column: Column) -> Box<Problem> {
+    Problem::new(column.name(), b"", "every row needs it")
+}
+
+struct Times {
+    arrival: u64,
+    start: Option<u64>,
+    completion: Option<u64>,
+}
+
+#[inline]
+fn code_of<T: PartialEq>(all: &[T], value: T) -> u64 {
+    all.iter().position(|one| *one == value).expect("every value is in the list of all") as u64
+}
+
+/// Checks that a request has blocks and that they can be numbered.
+#[inline]
+pub(crate) fn check_extent(op: Operation, lbn: u64, blocks: u32) -> Checked<()> {
+    if blocks == 0 && op.addresses_blocks() {
+        return Err(Problem::new("blocks", b"0", format!("a {} of at least 1 block is allowed", op.name())));
+    }
+    if lbn.checked_add(u64::from(blocks)).is_none() {
+        return Err(Problem::new("lbn", lbn.to_string(), "its end lies beyond 64 bits"));
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The columns of the canonical trace, in CSV and Parquet alike.
+
+use seeklab_core::{Criticality, Operation, Status};
+
+use Column::*;
+
+/// A column of the canonical trace; its discriminant is its place in [`Column::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are those of the schema, which the design fixes")]
+pub enum Column {
+    ArrivalNs,
+    IssueNs,
+    StartNs,
+    CompletionNs,
+    ResponseNs,
+    QueueNs,
+    ServiceNs,
+    ThinkNs,
+    QueueLength,
+    Device,
+    Initiator,
+    Op,
+    Fua,
+    Lbn,
+    Blocks,
+    Criticality,
+    Priority,
+    Status,
+    OverheadNs,
+    SeekNs,
+    SeekCylinders,
+    SettleNs,
+    HeadSwitchNs,
+    RotationNs,
+    TransferNs,
+    BusNs,
+    InternalNs,
+    CacheHit,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A whole number from 0 to this.
+    Number(u64),
+    /// One of these names; a row holds its index.
+    Name(&'static [&'static str]),
+    /// `false` or `true`; a row holds 0 or 1.
+    Flag,
+}
+
+/// Columns of the emulator that the schema has but a [`TraceRecord`](seeklab_core::TraceRecord)
+/// does not carry.
+pub const NOT_CARRIED: [&str; 6] = [
+    "mp1_arrival_ns",
+    "mp1_completion_ns",
+    "mp2_arrival_ns",
+    "mp2_due_ns",
+    "mp2_completion_ns",
+    "miss_cause",
+];
+
+const OPERATIONS: [&str; Operation::ALL.len()] = {
+    let mut names = [""; Operation::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = Operation::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
+const CRITICALITIES: [&str; Criticality::ALL.len()] = {
+    let mut names = [""; Criticality::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = Criticality::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
+/// Every status, in the order of its codes.
+pub(crate) const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
+
+const STATUS_NAMES: [&str; 2] = [Status::Ok.name(), Status::Error.name()];
+
+impl Column {
+    /// How many there are.
+    pub const COUNT: usize = 28;
+
+    /// Every column, in the order of the schema.
+    pub const ALL: [Self; Self::COUNT] = [
+        ArrivalNs,
+        IssueNs,
+        StartNs,
+        CompletionNs,
+        ResponseNs,
+        QueueNs,
+        ServiceNs,
+        ThinkNs,
+        QueueLength,
+        Device,
+        Initiator,
+        Op,
+        Fua,
+        Lbn,
+        Blocks,
+        Criticality,
+        Priority,
+        Status,
+        OverheadNs,
+        SeekNs,
+        SeekCylinders,
+        SettleNs,
+        HeadSwitchNs,
+        RotationNs,
+        TransferNs,
+        BusNs,
+        InternalNs,
+        CacheHit,
+    ];
+
+    /// The columns without which there is no trace.
+    pub const REQUIRED: [Self; 4] = [ArrivalNs, Op, Lbn, Blocks];
+
+    /// The parts of the service time, in the order of the schema.
+    pub const PARTS: [Self; 8] =
+        [OverheadNs, SeekNs, SettleNs, HeadSwitchNs, RotationNs, TransferNs, BusNs, InternalNs];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ArrivalNs => "arrival_ns",
+            IssueNs => "issue_ns",
+            StartNs => "start_ns",
+            CompletionNs => "completion_ns",
+            ResponseNs => "response_ns",
+            QueueNs => "queue_ns",
+            ServiceNs => "service_ns",
+            ThinkNs => "think_ns",
+            QueueLength => "queue_length",
+            Device => "device",
+            Initiator => "initiator",
+            Op => "op",
+            Fua => "fua",
+            Lbn => "lbn",
+            Blocks => "blocks",
+            Criticality => "criticality",
+            Priority => "priority",
+            Status => "status",
+            OverheadNs => "overhead_ns",
+            SeekNs => "seek_ns",
+            SeekCylinders => "seek_cylinders",
+            SettleNs => "settle_ns",
+            HeadSwitchNs => "head_switch_ns",
+            RotationNs => "rotation_ns",
+            TransferNs => "transfer_ns",
+            BusNs => "bus_ns",
+            InternalNs => "internal_ns",
+            CacheHit => "cache_hit",
+        }
+    }
+
+    /// The column of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|column| column.name() == name)
+    }
+
+    /// What it holds.
+    pub const fn content(self) -> Content {
+        match self {
+            Op => Content::Name(&OPERATIONS),
+            Criticality => Content::Name(&CRITICALITIES),
+            Status => Content::Name(&STATUS_NAMES),
+            Fua | CacheHit => Content::Flag,
+            Priority => Content::Number(u8::MAX as u64),
+            Device => Content::Number(u16::MAX as u64),
+            QueueLength | Initiator | Blocks | SeekCylinders => Content::Number(u32::MAX as u64),
+            _ => Content::Number(u64::MAX),
+        }
+    }
+
+    /// Whether it may be null; the others have a value in every row that seeklab writes.
+    pub const fn is_nullable(self) -> bool {
+        !matches!(
+            self,
+            ArrivalNs | Device | Initiator | Op | Fua | Lbn | Blocks | Criticality | Priority | Status
+        )
+    }
+
+    /// Why this is no column of the schema, naming near matches.
+    pub fn advice(unknown: &str) -> String {
+        let near = crate::near::near_matches(unknown, Self::ALL.map(Self::name));
+        match near.is_empty() {
+            true => "the trace schema has no such column".to_owned(),
+            false => {
+                let near = near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
+                format!("the trace schema has no such column; near it is {near}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_columns_in_their_own_place_and_found_by_name() {
+        for (index, column) in Column::ALL.into_iter().enumerate() {
+            assert_eq!(column as usize, index);
+            assert_eq!(Column::from_name(column.name()), Some(column));
+        }
+        assert!(NOT_CARRIED.iter().all(|name| Column::from_name(name).is_none()));
+    }
+
+    #[test]
+    fn is_a_near_match_advised() {
+        assert!(Column::advice("completion_us").ends_with("near it is `completion_ns`"));
+        assert!(Column::advice("zebra").ends_with("no such column"));
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a trace is read from: a file or a stream, seen through its compression.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use crate::compression::{Compression, decompress, stream_error};
+use crate::error::{ErrorKind, TraceError};
+
+/// A trace to be read, of which the first plain bytes can be looked at.
+///
+/// Text formats take the [`stream`](Self::into_stream); a format that must seek takes the
+/// [`file`](Self::into_file).
+pub struct Source {
+    path: PathBuf,
+    file: Option<File>,
+    compression: Compression,
+    /// Plain bytes read so far.
+    head: Vec<u8>,
+    rest: Box<dyn Read + Send>,
+    /// What ended the reading of the head; it is reported behind the bytes before it.
+    failure: Option<io::Error>,
+    at_end: bool,
+}
+
+/// The first plain bytes of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Whether they are all there are.
+    pub whole: bool,
+}
+
+impl Source {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be opened or read, is empty, or is compressed and damaged at its very start.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let open = || -> io::Result<(File, File)> {
+            let file = File::open(path)?;
+            if file.metadata()?.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            Ok((file.try_clone()?, file))
+        };
+        let (file, stream) =
+            open().map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?;
+        let seekable = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        Self::new(path.to_owned(), seekable.then_some(file), Box::new(stream))
+    }
+
+    /// Reads from `stream`, which messages call `name`, such as `standard input`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_stream(name: &str, stream: Box<dyn Read + Send>) -> Result<Self, TraceError> {
+        Self::new(PathBuf::from(name), None, stream)
+    }
+
+    fn new(path: PathBuf, file: Option<File>, stream: Box<dyn Read + Send>) -> Result<Self, TraceError> {
+        let (compression, rest) =
+            decompress(stream).map_err(|error| stream_error(error, 0).in_file(&path))?;
+        let head = Vec::new();
+        let mut source = Self { path, file, compression, head, rest, failure: None, at_end: false };
+        if source.head(1).bytes.is_empty() {
+            let error = match source.failure.take() {
+                Some(failure) => stream_error(failure, 0),
+                None => TraceError::new(ErrorKind::Empty),
+            };
+            return Err(error.in_file(&source.path));
+        }
+        Ok(source)
+    }
+
+    /// The first `size` plain bytes, fewer only where there are no more.
+    pub fn head(&mut self, size: usize) -> Head<'_> {
+        let missing = size.saturating_sub(self.head.len());
+        if missing > 0 && !self.at_end {
+            let read = (&mut self.rest).take(missing as u64).read_to_end(&mut self.head);
+            self.at_end = !matches!(read, Ok(count) if count == missing);
+            self.failure = read.err();
+        }
+        Head { bytes: &self.head, whole: self.at_end }
+    }
+
+    /// The file, or the name of the stream.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the trace is compressed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// All plain bytes, in order.
+    pub fn into_stream(self) -> Box<dyn Read + Send> {
+        let head = Cursor::new(self.head);
+        match self.failure {
+            Some(failure) => Box::new(head.chain(Failing(Some(failure)))),
+            None => Box::new(head.chain(self.rest)),
+        }
+    }
+
+    /// The file itself, from its start, for a format that must seek.
+    ///
+    /// # Errors
+    /// If the trace is compressed, or comes from a stream that cannot seek.
+    pub fn into_file(self) -> Result<File, TraceError> {
+        let path = self.path;
+        let error = |what: &'static str| TraceError::malformed(what).in_file(&path);
+        if self.compression != Compression::None {
+            return Err(error("the format needs a file that is not compressed as a whole")
+                .with_hint("unpack it first, with `gzip -d` or `zstd -d`"));
+        }
+        let mut file = self.file.ok_or_else(|| {
+            error("the format must go back and forth in a file, which a pipe cannot do")
+                .with_hint("write it to a file first")
+        })?;
+        io::Seek::rewind(&mut file)
+            .map_err(|cause| TraceError::io("cannot go back in the file", cause).in_file(&path))?;
+        Ok(file)
+    }
+}
+
+/// A stream that ends with an error.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        match self.0.take() {
+            Some(error) => Err(error),
+            None => Ok(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(bytes: &[u8]) -> Result<Source, TraceError> {
+        Source::from_stream("x", Box::new(Cursor::new(bytes.to_vec())))
+    }
+
+    #[test]
+    fn does_looking_at_the_head_lose_nothing() {
+        let text = b"0123456789".repeat(100);
+        let mut source = source(&text).unwrap();
+        assert_eq!(source.head(4).bytes, b"0123");
+        assert!(!source.head(20).whole);
+        assert!(source.head(5_000).whole);
+        let mut all = Vec::new();
+        source.into_stream().read_to_end(&mut all).unwrap();
+        assert_eq!(all, text);
+    }
+
+    #[test]
+    fn is_emptiness_an_error_and_a_missing_file_named() {
+        assert_eq!(source(b"").err().unwrap().kind(), &ErrorKind::Empty);
+        let error = Source::open(Path::new("/no/such/trace")).err().unwrap();
+        assert_eq!(error.to_string(), "/no/such/trace: cannot open the file");
+        let error = Source::open(Path::new("/")).err().unwrap();
+        assert_eq!(error.to_string(), "/: cannot open the file");
+    }
+
+    #[test]
+    fn does_a_cut_gzip_give_its_rows_before_its_error() {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+        encoder.write_all(b"some plain text, long enough").unwrap();
+        let mut bytes = encoder.finish().unwrap();
+        bytes.truncate(bytes.len() - 12);
+        let mut source = source(&bytes).unwrap();
+        assert_eq!(source.head(9).bytes, b"some plai");
+        assert!(source.head(100).whole);
+        let mut all = Vec::new();
+        let error = source.into_stream().read_to_end(&mut all).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(all.starts_with(b"some plain"), "{all:?}");
+    }
+}

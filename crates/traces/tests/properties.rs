@@ -1,0 +1,230 @@
+//! Does what is written come back, and do arbitrary bytes never panic?
+
+use std::io::Cursor;
+use std::path::Path;
+
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use seeklab_core::{
+    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, Operation, Status, TraceRecord,
+};
+use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
+
+/// Rows that a canonical trace can say: times in order, a breakdown that sums to the response time.
+fn any_record() -> impl Strategy<Value = TraceRecord> {
+    let address = (select(&Operation::ALL[..]), 0..u64::MAX / 2, 1..u32::MAX, any::<u16>(), any::<u32>());
+    let parts = proptest::option::of(proptest::array::uniform9(0..1_u64 << 40));
+    let lengths = (any::<Option<u32>>(), any::<Option<u32>>(), any::<Option<u64>>());
+    let options = (any::<bool>(), any::<u8>(), any::<bool>(), any::<Option<u32>>(), 0..3_usize, 0..3_usize);
+    (address, 0..1_u64 << 60, parts, lengths, options, any::<Option<u32>>()).prop_map(
+        |((op, lbn, blocks, device, initiator), arrival, parts, lengths, options, seek_cylinders)| {
+            let breakdown = parts.map(|parts| {
+                let [queue, overhead, seek, settle, head_switch, rotation, transfer, bus, internal] =
+                    parts.map(Duration::from_ns);
+                Breakdown { queue, overhead, seek, settle, head_switch, rotation, transfer, bus, internal }
+            });
+            let after = |length: Option<u32>| length.map(|ns| Instant::from_ns(arrival + u64::from(ns)));
+            let (issue, start, think) = lengths;
+            let total = breakdown.map(|breakdown| breakdown.total());
+            let completion = total.map(|total| Instant::from_ns(arrival) + total);
+            let start = after(start).map(|start| completion.map_or(start, |end| start.min(end)));
+            let (fua, priority, failed, queue_length, criticality, buffer) = options;
+            TraceRecord {
+                issue: after(issue),
+                start,
+                completion,
+                think: think.map(Duration::from_ns),
+                queue_length,
+                device,
+                initiator,
+                fua,
+                criticality: Criticality::ALL[criticality],
+                priority,
+                status: if failed { Status::Error } else { Status::Ok },
+                breakdown,
+                seek_cylinders,
+                buffer: [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit][buffer],
+                ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+            }
+        },
+    )
+}
+
+/// A read or write of which the times are known, at `arrival`.
+fn simple(arrival: u64, response: Option<u64>, write: bool, lbn: u64, blocks: u32) -> TraceRecord {
+    let op = if write { Operation::Write } else { Operation::Read };
+    let completion = response.map(|ns| Instant::from_ns(arrival + ns));
+    TraceRecord { completion, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) }
+}
+
+/// Writes `records` as `name` under `path` and reads them back by guessing.
+fn there_and_back(
+    name: &str,
+    suffix: &str,
+    metadata: &Metadata,
+    records: &[TraceRecord],
+) -> Vec<TraceRecord> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("t.{suffix}"));
+    let mut writer = create_with(FORMATS, &path, Some(name), metadata).unwrap();
+    for record in records {
+        writer.write(record).unwrap();
+    }
+    writer.finish().unwrap();
+    let options = ReadOptions { block_size: Some(metadata.block_size), ..ReadOptions::default() };
+    open_with(FORMATS, &path, Some(name), &options).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn does_canonical_csv_round_trip(
+        records in proptest::collection::vec(any_record(), 0..20),
+        suffix in select(&["csv", "csv.gz", "csv.zst"][..]),
+        device: Option<String>,
+    ) {
+        let metadata = Metadata { device, ..Metadata::default() };
+        prop_assert_eq!(there_and_back("csv", suffix, &metadata, &records), records);
+    }
+
+    #[test]
+    fn do_formats_of_arrivals_round_trip(
+        mut arrivals in proptest::collection::vec(0..1_u64 << 50, 1..20),
+        lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool, device: u16,
+    ) {
+        arrivals.sort();
+        let records: Vec<_> = arrivals.iter()
+            .map(|at| TraceRecord { device, ..simple(*at, None, write, lbn, blocks) })
+            .collect();
+        let metadata = Metadata { block_size: ByteSize::from_bytes(4096), ..Metadata::default() };
+        prop_assert_eq!(&there_and_back("disksim-ascii", "ascii", &metadata, &records), &records);
+        prop_assert_eq!(&there_and_back("spc", "spc.gz", &metadata, &records), &records);
+    }
+
+    #[test]
+    fn does_msr_round_trip_in_ticks(
+        mut arrivals in proptest::collection::vec(0..1_u64 << 50, 1..20),
+        response in 0..1_u64 << 40, lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool,
+    ) {
+        arrivals.sort();
+        let first = arrivals[0];
+        let records: Vec<_> = arrivals.iter()
+            .map(|at| simple((at - first) * 100, Some(response * 100), write, lbn, blocks))
+            .collect();
+        prop_assert_eq!(there_and_back("msr", "msr.csv", &Metadata::default(), &records), records);
+    }
+
+    #[test]
+    fn does_validate_round_trip(
+        times in proptest::collection::vec((0..1_u64 << 40, 0..1_u64 << 40), 1..20),
+        lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool,
+    ) {
+        let mut arrival = 0;
+        let records: Vec<_> = times.iter().map(|(response, think)| {
+            let at = Some(Instant::from_ns(arrival));
+            let record = TraceRecord {
+                issue: at, start: at, queue_length: Some(0), think: Some(Duration::from_ns(*think)),
+                ..simple(arrival, Some(*response), write, lbn, blocks)
+            };
+            arrival += response + think;
+            record
+        }).collect();
+        prop_assert_eq!(there_and_back("disksim-validate", "validate", &Metadata::default(), &records), records);
+    }
+
+    #[test]
+    fn do_arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn does_arbitrary_text_never_panic(text in "[#RW HitMsArepadD0-9.,x:\r\n_-]{0,200}") {
+        read_all(text.as_bytes());
+    }
+
+    #[test]
+    fn do_damaged_samples_never_panic(which in 0..SAMPLES.len(), at: Index, byte: u8, cut: Index) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(SAMPLES[which]);
+        let mut bytes = std::fs::read(path).unwrap();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        read_all(&bytes);
+        read_all(&bytes[..cut.index(bytes.len())]);
+    }
+}
+
+const SAMPLES: [&str; 5] = [
+    "csv/sample.csv",
+    "disksim-ascii/sample.ascii",
+    "disksim-validate/sample.validate",
+    "spc/sample.spc",
+    "msr/sample.csv",
+];
+
+/// Reads `bytes` in every format and by guessing, to the end or an error.
+fn read_all(bytes: &[u8]) {
+    for format in FORMATS.iter().map(|format| Some(format.name())).chain([None]) {
+        let Ok(source) = Source::from_stream("x", Box::new(Cursor::new(bytes.to_vec()))) else { continue };
+        if let Ok(trace) = open_source(FORMATS, source, format, &ReadOptions::default()) {
+            let errors = trace.filter(Result::is_err).count();
+            assert!(errors <= 1, "an error ends a trace");
+        }
+    }
+}
+
+#[test]
+fn is_what_a_format_cannot_say_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |format: &str, record: TraceRecord, reason: &str| {
+        let path = folder.path().join("t");
+        let mut writer = create_with(FORMATS, &path, Some(format), &Metadata::default()).unwrap();
+        let message = writer.write(&record).unwrap_err().to_string();
+        assert!(message.contains("row 1: ") && message.contains(reason), "{message}");
+    };
+    let flush = TraceRecord::new(Instant::ZERO, Operation::Flush, 0, 0);
+    for format in ["disksim-ascii", "disksim-validate", "spc", "msr"] {
+        check(format, flush, &format!("the format `{format}` cannot say a flush"));
+    }
+    let unknown = simple(0, None, false, 0, 1);
+    check("msr", unknown, "unknown response time");
+    check("disksim-validate", unknown, "unknown response time");
+    check("disksim-validate", TraceRecord { device: 3, ..simple(0, Some(1), false, 0, 1) }, "device 3");
+    check("csv", simple(0, None, false, 0, 0), "blocks is `0`");
+    let odd = TraceRecord { breakdown: Some(Breakdown::default()), ..simple(0, Some(5), false, 0, 1) };
+    check("csv", odd, "disagrees with the response time, which is 5");
+}
+
+#[test]
+fn does_the_suffix_choose_the_format() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, format) in
+        [("a.csv", "csv"), ("a.msr.csv.zst", "msr"), ("a.spc.gz", "spc"), ("a.ascii", "disksim-ascii")]
+    {
+        let path = folder.path().join(name);
+        let mut writer = create_with(FORMATS, &path, None, &Metadata::default()).unwrap();
+        writer.write(&simple(1_500_000_001, Some(100), false, 3, 1)).unwrap();
+        writer.finish().unwrap();
+        let trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
+        assert_eq!(trace.format(), format, "{name}");
+        assert_eq!(trace.count(), 1);
+    }
+    let error = create_with(FORMATS, Path::new("a.xyz"), None, &Metadata::default()).err().unwrap();
+    assert!(error.to_string().contains("`a.xyz` names no trace format"), "{error}");
+}
+
+#[test]
+fn do_msr_labels_survive_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.msr");
+    let labels = vec!["hm.1".to_owned(), "no number".to_owned()];
+    let metadata = Metadata { labels, ..Metadata::default() };
+    let mut writer = create_with(FORMATS, &path, None, &metadata).unwrap();
+    for device in 0..2 {
+        writer.write(&TraceRecord { device, ..simple(0, Some(100), true, 3, 1) }).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
+    assert_eq!(trace.by_ref().count(), 2);
+    assert_eq!(trace.metadata().labels, ["hm.1", "seeklab.1"]);
+}

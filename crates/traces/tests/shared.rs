@@ -1,0 +1,102 @@
+//! Are real traces read whole? They lie in the folder `shared` beside the workspace, or where
+//! `SEEKLAB_SHARED` says; where they are absent the tests say so and pass, unless
+//! `SEEKLAB_REQUIRE_SHARED=1`.
+
+use std::path::{Path, PathBuf};
+
+use seeklab_core::{Operation, TraceRecord};
+use seeklab_traces::{FORMATS, ReadOptions, open_with};
+
+/// The shared trace of that name, `None` where it is absent.
+fn shared(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("SEEKLAB_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = folder.join("traces").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
+    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
+    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
+    None
+}
+
+/// Reads the trace by guessing and checks format and number of rows; `None` where it is absent.
+fn check(name: &str, format: &str, rows: usize) -> Option<Vec<TraceRecord>> {
+    let path = shared(name)?;
+    let mut trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
+    assert_eq!(trace.format(), format, "{name}");
+    let records: Vec<_> = trace.by_ref().collect::<Result<_, _>>().unwrap();
+    assert_eq!(records.len(), rows, "{name}");
+    assert!(trace.notes().is_empty(), "{name}: {:?}", trace.notes());
+    assert!(records.is_sorted_by_key(|record| record.arrival), "{name}");
+    Some(records)
+}
+
+fn read_share(records: &[TraceRecord]) -> f64 {
+    let reads = records.iter().filter(|record| record.op == Operation::Read).count();
+    reads as f64 / records.len() as f64
+}
+
+#[test]
+fn are_measured_drives_read_whole() {
+    let drives = [
+        ("atlas10k", 10_000, 1_112),
+        ("barracuda", 10_000, 2_196),
+        ("cheetah9LP", 10_000, 1_895),
+        ("hp_c2247a", 9_999, 15_287),
+        ("hp_c2490a", 9_984, 0),
+        ("dec_rz26", 7_980, 15_870),
+    ];
+    for (drive, rows, median_us) in drives {
+        let name = format!("disksim-validate/{drive}.trace.zst");
+        let Some(records) = check(&name, "disksim-validate", rows) else { continue };
+        let mut responses: Vec<_> =
+            records.iter().map(|record| record.response_time().unwrap().as_ns()).collect();
+        responses.sort();
+        let median = responses[responses.len() / 2] / 1_000;
+        assert!(median_us == 0 || median.abs_diff(median_us) <= 10, "{drive}: {median} us");
+    }
+}
+
+#[test]
+fn is_the_example_of_disksim_read_whole() {
+    let Some(records) = check("disksim-ascii/ascii.trace.zst", "disksim-ascii", 100_000) else { return };
+    assert!((read_share(&records) - 0.796).abs() < 0.001);
+    assert_eq!(records[0].arrival.as_ns(), 13_191_135);
+    assert_eq!(records.last().unwrap().arrival.as_ns(), 1_532_949_045_363);
+}
+
+#[test]
+fn is_the_start_of_financial1_read_whole() {
+    let Some(records) = check("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc", 10_000) else {
+        return;
+    };
+    assert!((read_share(&records) - 0.408).abs() < 0.001);
+    assert_eq!((records[0].lbn, records[0].blocks, records[0].op), (303_567, 7, Operation::Write));
+    let devices: std::collections::BTreeSet<_> = records.iter().map(|record| record.device).collect();
+    // The whole trace has 24 application storage units; its first 10,000 rows use 22.
+    assert_eq!(devices.len(), 22);
+}
+
+#[test]
+fn is_a_trace_in_the_format_of_msr_read_whole() {
+    let Some(records) = check("msr-format-fixture/pgloop_0.csv.zst", "msr", 20_000) else { return };
+    assert_eq!(records[0].arrival.as_ns(), 0);
+    assert_eq!(records[0].lbn, 4_328_660_992 / 512);
+    assert_eq!(records[0].response_time().unwrap().as_ns(), 3_448_000);
+}
+
+#[test]
+fn are_look_alikes_not_taken_for_disksim_ascii() {
+    let names = [
+        "spc-financial1-prefix/ssdsim-example.ascii.zst",
+        "msr-cuts/msr.cut.per_10k.rw_20_80.105.trace.zst",
+        "msr-cuts/msr.cut.per_10k.rw_40_60.1370.trace.zst",
+        "mqsim-tpcc/README.md",
+    ];
+    for path in names.into_iter().filter_map(shared) {
+        let error = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap_err();
+        assert!(error.hint().is_some(), "{error}");
+    }
+}

@@ -1,0 +1,32 @@
+//! What the fuzz targets share: read every row of a trace, or an error; panics and hangs are bugs.
+//!
+//! ```text
+//! cargo install cargo-fuzz
+//! cd fuzz && cargo +nightly fuzz run spc -- -max_total_time=60
+//! cargo +nightly fuzz run csv ../crates/traces/tests/data/csv    # starts from the samples
+//! ```
+//! A crash leaves its input under `fuzz/artifacts`; give it a test beside the reader it broke.
+
+use std::io::{Cursor, Write};
+
+use seeklab_columnar::FORMATS;
+use seeklab_traces::{OpenTrace, ReadOptions, Source, TraceError, open_source};
+
+/// Reads `bytes` in the format of that name, or guesses.
+pub fn read(format: Option<&str>, bytes: &[u8]) {
+    let source = Source::from_stream("fuzz", Box::new(Cursor::new(bytes.to_vec())));
+    drain(source.and_then(|source| open_source(FORMATS, source, format, &ReadOptions::default())));
+}
+
+/// Reads `bytes` from a file in the format of that name.
+pub fn read_file(format: &str, bytes: &[u8]) {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    file.write_all(bytes).expect("a temporary file can be written");
+    drain(seeklab_columnar::open(file.path(), Some(format), &ReadOptions::default()));
+}
+
+fn drain(trace: Result<OpenTrace, TraceError>) {
+    let Ok(trace) = trace else { return };
+    let errors = trace.filter(Result::is_err).count();
+    assert!(errors <= 1, "an error ends a trace");
+}
