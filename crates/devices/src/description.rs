@@ -174,7 +174,6 @@ impl Description {
         if !header.validated.is_empty() {
             description.header.validated = header.validated;
         }
-        description.header.sources.extend(header.sources);
         for (key, value) in set {
             let text = match value {
                 Value::String(text) => text,
@@ -182,6 +181,8 @@ impl Description {
             };
             description.set(&key, &text)?;
         }
+        // After `set`, which says that a value was set where this says why.
+        description.header.sources.extend(header.sources);
         Ok(description)
     }
 
@@ -269,6 +270,11 @@ impl Description {
                 None => return self.header.sources.get("default").map_or("", String::as_str),
             }
         }
+    }
+
+    /// Its tracks as `(first block, blocks)`, `None` of a device that has none.
+    pub fn tracks(&self) -> Option<Vec<(u64, u32)>> {
+        self.kind.tracks.and_then(|tracks| tracks(&self.parameters).ok())
     }
 
     /// The kind of device.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use crate::description::{Description, DescriptionError};
-use crate::disk::{Disk, DiskParameters};
+use crate::disk::{Disk, DiskParameters, Layout};
 use crate::error::ParameterError;
 use crate::layer::Queue;
 use crate::scheduler::SchedulerSpec;
@@ -25,6 +25,8 @@ pub struct Kind {
     pub(crate) build: fn(&Table, Seed, &str) -> Result<Box<dyn Device>, ParameterError>,
     /// Leaves of complete parameters the bare mechanics, where there are any.
     pub(crate) bare: Option<fn(&Table) -> Result<Table, ParameterError>>,
+    /// Its tracks as `(first block, blocks)`, where it has any.
+    pub(crate) tracks: Option<fn(&Table) -> Result<Vec<(u64, u32)>, ParameterError>>,
 }
 
 /// THE list of kinds of devices and layers.
@@ -38,6 +40,10 @@ pub static KINDS: &[Kind] = &[
             let parameters: DiskParameters = read(table)?;
             Table::try_from(parameters.bare()).map_err(|error| ParameterError::new("", error.to_string(), ""))
         }),
+        tracks: Some(|table| {
+            let parameters: DiskParameters = read(table)?;
+            Ok(Layout::new(&parameters.geometry)?.tracks(parameters.geometry.capacity_blocks))
+        }),
     },
     Kind {
         name: "immediate",
@@ -45,6 +51,7 @@ pub static KINDS: &[Kind] = &[
         complete: complete::<ServerParameters>,
         build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
         bare: None,
+        tracks: None,
     },
     Kind {
         name: "constant",
@@ -52,6 +59,7 @@ pub static KINDS: &[Kind] = &[
         complete: complete::<ServerParameters>,
         build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
         bare: None,
+        tracks: None,
     },
     Kind {
         name: "exponential",
@@ -59,6 +67,7 @@ pub static KINDS: &[Kind] = &[
         complete: complete::<ServerParameters>,
         build: |table, seed, name| Ok(Box::new(Server::exponential(&read(table)?, seed, name)?)),
         bare: None,
+        tracks: None,
     },
     Kind {
         name: "queue",
@@ -66,6 +75,7 @@ pub static KINDS: &[Kind] = &[
         complete: complete_queue,
         build: build_queue,
         bare: None,
+        tracks: None,
     },
 ];
 

@@ -180,6 +180,20 @@ impl Layout {
         (first - zone.reserved_blocks + zone.first_lbn, end - zone.reserved_blocks + zone.first_lbn)
     }
 
+    /// Every whole track below `capacity_blocks`: its first block and how many it has.
+    pub fn tracks(&self, capacity_blocks: u64) -> Vec<(u64, u32)> {
+        let mut tracks = Vec::new();
+        let mut lbn = 0;
+        while lbn < capacity_blocks.min(self.blocks) {
+            let (first, end) = self.track_bounds(lbn);
+            if end <= capacity_blocks {
+                tracks.push((first, (end - first) as u32));
+            }
+            lbn = end;
+        }
+        tracks
+    }
+
     /// Where `lbn` lies.
     ///
     /// # Panics

@@ -1,39 +1,72 @@
 //! Several devices side by side, one for each device number of a trace.
 
 use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use seeklab_core::{Capabilities, Completion, Device, Instant, Rejected, Request};
 
+/// Makes the device of a number.
+type Make = Arc<dyn Fn(u16) -> Box<dyn Device> + Send + Sync>;
+
 /// Devices of one kind side by side; a request goes to the one whose number it carries.
 pub struct Bank {
-    devices: Vec<Box<dyn Device>>,
+    devices: BTreeMap<u16, Box<dyn Device>>,
+    capabilities: Capabilities,
+    make: Option<Make>,
 }
 
 impl Bank {
-    /// Those devices, numbered from zero.
+    /// Those devices, numbered from zero; other numbers are rejected.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are none, or more than 65,536.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
-        assert!(!devices.is_empty(), "a bank has at least one device");
-        Self { devices }
+        let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
+        let numbered = devices
+            .into_iter()
+            .enumerate()
+            .map(|(number, device)| (u16::try_from(number).expect("at most 65,536 devices"), device));
+        Self { devices: numbered.collect(), capabilities, make: None }
+    }
+
+    /// Device 0, and others that `make` makes when a request first names them.
+    pub fn growing(
+        first: Box<dyn Device>,
+        make: impl Fn(u16) -> Box<dyn Device> + Send + Sync + 'static,
+    ) -> Self {
+        Self { make: Some(Arc::new(make)), ..Self::new(vec![first]) }
+    }
+
+    /// How many devices there are so far.
+    pub fn len(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Whether there are none, which never holds.
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty()
     }
 }
 
 impl Device for Bank {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         let devices = self.devices.len();
-        self.devices
-            .get_mut(usize::from(request.device))
-            .ok_or(Rejected::NoSuchDevice { device: request.device, devices })?
-            .submit(now, request)
+        if let Some(device) = self.devices.get_mut(&request.device) {
+            return device.submit(now, request);
+        }
+        let make = self.make.as_ref().ok_or(Rejected::NoSuchDevice { device: request.device, devices })?;
+        let mut device = make(request.device);
+        device.submit(now, request)?;
+        self.devices.insert(request.device, device);
+        Ok(())
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         // One event after the other, so that completions come in order of time; at equal times by number.
         while let Some((event, device)) = self
             .devices
-            .iter_mut()
+            .values_mut()
             .filter_map(|device| device.next_event().map(|event| (event, device)))
             .min_by_key(|(event, _)| *event)
             .filter(|(event, _)| *event <= now)
@@ -43,24 +76,30 @@ impl Device for Bank {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.devices.iter().filter_map(|device| device.next_event()).min()
+        self.devices.values().filter_map(|device| device.next_event()).min()
     }
 
     /// Those of one device: requests address blocks of one.
     fn capabilities(&self) -> &Capabilities {
-        self.devices[0].capabilities()
+        &self.capabilities
     }
 
     fn fork(&self) -> Box<dyn Device> {
-        Box::new(Self { devices: self.devices.iter().map(|device| device.fork()).collect() })
+        Box::new(Self {
+            devices: self.devices.iter().map(|(number, device)| (*number, device.fork())).collect(),
+            capabilities: self.capabilities.clone(),
+            make: self.make.clone(),
+        })
     }
 
     fn fork_into(&self, target: &mut Box<dyn Device>) {
         match target.as_any_mut().downcast_mut::<Self>() {
-            Some(target) if target.devices.len() == self.devices.len() => {
-                for (from, to) in self.devices.iter().zip(&mut target.devices) {
+            Some(target) if target.devices.keys().eq(self.devices.keys()) => {
+                for (from, to) in self.devices.values().zip(target.devices.values_mut()) {
                     from.fork_into(to);
                 }
+                target.capabilities.clone_from(&self.capabilities);
+                target.make.clone_from(&self.make);
             }
             _ => *target = self.fork(),
         }

@@ -14,6 +14,8 @@
 mod account;
 mod direct;
 pub mod segmented;
+pub mod streaming;
+mod track_buffer;
 
 use seeklab_core::{Breakdown, BufferOutcome, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,10 @@ use direct::Direct;
 pub use direct::DirectParameters;
 use segmented::Segmented;
 pub use segmented::SegmentedParameters;
+use streaming::Streaming;
+pub use streaming::StreamingParameters;
+use track_buffer::TrackBuffer;
+pub use track_buffer::TrackBufferParameters;
 
 /// Which electronics a drive has, with their parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +42,10 @@ pub enum ElectronicsParameters {
     Direct(DirectParameters),
     /// Segments of contiguous blocks.
     Segmented(Box<SegmentedParameters>),
+    /// One read stream and recent writes.
+    Streaming(Box<StreamingParameters>),
+    /// Whole tracks.
+    TrackBuffer(Box<TrackBufferParameters>),
 }
 
 impl Default for ElectronicsParameters {
@@ -50,6 +60,7 @@ impl ElectronicsParameters {
         match self {
             Self::Direct(_) => false,
             Self::Segmented(parameters) => parameters.write_back(),
+            Self::Streaming(_) | Self::TrackBuffer(_) => true,
         }
     }
 }
@@ -85,10 +96,33 @@ trait Controller {
 }
 
 /// The electronics of one drive, with their state.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Electronics {
     Direct(Direct),
     Segmented(Box<Segmented>),
+    Streaming(Box<Streaming>),
+    TrackBuffer(Box<TrackBuffer>),
+}
+
+impl Clone for Electronics {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Direct(controller) => Self::Direct(controller.clone()),
+            Self::Segmented(controller) => Self::Segmented(controller.clone()),
+            Self::Streaming(controller) => Self::Streaming(controller.clone()),
+            Self::TrackBuffer(controller) => Self::TrackBuffer(controller.clone()),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            (Self::Direct(target), Self::Direct(source)) => target.clone_from(source),
+            (Self::Segmented(target), Self::Segmented(source)) => target.clone_from(source),
+            (Self::Streaming(target), Self::Streaming(source)) => target.clone_from(source),
+            (Self::TrackBuffer(target), Self::TrackBuffer(source)) => target.clone_from(source),
+            (target, source) => *target = source.clone(),
+        }
+    }
 }
 
 impl Electronics {
@@ -99,6 +133,12 @@ impl Electronics {
             ElectronicsParameters::Segmented(segmented) => {
                 Ok(Self::Segmented(Box::new(Segmented::new(segmented, mechanics)?)))
             }
+            ElectronicsParameters::Streaming(streaming) => {
+                Ok(Self::Streaming(Box::new(Streaming::new(streaming, mechanics)?)))
+            }
+            ElectronicsParameters::TrackBuffer(track_buffer) => {
+                Ok(Self::TrackBuffer(Box::new(TrackBuffer::new(track_buffer, parameters)?)))
+            }
         }
     }
 
@@ -106,6 +146,8 @@ impl Electronics {
         match self {
             Self::Direct(controller) => controller,
             Self::Segmented(controller) => &**controller,
+            Self::Streaming(controller) => &**controller,
+            Self::TrackBuffer(controller) => &**controller,
         }
     }
 
@@ -113,6 +155,8 @@ impl Electronics {
         match self {
             Self::Direct(controller) => controller.serve(mechanism, now, request),
             Self::Segmented(controller) => controller.serve(mechanism, now, request),
+            Self::Streaming(controller) => controller.serve(mechanism, now, request),
+            Self::TrackBuffer(controller) => controller.serve(mechanism, now, request),
         }
     }
 

@@ -17,6 +17,25 @@ pub(super) fn read_at(mechanism: &Mechanism, passes: &[Pass], index: u32) -> Ins
     passes.last().map_or(Instant::ZERO, |pass| pass.end)
 }
 
+/// When so many blocks, at least one, are in the buffer that the drive may send them.
+pub(super) fn sendable_at(mechanism: &Mechanism, passes: &[Pass], count: u32, delivery: Delivery) -> Instant {
+    let mut index = count - 1;
+    if delivery == Delivery::OutOfOrder {
+        for pass in passes {
+            let arrived = pass.blocks - pass.wrapped;
+            if pass.wrapped > 0 && index < arrived {
+                return pass.start + mechanism.passing(pass.zone, index + 1);
+            }
+            if index < pass.blocks {
+                let front = if pass.wrapped > 0 { index - arrived } else { index };
+                return read_in_pass(mechanism, pass, front);
+            }
+            index -= pass.blocks;
+        }
+    }
+    read_at(mechanism, passes, count - 1)
+}
+
 /// When block `index` of a pass has been read. Blocks that a zero-latency pass took on arrival count
 /// with the last of the others.
 fn read_in_pass(mechanism: &Mechanism, pass: &Pass, index: u32) -> Instant {

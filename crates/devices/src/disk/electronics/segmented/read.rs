@@ -2,7 +2,7 @@
 
 use seeklab_core::{BufferOutcome, Instant, Request};
 
-use super::delivery::{deliver, deliver_in_portions, read_at};
+use super::delivery::{deliver, deliver_in_portions, sendable_at};
 use super::{Account, Mechanism, ReadAhead, Segmented, Served};
 
 /// Read-ahead in progress.
@@ -176,7 +176,7 @@ impl Segmented {
             let disconnect = self.after(bus.read_disconnect_after_read, bus.read_disconnect_after_write);
             let held = request.blocks.min(parameters.buffer.segment_blocks);
             let watermark = ((f64::from(held) * bus.read_watermark.as_f64()) as u32).max(1);
-            let there = read_at(mechanism, &self.passes, watermark - 1);
+            let there = sendable_at(mechanism, &self.passes, watermark, bus.delivery);
             (ready + disconnect).max(there) + bus.first_reselect + overheads.data_preparation
         };
         let start = start.max(self.bus_free);

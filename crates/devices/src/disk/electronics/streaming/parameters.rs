@@ -91,7 +91,7 @@ pub struct ReadHitParameters {
 }
 
 /// Overheads of reads that need the media.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMissParameters {
     /// Before the head moves, within the cylinder under the arm.

@@ -13,61 +13,88 @@ pub(super) struct Place {
 
 /// Heads that read on: blocks `next..end` in order, from `place` at `at`.
 ///
-/// Tracks that have passed are folded into the beginning, so that a run is never walked twice.
+/// Tracks that have passed are folded into the beginning, and the one that is passing is remembered, so
+/// that no track is computed twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadAhead {
-    pub(super) next: u64,
-    pub(super) end: u64,
-    pub(super) at: Instant,
-    pub(super) place: Place,
+    next: u64,
+    end: u64,
+    at: Instant,
+    place: Place,
+    passing: Option<Passing>,
+}
+
+/// What the run takes from the track that it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Passing {
+    start: Instant,
+    end: Instant,
+    blocks: u32,
+    place: Place,
 }
 
 impl ReadAhead {
-    /// Brings the run up to `until`; whether it is finished by then, at `at`.
-    pub(super) fn advance(&mut self, mechanism: &Mechanism, until: Instant) -> bool {
-        while self.next < self.end && self.at < until {
-            let (end, blocks, place) = self.next_track(mechanism, |_, end, _| end);
-            if end > until {
-                return false;
-            }
-            (self.next, self.at, self.place) = (self.next + u64::from(blocks), end, place);
-        }
-        self.next >= self.end && self.at <= until
+    /// A run over the blocks `next..end` that begins at `at`, the heads at `place`.
+    pub(super) const fn new(next: u64, end: u64, at: Instant, place: Place) -> Self {
+        Self { next, end, at, place, passing: None }
     }
 
-    /// When the block before `end` has been read.
+    /// The first block that had not been read when the run was last brought up to date; earlier blocks
+    /// of the track that is passing may have been.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Where the heads were when the last track was finished.
+    pub(super) const fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Lets the run go on to `end`, which does not lie before its present end.
+    pub(super) const fn extend(&mut self, end: u64) {
+        self.end = end;
+        self.passing = None;
+    }
+
+    /// Brings the run up to `until`; when it was finished, if it is by then.
+    pub(super) fn advance(&mut self, mechanism: &Mechanism, until: Instant) -> Option<Instant> {
+        while self.next < self.end && self.at < until {
+            let passing = self.passing.take().unwrap_or_else(|| self.next_track(mechanism));
+            if passing.end > until {
+                self.passing = Some(passing);
+                return None;
+            }
+            self.next += u64::from(passing.blocks);
+            (self.at, self.place) = (passing.end, passing.place);
+        }
+        (self.next >= self.end && self.at <= until).then_some(self.at)
+    }
+
+    /// When the block before `end`, which the run has not yet passed, will have been read.
     pub(super) fn reaches(mut self, mechanism: &Mechanism, end: u64) -> Instant {
-        self.end = self.end.min(end);
+        if end < self.end {
+            (self.end, self.passing) = (end, None);
+        }
         self.advance(mechanism, Instant::from_ns(u64::MAX));
         self.at
     }
 
-    /// Stops at `until`, up to which it has been brought: the first block not read, and the heads' place.
-    pub(super) fn stopped(&self, mechanism: &Mechanism, until: Instant) -> (u64, Place) {
-        if self.next >= self.end || until <= self.at {
-            return (self.next, self.place);
-        }
-        let (read, _, place) = self.next_track(mechanism, |start, end, blocks| {
-            let passed = until.saturating_since(start).as_ns();
-            let whole = (end - start).as_ns().max(1);
-            // Rounded down: a block counts when all of it has passed.
-            (u128::from(passed) * u128::from(blocks) / u128::from(whole)).min(u128::from(blocks)) as u64
-        });
-        (self.next + read, place)
+    /// Stops at `until`: the first block not read, and where the heads are.
+    pub(super) fn stop(mut self, mechanism: &Mechanism, until: Instant) -> (u64, Place) {
+        self.advance(mechanism, until);
+        let Some(passing) = self.passing else { return (self.next, self.place) };
+        let passed = mechanism.passed(passing.place.zone, until.saturating_since(passing.start));
+        (self.next + u64::from(passed.min(passing.blocks)), passing.place)
     }
 
-    /// Passes over the part of the run on its next track: what `see` makes of start, end and blocks;
-    /// the blocks; and where the heads are then.
-    fn next_track<T>(
-        &self,
-        mechanism: &Mechanism,
-        see: impl FnOnce(Instant, Instant, u32) -> T,
-    ) -> (T, u32, Place) {
+    /// The part of the run on its next track.
+    fn next_track(&self, mechanism: &Mechanism) -> Passing {
         let left = u32::try_from(self.end - self.next).unwrap_or(u32::MAX);
         let extent = mechanism.layout().extent(self.next, left);
         let (mut arm, mut parts) = (self.place.arm, AccessParts::default());
         let there = mechanism.move_to(&mut arm, self.at, &extent, false, &mut parts);
         let pass = mechanism.pass_in_order(there, self.next, &extent, &mut parts);
-        (see(pass.start, pass.end, extent.blocks), extent.blocks, Place { arm, zone: extent.zone })
+        let place = Place { arm, zone: extent.zone };
+        Passing { start: pass.start, end: pass.end, blocks: extent.blocks, place }
     }
 }

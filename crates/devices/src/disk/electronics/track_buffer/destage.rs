@@ -1,6 +1,6 @@
 //! Written data that is not on the media yet.
 
-use seeklab_core::{Duration, Instant};
+use seeklab_core::Instant;
 
 use crate::disk::layout::Extent;
 use crate::disk::mechanism::{AccessParts, Arm, Mechanism};
@@ -19,6 +19,11 @@ pub(super) struct Dirty {
 impl Dirty {
     pub(super) const fn new(lbn: u64, ready: Instant, extent: Extent) -> Self {
         Self { lbn, blocks: extent.blocks, ready, first: extent }
+    }
+
+    /// When all of it was in the buffer.
+    pub(super) const fn ready(&self) -> Instant {
+        self.ready
     }
 
     /// Cylinders from `arm` to the first track.
@@ -135,11 +140,4 @@ pub(super) struct Destage {
     pub(super) parts: AccessParts,
     /// Cylinders to its first track.
     pub(super) seek_cylinders: u32,
-}
-
-impl Destage {
-    /// How long after `time` it began.
-    pub(super) const fn wait_from(&self, time: Instant) -> Duration {
-        self.start.saturating_since(time)
-    }
 }
