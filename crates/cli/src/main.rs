@@ -1,3 +1,47 @@
-//! The `seeklab` command: one file per verb, no logic.
+//! The `seeklab` command: parse, run a verb, say what went wrong.
 
-fn main() {}
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use verbs::Command;
+
+/// A storage performance laboratory: run your software on any disk, real, cloned, failing, or not yet
+/// invented, and know how far to trust the answer.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab devices
+  seeklab simulate atlas10k cheetah9lp --workload random,poisson=60/s --report report.html
+  seeklab compare measured.csv simulated.parquet
+
+Exit codes: 0 done, 1 ran but a check failed, 2 usage or failure.";
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            let _ = error.print();
+            return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        }
+    };
+    match arguments.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has read enough, as `head` does.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Two-list criticality scheduling.
 
+use std::any::Any;
+
 use seeklab_core::{Criticality, Instant, Pending, Positioning, Scheduler};
 
 use super::ordered::Address;
@@ -51,5 +53,9 @@ impl Scheduler for CriticalityLook {
 
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -1,5 +1,6 @@
 //! First come, first served.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{Instant, Pending, Positioning, Scheduler};
@@ -29,5 +30,16 @@ impl Scheduler for Fcfs {
 
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Scheduler>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => target.pending.clone_from(&self.pending),
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

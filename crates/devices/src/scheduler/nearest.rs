@@ -1,5 +1,7 @@
 //! SSTF and VSCAN: the nearest request, with or without a penalty for turning round.
 
+use std::any::Any;
+
 use seeklab_core::{Instant, Pending, Positioning, Ratio, Scheduler};
 
 use super::ordered::{Address, Ordered};
@@ -70,5 +72,9 @@ impl Scheduler for Nearest {
 
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -1,5 +1,7 @@
 //! SPTF, aged SPTF and SPCTF: the shortest positioning time.
 
+use std::any::Any;
+
 use seeklab_core::{Duration, Instant, Pending, Positioning, Scheduler};
 
 use super::ordered::{Address, Ordered};
@@ -79,6 +81,10 @@ impl Scheduler for ShortestPositioning {
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
     }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
 }
 
 /// What [`WeighedPositioning`] puts beside the positioning time.
@@ -150,5 +156,9 @@ impl Scheduler for WeighedPositioning {
 
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

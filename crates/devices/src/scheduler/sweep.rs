@@ -1,5 +1,7 @@
 //! LOOK, C-LOOK, SCAN and C-SCAN: sweeps over the addresses.
 
+use std::any::Any;
+
 use seeklab_core::{Instant, Pending, Positioning, Scheduler};
 
 use super::ordered::{Address, Ordered};
@@ -94,5 +96,9 @@ impl Scheduler for Sweep {
 
     fn fork(&self) -> Box<dyn Scheduler> {
         Box::new(self.clone())
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
     }
 }

@@ -1,0 +1,137 @@
+//! Devices as people name them: a catalog name or a TOML file, with overrides.
+
+use std::fs;
+use std::path::Path;
+
+use seeklab_core::{Device, Seed};
+use seeklab_devices::layer::Bank;
+use seeklab_devices::registry::queue_before;
+use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_devices::{Description, catalog};
+use seeklab_report::Parameter;
+
+use crate::failure::Failure;
+
+/// Bytes that a description may have.
+const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
+
+/// How a device is run: what stands before it, and what is left of it.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The mechanics alone.
+    pub bare: bool,
+    /// `key=value` overrides, after `bare`.
+    pub overrides: Vec<String>,
+    /// The host's queue: its scheduler and how many requests the device holds at a time.
+    pub queue: Option<(SchedulerSpec, usize)>,
+}
+
+/// A device that is described, resolved and ready to be built.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// As it was named, `(bare)` added.
+    pub name: String,
+    /// Its description, overrides applied.
+    pub description: Description,
+    queue: Option<(SchedulerSpec, usize)>,
+}
+
+/// The device that `name` means: a file if it ends in `.toml`, else one of the catalog.
+///
+/// # Errors
+/// A file that cannot be read, a description that is wrong, a name that is not there.
+pub fn describe(name: &str) -> Result<Description, Failure> {
+    if !name.ends_with(".toml") {
+        return Ok(catalog::find(name)?);
+    }
+    let path = Path::new(name);
+    let told = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
+    let size = fs::metadata(path).map_err(told)?.len();
+    if size > DESCRIPTION_BYTES_MAX {
+        return Err(Failure::new(format!(
+            "{name}: has {size} bytes, a description has at most {DESCRIPTION_BYTES_MAX}"
+        )));
+    }
+    let text = fs::read_to_string(path).map_err(told)?;
+    let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    Ok(Description::parse(&stem, name, &text)?)
+}
+
+/// The device that `name` means, set up as asked.
+///
+/// # Errors
+/// As [`describe`], and overrides that do not fit.
+pub fn resolve(name: &str, setup: &Setup) -> Result<Resolved, Failure> {
+    customise(name, describe(name)?, setup)
+}
+
+/// A description, set up as asked.
+///
+/// # Errors
+/// Overrides or a queue that do not fit the device.
+pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<Resolved, Failure> {
+    let mut description = if setup.bare { description.bare()? } else { description };
+    for text in &setup.overrides {
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Failure::new(format!("--set `{text}`: has no `=`")).hint("write KEY=VALUE, for example rpm=15000rpm")
+        })?;
+        description.set(key.trim(), value.trim().trim_matches('"'))?;
+    }
+    let resolved = Resolved {
+        name: if setup.bare { format!("{name} (bare)") } else { name.to_owned() },
+        description,
+        queue: setup.queue,
+    };
+    resolved.build(Seed(0), "check")?;
+    Ok(resolved)
+}
+
+impl Resolved {
+    /// One instance of the device with the host's queue before it.
+    ///
+    /// A device without a queue of the host's gets one that is first come, first served and as deep as
+    /// the device, so that it takes any number of requests.
+    ///
+    /// # Errors
+    /// Parameters that no device can have, or a queue that does not fit.
+    pub fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, Failure> {
+        let device = self.description.build(seed, name)?;
+        let queue_depth = device.capabilities().queue_depth;
+        let (scheduler, depth) = match self.queue {
+            Some(queue) => queue,
+            None if queue_depth == u32::MAX => return Ok(device),
+            None => (SchedulerSpec::FCFS, queue_depth as usize),
+        };
+        let queue = queue_before(device, &scheduler, depth).map_err(|error| {
+            Failure::new(format!("{}: {}", self.name, error.problem)).hint(format!("allowed: {}", error.allowed))
+        })?;
+        Ok(Box::new(queue))
+    }
+
+    /// One instance for each device number that occurs, made when it first does.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_bank(&self, seed: Seed) -> Result<Bank, Failure> {
+        let first = self.build(seed, "disk0")?;
+        let this = self.clone();
+        Ok(Bank::growing(first, move |number| {
+            this.build(seed, &format!("disk{number}")).expect("the first of its kind was built")
+        }))
+    }
+
+    /// Every parameter with its source, for the report.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        let mut parameters: Vec<Parameter> = self
+            .description
+            .parameters()
+            .into_iter()
+            .map(|(name, value, source)| Parameter { name, value, source: (!source.is_empty()).then_some(source) })
+            .collect();
+        if let Some((scheduler, depth)) = &self.queue {
+            let value = format!("{scheduler}, {depth} at the device");
+            parameters.push(Parameter { name: "host queue".to_owned(), value, source: None });
+        }
+        parameters
+    }
+}

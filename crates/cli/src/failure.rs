@@ -1,0 +1,111 @@
+//! Why a verb ended early, with advice and an exit code.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// A failure: what happened, what it rests on, and what to do.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+    exit_code: u8,
+    broken_pipe: bool,
+}
+
+impl Failure {
+    /// Usage or failure: exit code 2.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, exit_code: 2, broken_pipe: false }
+    }
+
+    /// It ran, but a check failed: exit code 1.
+    pub fn check(message: impl Into<String>) -> Self {
+        Self { exit_code: 1, ..Self::new(message) }
+    }
+
+    /// The failure with the chain of what it rests on.
+    pub fn chain(error: &(dyn Error + 'static)) -> Self {
+        let mut message = error.to_string();
+        let mut broken_pipe = false;
+        let mut source = Some(error);
+        while let Some(error) = source {
+            broken_pipe |= error
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            source = error.source();
+        }
+        Self { broken_pipe, ..Self::new(message) }
+    }
+
+    /// The failure with advice.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The failure, what came before told first.
+    #[must_use]
+    pub fn context(self, context: impl fmt::Display) -> Self {
+        Self { message: format!("{context}: {}", self.message), ..self }
+    }
+
+    /// Whether the reader of our output went away.
+    pub const fn is_broken_pipe(&self) -> bool {
+        self.broken_pipe
+    }
+
+    /// 1 for a failed check, else 2.
+    pub const fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// Tells it on stderr.
+    pub fn print(&self) {
+        eprintln!("error: {}", self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("\nhint: {hint}");
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::chain(&error)
+    }
+}
+
+impl From<seeklab_traces::TraceError> for Failure {
+    fn from(error: seeklab_traces::TraceError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { hint, ..Self::chain(&error) }
+    }
+}
+
+impl From<seeklab_devices::DescriptionError> for Failure {
+    fn from(error: seeklab_devices::DescriptionError) -> Self {
+        Self { hint: error.advice().map(str::to_owned), ..Self::chain(&error) }
+    }
+}
+
+impl From<seeklab_workloads::Error> for Failure {
+    fn from(error: seeklab_workloads::Error) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
+    }
+}
+
+impl From<seeklab_analysis::ComparisonError> for Failure {
+    fn from(error: seeklab_analysis::ComparisonError) -> Self {
+        Self::chain(&error)
+    }
+}

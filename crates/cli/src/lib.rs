@@ -1,0 +1,14 @@
+//! What the verbs of `seeklab` share: from what a person types to a run and its results.
+//!
+//! ```text
+//! DEVICE, --set ─▶ devices ─┐
+//! W, --closed … ─▶ workload ┼▶ run ─▶ Metrics, trace ─▶ report
+//! FILE.toml ─▶ experiment ──┘   (one run for each cell and repetition, on all cores)
+//! ```
+
+pub mod devices;
+pub mod failure;
+pub mod output;
+pub mod progress;
+pub mod run;
+pub mod workload;

@@ -1,0 +1,49 @@
+//! Progress on stderr, for whatever takes longer than a moment.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Steps between two looks at the clock.
+const STRIDE: u64 = 1 << 16;
+
+/// A line on stderr that tells how far a run is; nothing where stderr is not a terminal.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    done: u64,
+}
+
+impl Progress {
+    /// Progress of `what` over `total` steps, if their number is known.
+    pub fn new(what: &str, total: Option<u64>) -> Self {
+        let (bar, template) = match total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{msg} {wide_bar} {human_pos} of {human_len} ({per_sec}, {eta} left)",
+            ),
+            None => (ProgressBar::no_length(), "{msg} {spinner} {human_pos} ({per_sec})"),
+        };
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
+        bar.set_message(what.to_owned());
+        Self { bar, done: 0 }
+    }
+
+    /// One step more.
+    pub fn step(&mut self) {
+        self.done += 1;
+        if self.done.is_multiple_of(STRIDE) {
+            self.bar.set_position(self.done);
+        }
+    }
+
+    /// As [`step`](Self::step), shown at once: for steps that take long.
+    pub fn big_step(&mut self) {
+        self.done += 1;
+        self.bar.set_position(self.done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,258 @@
+//! One run: a device, a workload, a seed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant as WallClock;
+
+use rustix::time::{ClockId, clock_gettime};
+use seeklab_analysis::Metrics;
+use seeklab_core::{
+    ByteSize, Completion, Device, Duration, Limits, Seed, SimulationError, TraceRecord, Workload, simulate,
+};
+use seeklab_report::Note;
+use seeklab_traces::{Metadata, TraceError, TraceWriter};
+use seeklab_workloads::replay::{Replay, ReplaySpec, Survey};
+use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
+use seeklab_workloads::{Supplied, Synthetic, Target, WorkloadSpec};
+
+use crate::devices::Resolved;
+use crate::failure::Failure;
+use crate::output::VERSION;
+use crate::progress::Progress;
+use crate::workload::Chosen;
+
+/// What a run amounted to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Figures of all requests that completed.
+    pub metrics: Metrics,
+    /// What a reader has to know.
+    pub notes: Vec<Note>,
+    /// Why the run stopped early, if the device could not sustain the load.
+    pub saturated: Option<String>,
+    /// CPU time of the simulation.
+    pub cpu_s: f64,
+    /// Wall-clock time of the simulation.
+    pub wall_s: f64,
+}
+
+impl Outcome {
+    /// Requests simulated in a second of CPU time.
+    pub fn requests_per_cpu_s(&self) -> f64 {
+        self.metrics.summary().requests as f64 / self.cpu_s.max(1e-9)
+    }
+}
+
+/// Takes completions in: figures, trace, progress.
+struct Observer<'a> {
+    metrics: Metrics,
+    writer: Option<&'a mut (dyn TraceWriter + 'static)>,
+    write_error: Option<TraceError>,
+    progress: &'a mut Progress,
+}
+
+impl Observer<'_> {
+    fn observe(&mut self, completion: &Completion) {
+        let record = TraceRecord::from(completion);
+        self.metrics.record(&record);
+        if let Some(writer) = &mut self.writer
+            && self.write_error.is_none()
+        {
+            self.write_error = writer.write(&record).err();
+        }
+        self.progress.step();
+    }
+}
+
+/// Runs `workload` on a new instance of `device`; completed requests go to `writer`, too.
+///
+/// # Errors
+/// A workload that does not fit the device, a trace that cannot be read or written.
+pub fn run(
+    device: &Resolved,
+    workload: &Chosen,
+    seed: Seed,
+    limits: Limits,
+    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    progress: &mut Progress,
+) -> Result<Outcome, Failure> {
+    match &workload.spec {
+        WorkloadSpec::Synthetic(spec) => {
+            let mut built = device.build(seed, "disk0")?;
+            let supplied = supplied(device, workload, spec)?;
+            let mut requests = Synthetic::new(spec, Target::from(built.capabilities()), seed, supplied)
+                .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+            drive(&mut requests, &mut built, limits, writer, progress)
+        }
+        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress),
+    }
+}
+
+/// Interarrival times taken from a trace at most; they repeat beyond.
+const SHAPE_MAX: usize = 1 << 22;
+
+/// What the description leaves to the device and to a trace.
+fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Result<Supplied, Failure> {
+    let mut supplied = Supplied::default();
+    if spec.address.distribution == AddressDistribution::Extents {
+        let tracks = device.description.tracks().ok_or_else(|| {
+            Failure::new(format!("device `{}` has no tracks to align to", device.name))
+                .hint("name a disk, or choose another address distribution")
+        })?;
+        let extents: Vec<Extent> = tracks.into_iter().map(|(lbn, blocks)| Extent { lbn, blocks }).collect();
+        supplied.extents = Some(Arc::from(extents));
+    }
+    if spec.arrivals == ArrivalSpec::Shaped {
+        let path = workload.shape.as_ref().ok_or_else(|| {
+            Failure::new(format!("workload `{}` takes its arrivals from a trace", workload.name))
+                .hint("name it with --shape TRACE")
+        })?;
+        supplied.interarrival_times = Some(interarrival_times(path, workload)?);
+    }
+    Ok(supplied)
+}
+
+fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>, Failure> {
+    let trace = seeklab_columnar::open(path, workload.format.as_deref(), &workload.options)?;
+    let mut last = None;
+    let mut times = Vec::new();
+    for record in trace {
+        let arrival = record?.arrival;
+        if let Some(last) = last.replace(arrival) {
+            times.push(arrival.saturating_since(last));
+        }
+        if times.len() == SHAPE_MAX {
+            break;
+        }
+    }
+    if times.is_empty() {
+        return Err(Failure::new(format!("{}: has fewer than 2 requests, so no interarrival time", path.display())));
+    }
+    Ok(Arc::from(times))
+}
+
+fn replay(
+    device: &Resolved,
+    workload: &Chosen,
+    spec: &ReplaySpec,
+    seed: Seed,
+    limits: Limits,
+    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    progress: &mut Progress,
+) -> Result<Outcome, Failure> {
+    let mut bank = device.build_bank(seed)?;
+    let capabilities = bank.capabilities().clone();
+    let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
+    let survey = if spec.needs_survey() {
+        let mut trace = workload.open_trace()?;
+        let block_size = trace.metadata().block_size;
+        let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
+        Some(Survey::of(records, spec.device)?)
+    } else {
+        None
+    };
+    let settings = spec
+        .settings(capabilities.capacity_blocks, survey.as_ref())
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut trace = workload.open_trace()?;
+    let block_size = trace.metadata().block_size;
+    let mut notes = Vec::new();
+    if let Some(guess) = trace.guess() {
+        notes.push(Note::Remark(format!("{}: read as {guess}", workload.name)));
+    }
+    if block_size != capabilities.block_size {
+        let from_to = format!("{block_size} to {}", capabilities.block_size);
+        notes.push(Note::Remark(format!("addresses were converted from blocks of {from_to}, outwards")));
+    }
+    let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
+    let mut requests = Replay::new(records, settings);
+    let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
+    let counters = requests.counters();
+    requests.into_result().map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        let failure = match &error {
+            seeklab_workloads::replay::ReplayError::Trace { source, .. } => {
+                let hint = source.hint().map(str::to_owned);
+                return hint.into_iter().fold(Failure::chain(source), Failure::hint);
+            }
+            _ => Failure::chain(&error).context(workload.name.clone()),
+        };
+        hint.into_iter().fold(failure, Failure::hint)
+    })?;
+    let mut outcome = outcome?;
+    for (count, what) in [
+        (counters.wrapped, "requests lay beyond the end of the device and were wrapped around"),
+        (counters.scaled, "requests were moved, as the trace extends beyond the end of the device"),
+        (counters.dropped, "requests lay beyond the end of the device and were left out"),
+        (counters.out_of_order, "requests arrived before their predecessor and were issued with it"),
+    ] {
+        if count > 0 {
+            notes.push(Note::Warning(format!("{count} {what}")));
+        }
+    }
+    if bank.len() > 1 {
+        notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));
+    }
+    notes.extend(trace.notes().iter().map(|note| Note::Warning(note.to_string())));
+    notes.append(&mut outcome.notes);
+    outcome.notes = notes;
+    Ok(outcome)
+}
+
+/// A record with its addresses in blocks of another size: every block that it touches.
+fn in_blocks_of(record: TraceRecord, from: ByteSize, to: ByteSize) -> TraceRecord {
+    if from == to {
+        return record;
+    }
+    let (from, to) = (u128::from(from.as_bytes()), u128::from(to.as_bytes()));
+    let start = u128::from(record.lbn) * from / to;
+    let end = ((u128::from(record.lbn) + u128::from(record.blocks)) * from).div_ceil(to);
+    TraceRecord {
+        lbn: u64::try_from(start).unwrap_or(u64::MAX),
+        blocks: u32::try_from(end - start).unwrap_or(u32::MAX),
+        ..record
+    }
+}
+
+fn drive<W: Workload, D: Device>(
+    workload: &mut W,
+    device: &mut D,
+    limits: Limits,
+    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    progress: &mut Progress,
+) -> Result<Outcome, Failure> {
+    let metrics = Metrics::new(device.capabilities().block_size);
+    let mut observer = Observer { metrics, writer, write_error: None, progress };
+    #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
+    let wall = WallClock::now();
+    let cpu = thread_cpu_s();
+    let result = simulate(workload, device, limits, |completion| observer.observe(completion));
+    let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
+    if let Some(error) = observer.write_error {
+        return Err(error.into());
+    }
+    let saturated = match result {
+        Ok(_) => None,
+        Err(error @ SimulationError::Saturated { .. }) => Some(error.to_string()),
+        Err(error) => return Err(Failure::new(error.to_string())),
+    };
+    Ok(Outcome { metrics: observer.metrics, notes: Vec::new(), saturated, cpu_s, wall_s })
+}
+
+/// CPU time of this thread.
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// What a trace of a run says about itself.
+pub fn metadata(device: &Resolved, block_size: ByteSize, seed: Seed) -> Metadata {
+    Metadata {
+        block_size,
+        seed: Some(seed),
+        device: Some(device.description.to_toml()),
+        version: Some(VERSION.to_owned()),
+        clock: Some("simulated".to_owned()),
+        ..Metadata::default()
+    }
+}

@@ -1,0 +1,140 @@
+//! `seeklab devices`: the catalog, and one device of it.
+
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use seeklab::devices::{Setup, describe, resolve};
+use seeklab::failure::Failure;
+use seeklab::output::{print, print_json};
+use seeklab_core::Seed;
+use seeklab_devices::{Description, catalog};
+use serde_json::{Value, json};
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab devices
+  seeklab devices hp-c2247a
+  seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml";
+
+/// The catalog, or one device.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A catalog name or a TOML file; all of the catalog if absent
+    name: Option<String>,
+    /// Change a parameter first, by its name or path
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
+    overrides: Vec<String>,
+    /// Print the complete description, which can be saved, changed and used as a device
+    #[arg(long, requires = "name", conflicts_with = "json")]
+    toml: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match &self.name {
+            None => list(self.json),
+            Some(name) => {
+                let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
+                let description = resolve(name, &setup)?.description;
+                if self.toml {
+                    print(&description.to_toml())
+                } else if self.json {
+                    print_json(&document(&description)?)
+                } else {
+                    print(&page(&description)?)
+                }
+            }
+        }
+    }
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let descriptions: Vec<Description> = catalog::names().map(describe).collect::<Result<_, _>>()?;
+    if json {
+        let devices: Vec<Value> = descriptions
+            .iter()
+            .map(|description| {
+                Ok(json!({
+                    "device": description.name,
+                    "kind": description.kind().name,
+                    "title": description.header.title,
+                    "capacity_bytes": capacity_bytes(description)?,
+                    "validated": description.header.validated,
+                }))
+            })
+            .collect::<Result<_, Failure>>()?;
+        return print_json(&json!({ "devices": devices }));
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["device", "what it is", "capacity", "validated against"]);
+    for description in &descriptions {
+        table.add_row([
+            description.name.clone(),
+            description.header.title.clone(),
+            human_bytes(capacity_bytes(description)?),
+            description.header.validated.clone(),
+        ]);
+    }
+    if let Some(column) = table.column_mut(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(130);
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    print(&format!(
+        "{}\n\nOne device with its parameters and sources: seeklab devices NAME\n",
+        lines.join("\n")
+    ))
+}
+
+fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
+    Ok(description.build(Seed(0), "check")?.capabilities().capacity().as_bytes())
+}
+
+fn human_bytes(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1000.0 && unit < units.len() - 1 {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if value < 10.0 { format!("{value:.2} {}", units[unit]) } else { format!("{value:.1} {}", units[unit]) }
+}
+
+fn page(description: &Description) -> Result<String, Failure> {
+    let mut text = format!("{}: {}\n", description.name, description.header.title);
+    text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
+    text += &format!("capacity   {}\n", human_bytes(capacity_bytes(description)?));
+    text += &format!("validated  {}\n\n", description.header.validated);
+    let parameters = description.parameters();
+    let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let default = description.header.sources.get("default").map_or("", String::as_str);
+    for (name, value, source) in &parameters {
+        text += format!("{name:name_width$}  {value}").trim_end();
+        if source != default {
+            text += &format!("   [{source}]");
+        }
+        text.push('\n');
+    }
+    text += &format!("\nsource of all other values: {default}\n");
+    Ok(text)
+}
+
+fn document(description: &Description) -> Result<Value, Failure> {
+    let parameters: serde_json::Map<String, Value> = description
+        .parameters()
+        .into_iter()
+        .map(|(name, value, source)| (name, json!({ "value": value, "source": source })))
+        .collect();
+    Ok(json!({
+        "device": description.name,
+        "kind": description.kind().name,
+        "title": description.header.title,
+        "capacity_bytes": capacity_bytes(description)?,
+        "validated": description.header.validated,
+        "parameters": parameters,
+    }))
+}

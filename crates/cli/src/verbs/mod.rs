@@ -1,0 +1,33 @@
+//! One file for each verb.
+
+mod compare;
+mod devices;
+mod simulate;
+mod trace;
+
+use clap::Subcommand;
+use seeklab::failure::Failure;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the catalog, or show one device with its parameters, units and sources.
+    Devices(devices::Arguments),
+    /// Simulate a workload on one or more devices.
+    Simulate(Box<simulate::Arguments>),
+    /// Compare the response times of two traces of the same requests.
+    Compare(compare::Arguments),
+    /// Look into traces and convert them.
+    Trace(trace::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Devices(arguments) => arguments.run(),
+            Self::Simulate(arguments) => arguments.run(),
+            Self::Compare(arguments) => arguments.run(),
+            Self::Trace(arguments) => arguments.run(),
+        }
+    }
+}

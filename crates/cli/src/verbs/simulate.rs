@@ -1,0 +1,298 @@
+//! `seeklab simulate`: a workload on one or more devices.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use seeklab::devices::{Resolved, Setup, resolve};
+use seeklab::failure::Failure;
+use seeklab::output::{VERSION, command_line, print, print_json, write_file};
+use seeklab::progress::Progress;
+use seeklab::run::{Outcome, metadata, run};
+use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
+use seeklab_analysis::MetricsSummary;
+use seeklab_core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
+use seeklab_traces::TraceWriter;
+use seeklab_workloads::replay::Beyond;
+use serde::Serialize;
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab simulate atlas10k --workload random,poisson=60/s,requests=100000
+  seeklab simulate hp-c2247a barracuda --workload server.csv --closed 8 --scheduler sptf --report out.html
+  seeklab simulate cheetah-36es --set rpm=50000rpm --set head_switch=0.2ms --workload oltp --json
+
+A workload is a trace (csv, parquet, disksim-ascii, disksim-validate, spc, msr; .gz and .zst too), a TOML
+file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, or
+synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
+c-scan, vscan(0.2), sptf, aged-sptf(6ms), spctf, criticality-c-look; -cylinder orders by cylinder.";
+
+/// Simulates a workload on one or more devices.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Catalog names or TOML files
+    #[arg(required = true)]
+    device: Vec<String>,
+    /// A trace, a TOML file or a line that describes the workload
+    #[arg(long, short, value_name = "W")]
+    workload: String,
+    /// Requests arrive at the times of the trace or process (the default)
+    #[arg(long, group = "arrivals")]
+    open: bool,
+    /// So many requests are outstanding; `auto` takes the trace's mean
+    #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
+    closed: Option<Closed>,
+    /// Open, interarrival times divided by a factor
+    #[arg(long, value_name = "F", group = "arrivals")]
+    scale: Option<Ratio>,
+    /// One at a time, with the trace's think time from each completion to the next arrival
+    #[arg(long, group = "arrivals")]
+    think: bool,
+    /// The host's queue in front of the device; fcfs unless said
+    #[arg(long, value_name = "S")]
+    scheduler: Option<SchedulerSpec>,
+    /// Requests that the host lets the device hold at a time; 1 unless said
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// A disk's mechanics alone: no overheads, buffer or bus
+    #[arg(long)]
+    bare: bool,
+    /// Change a parameter of the devices, by its name or path; after --bare
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Root of all random draws
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: Seed,
+    /// Requests at most
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// Requests of a trace beyond the end of the device: error, wrap, scale or drop
+    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
+    beyond: Option<Beyond>,
+    /// Outstanding requests at which an open load counts as one that the device cannot sustain
+    #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max)]
+    max_outstanding: usize,
+    /// Format of the trace; guessed if absent
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Block size of a trace that does not say its own; 512B unless said
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+    /// The trace whose interarrival times a workload with `process = "shaped"` takes
+    #[arg(long, value_name = "TRACE")]
+    shape: Option<PathBuf>,
+    /// Write every request as a trace; `{device}` in the name stands for the device
+    #[arg(long, value_name = "TRACE")]
+    out: Option<String>,
+    /// Write a report with plots
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A population, or the trace's own.
+#[derive(Debug, Clone, Copy)]
+struct Closed(Option<u32>);
+
+fn parse_closed(text: &str) -> Result<Closed, String> {
+    if text == "auto" {
+        return Ok(Closed(None));
+    }
+    match text.parse() {
+        Ok(population) if population > 0 => Ok(Closed(Some(population))),
+        _ => Err("a population is 1 or more, or `auto`".to_owned()),
+    }
+}
+
+fn parse_beyond(text: &str) -> Result<Beyond, String> {
+    match text {
+        "error" => Ok(Beyond::Error),
+        "wrap" => Ok(Beyond::Wrap),
+        "scale" => Ok(Beyond::Scale),
+        "drop" => Ok(Beyond::Drop),
+        _ => Err("error, wrap, scale and drop are allowed".to_owned()),
+    }
+}
+
+/// One device of the JSON document.
+#[derive(Debug, Serialize)]
+struct DeviceDocument<'a> {
+    device: &'a str,
+    #[serde(flatten)]
+    summary: MetricsSummary,
+    requests_per_cpu_s: f64,
+    cpu_s: f64,
+    wall_s: f64,
+    saturated: bool,
+    notes: Vec<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    seed: u64,
+    workload: &'a str,
+    version: &'a str,
+    command: String,
+    devices: Vec<DeviceDocument<'a>>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let devices = self.resolve_devices()?;
+        let workload = choose(&self.workload, &self.wishes())?;
+        let outputs = self.outputs(&devices)?;
+        let mut outcomes = Vec::with_capacity(devices.len());
+        for (device, out) in devices.iter().zip(&outputs) {
+            let outcome = self.simulate(device, &workload, out.as_deref())?;
+            let stop = outcome.saturated.is_some();
+            outcomes.push(outcome);
+            if stop {
+                break;
+            }
+        }
+        self.tell(&devices, &workload, &outcomes)?;
+        match outcomes.iter().zip(&devices).find_map(|(outcome, device)| Some((outcome.saturated.as_ref()?, device))) {
+            None => Ok(()),
+            Some((saturated, device)) => Err(Failure::check(format!("{}: {saturated}", device.name))
+                .hint("lower the rate, replay closed (--closed N), or raise --max-outstanding")),
+        }
+    }
+
+    fn resolve_devices(&self) -> Result<Vec<Resolved>, Failure> {
+        let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
+        let setup = Setup { bare: self.bare, overrides: self.overrides.clone(), queue };
+        self.device.iter().map(|name| resolve(name, &setup)).collect()
+    }
+
+    fn wishes(&self) -> Wishes {
+        let arrivals = match (self.open, self.closed, self.scale, self.think) {
+            (true, ..) => Some(Arrivals::Open),
+            (_, Some(Closed(population)), ..) => Some(Arrivals::Closed(population)),
+            (_, _, Some(factor), _) => Some(Arrivals::Scaled(factor)),
+            (.., true) => Some(Arrivals::Think),
+            _ => None,
+        };
+        Wishes {
+            arrivals,
+            requests: self.requests,
+            beyond: self.beyond,
+            format: self.format.clone(),
+            block_size: self.block_size,
+            shape: self.shape.clone(),
+        }
+    }
+
+    /// Where each device's trace goes.
+    fn outputs(&self, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let Some(out) = &self.out else { return Ok(vec![None; devices.len()]) };
+        if devices.len() > 1 && !out.contains("{device}") {
+            return Err(Failure::new(format!("--out `{out}`: is one file for {} devices", devices.len()))
+                .hint("write {device} where the device's name belongs, for example out-{device}.parquet"));
+        }
+        let file_name = |device: &Resolved| {
+            let name = device.name.replace(['/', ' ', '(', ')'], "-");
+            Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
+        };
+        Ok(devices.iter().map(file_name).collect())
+    }
+
+    fn simulate(&self, device: &Resolved, workload: &Chosen, out: Option<&Path>) -> Result<Outcome, Failure> {
+        let limits = Limits { outstanding_max: self.max_outstanding };
+        let mut progress = Progress::new(&device.name, workload.requests());
+        let Some(path) = out else {
+            return run(device, workload, self.seed, limits, None, &mut progress);
+        };
+        let block_size = device.build(self.seed, "disk0")?.capabilities().block_size;
+        let mut writer: Box<dyn TraceWriter> =
+            seeklab_columnar::create(path, None, &metadata(device, block_size, self.seed))?;
+        let outcome = run(device, workload, self.seed, limits, Some(&mut *writer), &mut progress)?;
+        writer.finish()?;
+        Ok(outcome)
+    }
+
+    fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Result<(), Failure> {
+        let report = self.make_report(devices, workload, outcomes);
+        if let Some(path) = &self.report {
+            write_file(path, render_html(&report).as_bytes())?;
+        }
+        if !self.json {
+            return print(&render_terminal(&report));
+        }
+        let devices = outcomes
+            .iter()
+            .zip(devices)
+            .map(|(outcome, device)| DeviceDocument {
+                device: &device.name,
+                summary: outcome.metrics.summary(),
+                requests_per_cpu_s: outcome.requests_per_cpu_s().round(),
+                cpu_s: outcome.cpu_s,
+                wall_s: outcome.wall_s,
+                saturated: outcome.saturated.is_some(),
+                notes: outcome.notes.iter().map(Note::text).collect(),
+            })
+            .collect();
+        print_json(&Document {
+            seed: self.seed.0,
+            workload: &workload.name,
+            version: VERSION,
+            command: command_line(),
+            devices,
+        })
+    }
+
+    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Report {
+        let mut notes: Vec<Note> = Vec::new();
+        for (outcome, device) in outcomes.iter().zip(devices) {
+            notes.extend(outcome.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
+            for note in &outcome.notes {
+                if !notes.contains(note) {
+                    notes.push(note.clone());
+                }
+            }
+        }
+        let speed: Vec<String> = outcomes
+            .iter()
+            .zip(devices)
+            .map(|(outcome, device)| {
+                format!("{} {:.2} M", device.name, outcome.requests_per_cpu_s() / 1e6)
+            })
+            .collect();
+        notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
+        let spec = toml::to_string(&workload.spec).unwrap_or_default();
+        let parameters = spec
+            .lines()
+            .filter_map(|line| line.split_once(" = "))
+            .map(|(name, value)| Parameter {
+                name: format!("workload.{name}"),
+                value: value.trim_matches('"').to_owned(),
+                source: None,
+            })
+            .collect();
+        Report {
+            title: format!("{} on {}", workload.name, names(devices)),
+            subtitle: String::new(),
+            command: Some(command_line()),
+            seed: Some(self.seed),
+            generated_by: VERSION.to_owned(),
+            parameters,
+            devices: outcomes
+                .iter()
+                .zip(devices)
+                .map(|(outcome, device)| {
+                    DeviceSection::new(&device.name, &device.description.header.title, &outcome.metrics)
+                        .with_parameters(device.parameters())
+                })
+                .collect(),
+            notes,
+            ..Report::default()
+        }
+    }
+}
+
+fn names(devices: &[Resolved]) -> String {
+    devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")
+}

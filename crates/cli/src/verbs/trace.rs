@@ -1,0 +1,319 @@
+//! `seeklab trace`: look into traces and convert them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use comfy_table::{CellAlignment, Table, presets};
+use seeklab::failure::Failure;
+use seeklab::output::{print, print_json};
+use seeklab::progress::Progress;
+use seeklab_analysis::{Metrics, MetricsSummary};
+use seeklab_columnar::FORMATS;
+use seeklab_core::{ByteSize, Duration, TraceRecord};
+use seeklab_traces::{OpenTrace, ReadOptions};
+use serde::Serialize;
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab trace info server.csv.zst
+  seeklab trace convert proj_0.csv.gz proj_0.parquet --from msr
+  seeklab trace head run.parquet --rows 5";
+
+/// Traces: what is in them, and other formats of them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TraceCommand {
+    /// What a trace contains, from one streaming pass
+    Info {
+        /// Traces
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        reading: Reading,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a trace in another format
+    Convert {
+        /// The trace to read
+        input: PathBuf,
+        /// The trace to write; its suffix tells format and compression
+        output: PathBuf,
+        #[command(flatten)]
+        reading: Reading,
+        /// Format to write, where the suffix does not tell
+        #[arg(long, value_name = "FORMAT")]
+        to: Option<String>,
+    },
+    /// The first rows
+    Head {
+        /// Traces
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        reading: Reading,
+        /// How many rows
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+        rows: u64,
+    },
+    /// The formats that can be read and written
+    Formats,
+}
+
+#[derive(Debug, Args)]
+struct Reading {
+    /// Format to read; guessed if absent
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// Block size of a trace that does not say its own; 512B unless said
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+}
+
+impl Reading {
+    fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
+        let options = ReadOptions { block_size: self.block_size, ..ReadOptions::default() };
+        Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        match self.command {
+            TraceCommand::Info { files, reading, json } => info(&files, &reading, json),
+            TraceCommand::Convert { input, output, reading, to } => {
+                convert(&input, &output, &reading, to.as_deref())
+            }
+            TraceCommand::Head { files, reading, rows } => head(&files, &reading, rows),
+            TraceCommand::Formats => formats(),
+        }
+    }
+}
+
+/// What a trace contains.
+#[derive(Debug, Serialize)]
+struct Info {
+    file: String,
+    format: &'static str,
+    guess: Option<String>,
+    block_size_bytes: u64,
+    devices: BTreeMap<u16, u64>,
+    labels: Vec<String>,
+    extent_blocks: u64,
+    request_blocks_min: u32,
+    request_blocks_mean: f64,
+    request_blocks_max: u32,
+    sequential_pct: f64,
+    has_response_times: bool,
+    has_think_times: bool,
+    has_breakdown: bool,
+    metadata: BTreeMap<String, String>,
+    notes: Vec<String>,
+    #[serde(flatten)]
+    summary: MetricsSummary,
+}
+
+/// Accumulates what [`Metrics`] does not.
+#[derive(Debug, Default)]
+struct Addresses {
+    devices: BTreeMap<u16, u64>,
+    ends: BTreeMap<u16, u64>,
+    extent_blocks: u64,
+    sequential: u64,
+    requests: u64,
+    blocks: u64,
+    blocks_min: Option<u32>,
+    blocks_max: u32,
+    with_think: u64,
+    with_response: u64,
+    with_breakdown: u64,
+}
+
+impl Addresses {
+    fn record(&mut self, record: &TraceRecord) {
+        let end = record.lbn.saturating_add(u64::from(record.blocks));
+        self.requests += 1;
+        *self.devices.entry(record.device).or_default() += 1;
+        if self.ends.insert(record.device, end) == Some(record.lbn) {
+            self.sequential += 1;
+        }
+        self.extent_blocks = self.extent_blocks.max(end);
+        self.blocks += u64::from(record.blocks);
+        self.blocks_min = Some(self.blocks_min.map_or(record.blocks, |min| min.min(record.blocks)));
+        self.blocks_max = self.blocks_max.max(record.blocks);
+        self.with_think += u64::from(record.think.is_some());
+        self.with_response += u64::from(record.completion.is_some());
+        self.with_breakdown += u64::from(record.breakdown.is_some());
+    }
+}
+
+fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
+    let mut trace = reading.open(path)?;
+    let mut progress = Progress::new(&path.display().to_string(), None);
+    let mut metrics = Metrics::new(trace.metadata().block_size);
+    let mut addresses = Addresses::default();
+    for record in trace.by_ref() {
+        let record = record?;
+        metrics.record(&record);
+        addresses.record(&record);
+        progress.step();
+    }
+    let metadata = trace.metadata();
+    let requests = addresses.requests.max(1) as f64;
+    Ok(Info {
+        file: path.display().to_string(),
+        format: trace.format(),
+        guess: trace.guess().map(str::to_owned),
+        block_size_bytes: metadata.block_size.as_bytes(),
+        labels: metadata.labels.clone(),
+        metadata: metadata.to_pairs().unwrap_or_default().into_iter().filter(|(key, _)| key != "device").collect(),
+        devices: addresses.devices,
+        extent_blocks: addresses.extent_blocks,
+        request_blocks_min: addresses.blocks_min.unwrap_or(0),
+        request_blocks_mean: (addresses.blocks as f64 / requests * 1e3).round() / 1e3,
+        request_blocks_max: addresses.blocks_max,
+        sequential_pct: (addresses.sequential as f64 / requests * 1e5).round() / 1e3,
+        has_response_times: addresses.with_response > 0,
+        has_think_times: addresses.with_think > 0,
+        has_breakdown: addresses.with_breakdown > 0,
+        notes: trace.notes().iter().map(ToString::to_string).collect(),
+        summary: metrics.summary(),
+    })
+}
+
+fn info(files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
+    let infos: Vec<Info> = files.iter().map(|path| examine(path, reading)).collect::<Result<_, _>>()?;
+    if json {
+        return print_json(&serde_json::json!({ "traces": infos }));
+    }
+    let text: Vec<String> = infos.iter().map(page).collect();
+    print(&text.join("\n"))
+}
+
+fn page(info: &Info) -> String {
+    let summary = &info.summary;
+    let mut lines = vec![info.file.clone()];
+    let mut line = |name: &str, value: String| lines.push(format!("  {name:<16} {value}"));
+    line("format", info.guess.clone().unwrap_or_else(|| info.format.to_owned()));
+    line(
+        "requests",
+        format!(
+            "{} ({} reads, {} writes, {} others, {} errors)",
+            summary.requests, summary.reads, summary.writes, summary.others, summary.errors
+        ),
+    );
+    line("duration", format!("{:.3} s", summary.duration_s));
+    if let Some(rate) = summary.requests_per_second {
+        line("rate", format!("{rate:.3} requests/s, {:.3} MiB/s", summary.mib_per_second.unwrap_or(0.0)));
+    }
+    let devices: Vec<String> = info
+        .devices
+        .iter()
+        .take(12)
+        .map(|(device, requests)| match info.labels.get(usize::from(*device)) {
+            Some(label) if !label.is_empty() => format!("{device} ({label}): {requests}"),
+            _ => format!("{device}: {requests}"),
+        })
+        .collect();
+    let more = if info.devices.len() > 12 { format!(", … {} in all", info.devices.len()) } else { String::new() };
+    line("devices", devices.join(", ") + &more);
+    line(
+        "extent",
+        format!("{} blocks of {} B", info.extent_blocks, info.block_size_bytes),
+    );
+    line(
+        "request size",
+        format!(
+            "{} to {} blocks, mean {}; {} % sequential",
+            info.request_blocks_min, info.request_blocks_max, info.request_blocks_mean, info.sequential_pct
+        ),
+    );
+    line(
+        "response time",
+        match &summary.response {
+            Some(response) => format!(
+                "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}",
+                response.mean_ms, response.p50_ms, response.p99_ms, response.max_ms
+            ),
+            None => "none: this trace cannot be compared, only replayed".to_owned(),
+        },
+    );
+    line("think times", if info.has_think_times { "yes, for --think" } else { "none" }.to_owned());
+    for (key, value) in info.metadata.iter().filter(|(key, _)| *key != "block_size" && *key != "schema") {
+        line(key, value.lines().next().unwrap_or_default().to_owned());
+    }
+    for note in &info.notes {
+        line("note", note.clone());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn convert(input: &Path, output: &Path, reading: &Reading, to: Option<&str>) -> Result<(), Failure> {
+    let mut trace = reading.open(input)?;
+    let mut progress = Progress::new(&input.display().to_string(), None);
+    let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
+    let mut rows = 0_u64;
+    for record in trace.by_ref() {
+        writer.write(&record?)?;
+        rows += 1;
+        progress.step();
+    }
+    writer.finish()?;
+    drop(progress);
+    let guess = trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default();
+    eprintln!("{rows} requests from {}{guess} to {}", input.display(), output.display());
+    for note in trace.notes() {
+        eprintln!("note: {note}");
+    }
+    Ok(())
+}
+
+fn head(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
+    for path in files {
+        let mut trace = reading.open(path)?;
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["arrival_ms", "device", "op", "lbn", "blocks", "response_ms", "queue_ms", "think_ms"]);
+        for column in [0, 1, 3, 4, 5, 6, 7] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let ms = |time: Option<Duration>| time.map_or_else(String::new, |time| format!("{:.6}", time.as_ms()));
+        for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
+            let record = record?;
+            table.add_row([
+                format!("{:.6}", record.arrival.as_ms()),
+                record.device.to_string(),
+                format!("{}{}", record.op.name(), if record.fua { " fua" } else { "" }),
+                record.lbn.to_string(),
+                record.blocks.to_string(),
+                ms(record.response_time()),
+                ms(record.queue_time()),
+                ms(record.think),
+            ]);
+        }
+        let title = if files.len() > 1 { format!("==> {} <==\n", path.display()) } else { String::new() };
+        print(&format!("{title}{table}\n"))?;
+    }
+    Ok(())
+}
+
+fn formats() -> Result<(), Failure> {
+    let lines: Vec<String> = FORMATS
+        .iter()
+        .map(|format| {
+            let access = if format.is_writable() { "read, write" } else { "read" };
+            format!("{:<18} {access:<12} {}", format.name(), format.description())
+        })
+        .collect();
+    print(&(lines.join("\n") + "\n"))
+}

@@ -1,0 +1,184 @@
+//! Workloads as people name them: a trace, a TOML file or a line, with the arrivals that were asked for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_traces::{OpenTrace, ReadOptions};
+use seeklab_workloads::replay::{Beyond, ModeName, PopulationSpec, ReplaySpec};
+use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
+use seeklab_workloads::{WorkloadSpec, registry};
+
+use crate::failure::Failure;
+
+/// What was asked for beside the workload itself.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// How requests arrive; as the workload says if `None`.
+    pub arrivals: Option<Arrivals>,
+    /// How many requests at most.
+    pub requests: Option<u64>,
+    /// What becomes of requests beyond the end of the device.
+    pub beyond: Option<Beyond>,
+    /// Format of the trace; guessed if `None`.
+    pub format: Option<String>,
+    /// Block size of a trace that does not say its own.
+    pub block_size: Option<ByteSize>,
+    /// The trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
+    pub shape: Option<PathBuf>,
+}
+
+/// How requests arrive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrivals {
+    /// At the times of the trace or the process of the workload.
+    Open,
+    /// As `Open`, interarrival times divided by the factor.
+    Scaled(Ratio),
+    /// So many are outstanding; `None`: as many as in the trace.
+    Closed(Option<u32>),
+    /// One at a time, with the think times of the trace.
+    Think,
+}
+
+/// A workload, ready to be run.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// As it was named.
+    pub name: String,
+    /// What it is.
+    pub spec: WorkloadSpec,
+    /// Format of the trace; guessed if `None`.
+    pub format: Option<String>,
+    /// How to read the trace.
+    pub options: ReadOptions,
+    /// The trace whose interarrival times a synthetic workload takes.
+    pub shape: Option<PathBuf>,
+}
+
+/// The workload that `text` means: a file if there is one of that name, else a line.
+///
+/// # Errors
+/// A file that cannot be read, a description that is wrong, arrivals that do not fit.
+pub fn choose(text: &str, wishes: &Wishes) -> Result<Chosen, Failure> {
+    let path = Path::new(text);
+    let spec = if path.is_file() {
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let content = fs::read_to_string(path)
+                .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?;
+            let spec = WorkloadSpec::from_toml(&content)
+                .map_err(|error| Failure::from(error).context(text.to_owned()))?;
+            relative_to(spec, path.parent())
+        } else {
+            WorkloadSpec::Replay(ReplaySpec { trace: Some(text.to_owned()), ..ReplaySpec::default() })
+        }
+    } else {
+        let looks_like_file = !text.contains(['=', ',']) && text.contains(['.', '/']);
+        if looks_like_file {
+            return Err(Failure::new(format!("--workload `{text}`: there is no such file"))
+                .hint("name a trace, a TOML file, or write a line such as random,poisson=60/s"));
+        }
+        WorkloadSpec::parse(text).map_err(|error| {
+            let names: Vec<&str> = registry::names().collect();
+            let failure = Failure::from(error).context(format!("--workload `{text}`"));
+            if registry::names().any(|name| text.starts_with(name)) || text.contains('=') {
+                failure
+            } else {
+                failure.hint(format!("name a file, or begin a line with one of {}", names.join(", ")))
+            }
+        })?
+    };
+    from_spec(text, spec, wishes)
+}
+
+/// The workload of a description, with the wishes applied.
+///
+/// # Errors
+/// Arrivals that do not fit the kind of workload.
+pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<Chosen, Failure> {
+    if let Some(requests) = wishes.requests {
+        spec.limit_requests(requests);
+    }
+    match &mut spec {
+        WorkloadSpec::Synthetic(synthetic) => {
+            if wishes.beyond.is_some() {
+                return Err(Failure::new("--beyond: a synthetic workload never leaves the device"));
+            }
+            match wishes.arrivals {
+                None | Some(Arrivals::Open) => {}
+                Some(Arrivals::Closed(Some(population))) => synthetic.arrivals = closed(&synthetic.arrivals, population),
+                Some(Arrivals::Closed(None)) => {
+                    return Err(Failure::new("--closed auto: is for traces with completion times")
+                        .hint("give a number, for example --closed 8"));
+                }
+                Some(Arrivals::Scaled(_) | Arrivals::Think) => {
+                    return Err(Failure::new("--scale and --think are for traces")
+                        .hint("give the rate or the think time in the workload, for example poisson=120/s"));
+                }
+            }
+        }
+        WorkloadSpec::Replay(replay) => {
+            if let Some(beyond) = wishes.beyond {
+                replay.beyond = beyond;
+            }
+            if let Some(arrivals) = wishes.arrivals {
+                (replay.mode, replay.factor, replay.population) = match arrivals {
+                    Arrivals::Open => (ModeName::Open, None, None),
+                    Arrivals::Scaled(factor) => (ModeName::Scaled, Some(factor), None),
+                    Arrivals::Closed(Some(n)) => (ModeName::Closed, None, Some(PopulationSpec::Count(n))),
+                    Arrivals::Closed(None) => (ModeName::Closed, None, Some(PopulationSpec::Auto)),
+                    Arrivals::Think => (ModeName::Think, None, None),
+                };
+            }
+            if replay.trace.is_none() {
+                return Err(Failure::new(format!("--workload `{name}`: names no trace"))
+                    .hint("write for example replay,trace=server.csv"));
+            }
+        }
+    }
+    let options = ReadOptions { block_size: wishes.block_size, ..ReadOptions::default() };
+    Ok(Chosen { name: name.to_owned(), spec, format: wishes.format.clone(), options, shape: wishes.shape.clone() })
+}
+
+/// A closed population; think times of a closed workload are kept.
+fn closed(arrivals: &ArrivalSpec, population: u32) -> ArrivalSpec {
+    let (think, think_distribution) = match arrivals {
+        ArrivalSpec::Closed { think, think_distribution, .. } => (*think, *think_distribution),
+        _ => (Duration::ZERO, TimeDistribution::Constant),
+    };
+    ArrivalSpec::Closed { population, think, think_distribution }
+}
+
+/// A trace that a TOML file names is looked for beside that file.
+fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> WorkloadSpec {
+    match (spec, folder) {
+        (WorkloadSpec::Replay(mut replay), Some(folder)) => {
+            replay.trace = replay.trace.map(|trace| folder.join(trace).to_string_lossy().into_owned());
+            WorkloadSpec::Replay(replay)
+        }
+        (spec, _) => spec,
+    }
+}
+
+impl Chosen {
+    /// How many requests there will be, if that is known beforehand.
+    pub const fn requests(&self) -> Option<u64> {
+        match &self.spec {
+            WorkloadSpec::Synthetic(spec) => Some(spec.requests),
+            WorkloadSpec::Replay(spec) => spec.requests,
+        }
+    }
+
+    /// Opens the trace of a replay.
+    ///
+    /// # Errors
+    /// If there is none, or it cannot be read.
+    pub fn open_trace(&self) -> Result<OpenTrace, Failure> {
+        match &self.spec {
+            WorkloadSpec::Replay(ReplaySpec { trace: Some(trace), .. }) => {
+                Ok(seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &self.options)?)
+            }
+            _ => Err(Failure::new(format!("workload `{}` has no trace", self.name))),
+        }
+    }
+}
