@@ -1,5 +1,7 @@
 //! A scheduler chooses the next of the pending requests.
 
+use std::any::Any;
+
 use crate::device::{Location, Positioning};
 use crate::request::Request;
 use crate::units::Instant;
@@ -49,6 +51,9 @@ pub trait Scheduler: Send {
     fn fork_into(&self, target: &mut Box<dyn Scheduler>) {
         *target = self.fork();
     }
+
+    /// The scheduler itself, for [`fork_into`](Self::fork_into) to recognise its like.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl Clone for Box<dyn Scheduler> {

@@ -22,7 +22,12 @@ pub fn find(name: &str) -> Result<Description, DescriptionError> {
         ))
         .hint("`seeklab devices` lists the catalog; a file is named by a path that ends in .toml")
     })?;
-    Description::parse(name, &format!("catalog/{name}.toml"), text)
+    Description::parse(name, &label(name), text)
+}
+
+/// The file of that device, for messages.
+pub(crate) fn label(name: &str) -> String {
+    format!("catalog/{name}.toml")
 }
 
 #[cfg(test)]
@@ -43,6 +48,18 @@ mod tests {
             );
             assert!(!description.header.validated.is_empty(), "{name} says what it was validated against");
         }
+    }
+
+    #[test]
+    fn does_a_device_with_a_base_keep_its_own_sources() {
+        let description = find("cheetah-36es-50krpm").unwrap();
+        let parameters = description.parameters();
+        let of = |path: &str| parameters.iter().find(|(other, _, _)| other == path).unwrap();
+        let (_, value, source) = of("mechanics.rpm");
+        assert_eq!(value, "50000rpm");
+        assert!(source.starts_with("[Griffin 2004, section 6.1.1]"), "{source}");
+        let (_, _, source) = of("mechanics.write_settle");
+        assert!(source.starts_with("derived"), "the base's: {source}");
     }
 
     #[test]

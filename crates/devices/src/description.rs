@@ -22,6 +22,7 @@ use toml::{Table, Value};
 use crate::catalog;
 use crate::error::ParameterError;
 use crate::names::near_matches;
+use crate::reader;
 use crate::registry::{self, Kind};
 
 /// What a description says beside the parameters.
@@ -69,9 +70,9 @@ impl DescriptionError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    fn parameter(label: &str, error: &ParameterError) -> Self {
-        Self::new(format!("{label}: {}: {}", error.parameter, error.problem))
-            .hint(format!("allowed: {}", error.allowed))
+    /// The same error, said of the file or table `label`.
+    pub(crate) fn within(self, label: &str) -> Self {
+        Self { message: format!("{label}: {}", self.message), ..self }
     }
 
     /// What would be right, if that can be said.
@@ -88,6 +89,13 @@ impl fmt::Display for DescriptionError {
 
 impl std::error::Error for DescriptionError {}
 
+impl From<ParameterError> for DescriptionError {
+    fn from(error: ParameterError) -> Self {
+        Self::new(format!("{}: {}", error.parameter, error.problem))
+            .hint(format!("allowed: {}", error.allowed))
+    }
+}
+
 /// How deep bases and layers may nest.
 const DEPTH_MAX: usize = 16;
 
@@ -98,7 +106,9 @@ impl Description {
     /// Anything that is wrong with it: file, line or key, value seen, what is allowed.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            DescriptionError::new(format!("{label}: {}", error.to_string().trim()))
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            DescriptionError::new(format!("{label}, line {line}: {}", one_line(error.message())))
         })?;
         Self::from_table(name, label, table, 0)
     }
@@ -137,8 +147,7 @@ impl Description {
             }
         };
         let header = take_header(&mut table, label)?;
-        let parameters = (kind.complete)(table)
-            .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))?;
+        let parameters = (kind.complete)(&table).map_err(|error| error.within(label))?;
         let description = Self { name: name.to_owned(), label: label.to_owned(), header, kind, parameters };
         Ok(description)
     }
@@ -149,12 +158,11 @@ impl Description {
             Some(Value::String(base)) => base,
             _ => return Err(DescriptionError::new(format!("{label}: base: is not the name of a device"))),
         };
-        if base == name {
+        if label == catalog::label(&base) {
             return Err(DescriptionError::new(format!("{label}: base: a device cannot be its own base")));
         }
-        let mut description = catalog::find(&base).map_err(|error| DescriptionError {
-            message: format!("{label}: base: {error}"),
-            hint: error.hint,
+        let mut description = catalog::find(&base).map_err(|error| {
+            error.within(&format!("{label}: base")).hint("a base is a device of the catalog, see `seeklab devices`")
         })?;
         let set = match table.remove("set") {
             Some(Value::Table(set)) => set,
@@ -199,6 +207,10 @@ impl Description {
         };
         let path = match matching.as_slice() {
             [path] => (*path).clone(),
+            [] if lists_hold(&self.parameters, key) => {
+                return Err(DescriptionError::new(format!("parameter `{key}` is one of a list"))
+                    .hint(format!("save `seeklab devices {} --toml` to a file and change it there", self.name)));
+            }
             [] => {
                 let parts = paths.iter().map(|path| path.rsplit('.').next().unwrap_or(path));
                 return Err(DescriptionError::new(format!(
@@ -218,8 +230,7 @@ impl Description {
         let slot = lookup_mut(&mut table, &path).expect("the path was collected from this table");
         *slot = parse_like(slot, text);
         let label = format!("--set {path}={text}");
-        self.parameters = (self.kind.complete)(table)
-            .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))?;
+        self.parameters = (self.kind.complete)(&table).map_err(|error| error.within(&label))?;
         self.header.sources.insert(path, format!("set to {text}"));
         self.check_buildable(&label)
     }
@@ -227,7 +238,7 @@ impl Description {
     fn check_buildable(&self, label: &str) -> Result<(), DescriptionError> {
         (self.kind.build)(&self.parameters, Seed(0), "check")
             .map(drop)
-            .map_err(|error| DescriptionError::parameter(label, &error))
+            .map_err(|error| error.within(label))
     }
 
     /// The parameters as a TOML document with the header, complete and readable again.
@@ -240,6 +251,14 @@ impl Description {
         table.insert("sources".into(), Value::Table(sources.collect()));
         table.extend(self.parameters.clone());
         toml::to_string(&table).expect("every table of text keys can be written")
+    }
+
+    /// Kind and parameters, as they stand in a layer's table `[device]`.
+    pub(crate) fn into_table(self) -> Table {
+        let mut table = Table::new();
+        table.insert("kind".into(), self.kind.name.into());
+        table.extend(self.parameters);
+        table
     }
 
     /// `(path, value, source)` of every parameter, long lists shortened.
@@ -287,8 +306,7 @@ impl Description {
     /// # Errors
     /// Parameters, or a combination of them, that no device can have.
     pub fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
-        (self.kind.build)(&self.parameters, seed, name)
-            .map_err(|error| DescriptionError::parameter(&self.label, &error))
+        (self.kind.build)(&self.parameters, seed, name).map_err(|error| error.within(&self.label))
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A kind without mechanics
@@ -298,8 +316,7 @@ impl Description {
     /// As [`set`](Self::set).
     pub fn bare(mut self) -> Result<Self, DescriptionError> {
         if let Some(strip) = self.kind.bare {
-            self.parameters = strip(&self.parameters)
-                .map_err(|error| DescriptionError::new(format!("{}: {error}", self.label)))?;
+            self.parameters = strip(&self.parameters).map_err(|error| error.within(&self.label))?;
             self.name.push_str(" (bare)");
         }
         Ok(self)
@@ -313,8 +330,7 @@ fn take_header(table: &mut Table, label: &str) -> Result<Header, DescriptionErro
             header.insert(key.to_owned(), value);
         }
     }
-    Header::deserialize(header)
-        .map_err(|error| DescriptionError::new(format!("{label}: {}", one_line(&error.to_string()))))
+    reader::read(&header).map_err(|error| error.within(label))
 }
 
 fn one_line(text: &str) -> String {
@@ -329,6 +345,18 @@ fn collect_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
             _ => paths.push(path),
         }
     }
+}
+
+/// Whether a table in a list has that key.
+fn lists_hold(table: &Table, path: &str) -> bool {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    table.values().any(|value| match value {
+        Value::Table(inner) => lists_hold(inner, key),
+        Value::Array(items) => {
+            items.iter().filter_map(Value::as_table).any(|item| item.contains_key(key) || lists_hold(item, key))
+        }
+        _ => false,
+    })
 }
 
 fn lookup<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {

@@ -18,6 +18,7 @@ pub mod disk;
 mod error;
 pub mod layer;
 pub mod names;
+mod reader;
 pub mod registry;
 pub mod scheduler;
 pub mod simple;

@@ -8,7 +8,8 @@ use toml::Table;
 use crate::description::{Description, DescriptionError};
 use crate::disk::{Disk, DiskParameters, Layout};
 use crate::error::ParameterError;
-use crate::layer::Queue;
+use crate::layer::{Queue, QueueError};
+use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
 
@@ -20,13 +21,13 @@ pub struct Kind {
     /// What it is, in one line.
     pub description: &'static str,
     /// Checks the parameters and fills in the defaults.
-    pub(crate) complete: fn(Table) -> Result<Table, toml::de::Error>,
+    pub(crate) complete: fn(&Table) -> Result<Table, DescriptionError>,
     /// Builds it from complete parameters.
-    pub(crate) build: fn(&Table, Seed, &str) -> Result<Box<dyn Device>, ParameterError>,
+    pub(crate) build: fn(&Table, Seed, &str) -> Result<Box<dyn Device>, DescriptionError>,
     /// Leaves of complete parameters the bare mechanics, where there are any.
-    pub(crate) bare: Option<fn(&Table) -> Result<Table, ParameterError>>,
+    pub(crate) bare: Option<fn(&Table) -> Result<Table, DescriptionError>>,
     /// Its tracks as `(first block, blocks)`, where it has any.
-    pub(crate) tracks: Option<fn(&Table) -> Result<Vec<(u64, u32)>, ParameterError>>,
+    pub(crate) tracks: Option<fn(&Table) -> Result<Vec<(u64, u32)>, DescriptionError>>,
 }
 
 /// THE list of kinds of devices and layers.
@@ -38,7 +39,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, seed, name| Ok(Box::new(Disk::new(&read(table)?, seed, name)?)),
         bare: Some(|table| {
             let parameters: DiskParameters = read(table)?;
-            Table::try_from(parameters.bare()).map_err(|error| ParameterError::new("", error.to_string(), ""))
+            written(&parameters.bare())
         }),
         tracks: Some(|table| {
             let parameters: DiskParameters = read(table)?;
@@ -84,19 +85,13 @@ pub(crate) fn find(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-fn complete<P: DeserializeOwned + Serialize>(table: Table) -> Result<Table, toml::de::Error> {
-    let parameters: P = table.try_into()?;
-    Table::try_from(parameters).map_err(serde::de::Error::custom)
+fn complete<P: DeserializeOwned + Serialize>(table: &Table) -> Result<Table, DescriptionError> {
+    written(&read::<P>(table)?)
 }
 
-fn read<P: DeserializeOwned>(table: &Table) -> Result<P, ParameterError> {
-    table.clone().try_into().map_err(|error: toml::de::Error| {
-        ParameterError::new(
-            "parameters",
-            error.message().to_owned(),
-            "what `seeklab devices NAME --toml` shows",
-        )
-    })
+/// The table of complete parameters.
+fn written(parameters: &impl Serialize) -> Result<Table, DescriptionError> {
+    Table::try_from(parameters).map_err(|error| DescriptionError::new(error.to_string()))
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -121,10 +116,11 @@ fn inner(table: Table, depth: usize) -> Result<Description, DescriptionError> {
     Description::from_table("device", "device", table, depth)
 }
 
-fn complete_queue(table: Table) -> Result<Table, toml::de::Error> {
-    let layer: QueueLayer = table.try_into()?;
-    inner(layer.device.clone(), nesting(&layer.device)).map_err(serde::de::Error::custom)?;
-    Table::try_from(layer).map_err(serde::de::Error::custom)
+fn complete_queue(table: &Table) -> Result<Table, DescriptionError> {
+    let layer: QueueLayer = read(table)?;
+    let depth = nesting(&layer.device);
+    let device = inner(layer.device, depth)?.into_table();
+    written(&QueueLayer { device, ..layer })
 }
 
 /// How many tables `device` lie within each other.
@@ -132,12 +128,9 @@ fn nesting(table: &Table) -> usize {
     1 + table.get("device").and_then(toml::Value::as_table).map_or(0, nesting)
 }
 
-fn build_queue(table: &Table, seed: Seed, name: &str) -> Result<Box<dyn Device>, ParameterError> {
+fn build_queue(table: &Table, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
     let layer: QueueLayer = read(table)?;
-    let device =
-        inner(layer.device, 1).and_then(|description| description.build(seed, name)).map_err(|error| {
-            ParameterError::new("device", error.to_string(), error.advice().unwrap_or_default())
-        })?;
+    let device = inner(layer.device, 1)?.build(seed, name)?;
     Ok(Box::new(queue_before(device, &layer.scheduler, layer.depth)?))
 }
 
@@ -152,6 +145,14 @@ pub fn queue_before(
 ) -> Result<Queue, ParameterError> {
     let blocks = device.capabilities().capacity_blocks;
     let cylinders = device.positioning().map_or(1, |positioning| u64::from(positioning.cylinders()));
-    Queue::new(device, scheduler.build(blocks, cylinders), depth)
-        .map_err(|error| ParameterError::new("scheduler", format!("{scheduler}: {error}"), "fcfs, sstf, look, c-look, scan, c-scan, vscan, or a device with heads; a depth within the device's"))
+    Queue::new(device, scheduler.build(blocks, cylinders), depth).map_err(|error| match error {
+        QueueError::Depth { queue_depth, .. } => {
+            ParameterError::new("depth", error.to_string(), format!("1 to {queue_depth}"))
+        }
+        QueueError::NeedsPositioning => ParameterError::new(
+            "scheduler",
+            format!("{scheduler}: {error}"),
+            "fcfs, sstf, look, c-look, scan, c-scan, vscan, or a disk",
+        ),
+    })
 }

@@ -95,11 +95,7 @@ fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> O
         while let Some(event) = device.next_event() {
             device.poll(event, &mut completions);
         }
-        let last = completions.pop().unwrap();
-        let error = last.completed.as_ns().abs_diff(*done);
-        if error > 5_000 && std::env::var("SHOW").is_ok() {
-            println!("{number} {:?} start {start} done {done} error {error} {:?}", requests[*number].1, last);
-        }
+        let error = completions.pop().unwrap().completed.as_ns().abs_diff(*done);
         within.0 += u32::from(error <= 1_000);
         within.1 += u32::from(error <= 5_000);
     }
@@ -133,17 +129,58 @@ fn do_long_requests_complete_within_five_microseconds() {
     }
 }
 
+/// A zero-latency read ends when the sector before the one on which the head landed has passed, so an
+/// error is a whole sector or nothing. Two causes are known, and both are the reference's:
+/// - its rotation lags by up to about 3 us after 10,000 requests, so of heads that land within that
+///   time of a sector's start some catch it there that are late here: one sector;
+/// - on tracks that end in spare sectors it takes no time over the spares: as many sectors as those are.
+///
+/// Shifted reads cross tracks, where the reference is wrong even when repaired (its README).
 #[test]
 fn does_zero_latency_access_match() {
     for disk in DISKS {
-        for name in ["track_aligned_read", "track_unaligned_read"] {
+        for (name, floor, explained_min) in
+            [("track_aligned_read", 0.90, 0.998), ("track_unaligned_read", 0.97, 0.98)]
+        {
             let set = format!("{name}__bare_zl");
-            let Some((_, within_5_us)) = agreement(disk, name, &set, &[("zero_latency_read", "true")]) else {
-                return;
-            };
-            assert!(within_5_us >= 0.5, "{disk} {set}: {within_5_us}");
+            let overrides = [("zero_latency_read", "true")];
+            let Some((_, within_5_us)) = agreement(disk, name, &set, &overrides) else { return };
+            assert!(within_5_us >= floor, "{disk} {set}: {within_5_us}");
+            let explained = zero_latency_explained(disk, name, &set, &overrides).unwrap();
+            println!("{disk} {set}: explained {explained:.4}");
+            assert!(explained >= explained_min, "{disk} {set}: {explained}");
         }
     }
+}
+
+/// Share of zero-latency reads that agree within 5 us, one sector or the spares of their track aside.
+fn zero_latency_explained(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> Option<f64> {
+    let reference = results(disk, set)?;
+    let requests = trace(disk, name)?;
+    let description = bare(disk, overrides);
+    let model = Disk::new(&disk_parameters(&description.to_toml()), Seed(1), "disk0").unwrap();
+    let (layout, mechanism) = (model.mechanism().layout(), model.mechanism());
+    let mut device = description.build(Seed(1), "disk0").unwrap();
+    let mut completions = Vec::new();
+    let mut explained = 0;
+    for (number, start, done) in &reference {
+        let request = &requests[*number].1;
+        device.poll(Instant::from_ns(*start), &mut completions);
+        completions.clear();
+        device.submit(Instant::from_ns(*start), *request).unwrap();
+        while let Some(event) = device.next_event() {
+            device.poll(event, &mut completions);
+        }
+        let error = completions.pop().unwrap().completed.as_ns().abs_diff(*done);
+        let zone = layout.extent(request.lbn, 1).zone;
+        let sector = mechanism.passing(zone, 1).as_ns();
+        let (first, end) = layout.track_bounds(request.lbn);
+        let spares = layout.sectors_per_track(zone) - (end - first) as u32;
+        let skipped = mechanism.passing(zone, spares).as_ns();
+        let known = [0, sector, skipped, skipped + sector, skipped.saturating_sub(sector)];
+        explained += u32::from(known.iter().any(|known| error.abs_diff(*known) <= 5_000));
+    }
+    Some(f64::from(explained) / reference.len() as f64)
 }
 
 #[test]
@@ -165,19 +202,13 @@ fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> Option<f64>
         .zip(&reference)
         .filter(|(completion, (number, _, _))| completion.request.id.0 == *number as u64)
         .count();
-    if std::env::var("SHOW").is_ok() {
-        for (i, (c, r)) in completions.iter().zip(&reference).enumerate() {
-            if c.request.id.0 != r.0 as u64 {
-                println!("{i}: {c:?} {r:?}");
-                break;
-            }
-        }
-    }
     let share = same as f64 / reference.len() as f64;
     println!("{disk} {set}: {share}");
     Some(share)
 }
 
+/// VSCAN's range here is the reported capacity, the reference's that of its layout: two of 20,000 choices
+/// hang on that (`schedules.rs` shows that with the reference's range every one agrees).
 #[test]
 fn is_the_dispatch_order_identical() {
     for (disk, load) in DISKS.into_iter().flat_map(|disk| [(disk, "70"), (disk, "125")]) {
@@ -187,7 +218,7 @@ fn is_the_dispatch_order_identical() {
             ("look", "look_lbn", 1.0),
             ("c-look", "clook_lbn", 1.0),
             ("aged-sptf(6ms)", "asptf", 1.0),
-            ("vscan(0.2)", "vscan02_lbn", 0.9),
+            ("vscan(0.2)", "vscan02_lbn", 0.999),
             ("sstf-cylinder", "sstf_cyl", 0.999),
             ("look-cylinder", "look_cyl", 0.999),
             ("c-look-cylinder", "clook_cyl", 0.999),

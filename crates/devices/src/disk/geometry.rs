@@ -29,6 +29,12 @@ pub struct Geometry {
     pub zones: Vec<ZoneParameters>,
 }
 
+/// Cylinders of a disk at most: the seek times of all of them are tabulated.
+const CYLINDERS_MAX: u32 = 1 << 24;
+
+/// Bytes of a block at most, so that no capacity overflows.
+const BLOCK_BYTES_MAX: u64 = 16 << 20;
+
 fn sector() -> ByteSize {
     ByteSize::from_bytes(512)
 }
@@ -129,10 +135,10 @@ impl Geometry {
             "1 to 256 surfaces",
         )?;
         check(
-            self.block_size.as_bytes() >= 1,
+            (1..=BLOCK_BYTES_MAX).contains(&self.block_size.as_bytes()),
             "block_size",
             self.block_size.to_string(),
-            "at least 1B, usually 512B or 4KiB",
+            "1B to 16MiB, usually 512B or 4KiB",
         )?;
         check(!self.zones.is_empty(), "zones", "is empty", "at least one zone")?;
         check(self.sparing_range >= 1, "sparing_range", "0", "at least 1 cylinder")?;
@@ -152,10 +158,10 @@ impl Geometry {
             format!("the zone before ends at cylinder {}", i64::from(next_cylinder) - 1),
         )?;
         check(
-            (zone.first_cylinder..u32::MAX).contains(&zone.last_cylinder),
+            (zone.first_cylinder..CYLINDERS_MAX).contains(&zone.last_cylinder),
             "last_cylinder",
             zone.last_cylinder.to_string(),
-            format!("at least the zone's first cylinder, {}", zone.first_cylinder),
+            format!("from the zone's first cylinder, {}, to {}", zone.first_cylinder, CYLINDERS_MAX - 1),
         )?;
         check(
             (1..=65_535).contains(&zone.sectors_per_track),

@@ -35,7 +35,7 @@ pub enum QueueError {
     #[error("this scheduler needs a device that knows where its heads are, such as a disk")]
     NeedsPositioning,
     /// The queue would hand the device more than it holds, or nothing.
-    #[error("a depth of {depth}, but the device holds 1 to {queue_depth} requests at a time")]
+    #[error("a depth of {depth}, but the device holds {queue_depth} at a time")]
     Depth {
         /// Depth asked for.
         depth: usize,

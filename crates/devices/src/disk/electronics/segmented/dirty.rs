@@ -81,7 +81,10 @@ impl Dirty {
 
 impl Clone for Dirty {
     fn clone(&self) -> Self {
-        Self { extents: self.extents.clone(), ..*self }
+        // With room for all, so that `clone_from` never needs more.
+        let mut extents = VecDeque::with_capacity(self.extents_max);
+        extents.clone_from(&self.extents);
+        Self { extents, ..*self }
     }
 
     fn clone_from(&mut self, source: &Self) {

@@ -69,7 +69,10 @@ impl Segments {
 
 impl Clone for Segments {
     fn clone(&self) -> Self {
-        Self { segments: self.segments.clone(), ..*self }
+        // With room for all, so that `clone_from` never needs more.
+        let mut segments = Vec::with_capacity(self.count_max);
+        segments.clone_from(&self.segments);
+        Self { segments, ..*self }
     }
 
     fn clone_from(&mut self, source: &Self) {
