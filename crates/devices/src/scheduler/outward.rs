@@ -15,7 +15,7 @@ pub(super) struct Candidate {
 
 /// Pending requests by cylinder, in a sorted array: up to some thousands, moving its tail costs less
 /// than following a tree.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Outward {
     /// Cylinder in the upper half, slot in the lower.
     keys: Vec<u64>,
@@ -74,5 +74,21 @@ impl Outward {
     /// The request at `place`.
     pub(super) fn candidate(&self, place: usize) -> &Candidate {
         &self.candidates[self.keys[place] as u32 as usize]
+    }
+}
+
+impl Clone for Outward {
+    fn clone(&self) -> Self {
+        let mut copy = Self::default();
+        copy.clone_from(self);
+        copy
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.keys.clone_from(&source.keys);
+        self.candidates.clone_from(&source.candidates);
+        self.pending.clone_from(&source.pending);
+        self.free_slots.clone_from(&source.free_slots);
+        self.pushed = source.pushed;
     }
 }

@@ -82,6 +82,13 @@ impl Scheduler for ShortestPositioning {
         Box::new(self.clone())
     }
 
+    fn fork_into(&self, target: &mut Box<dyn Scheduler>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => target.pending.clone_from(&self.pending),
+            None => *target = self.fork(),
+        }
+    }
+
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
     }
