@@ -73,7 +73,8 @@ pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<
     let mut description = if setup.bare { description.bare()? } else { description };
     for text in &setup.overrides {
         let (key, value) = text.split_once('=').ok_or_else(|| {
-            Failure::new(format!("--set `{text}`: has no `=`")).hint("write KEY=VALUE, for example rpm=15000rpm")
+            Failure::new(format!("--set `{text}`: has no `=`"))
+                .hint("write KEY=VALUE, for example rpm=15000rpm")
         })?;
         description.set(key.trim(), value.trim().trim_matches('"'))?;
     }
@@ -103,7 +104,9 @@ impl Resolved {
             None => (SchedulerSpec::FCFS, queue_depth as usize),
         };
         let queue = queue_before(device, &scheduler, depth).map_err(|error| {
-            Failure::new(format!("{}: {}", self.name, error.problem)).hint(format!("allowed: {}", error.allowed))
+            let flag = if error.parameter == "depth" { "--depth" } else { "--scheduler" };
+            Failure::new(format!("{}: {flag}: {}", self.name, error.problem))
+                .hint(format!("allowed: {}", error.allowed))
         })?;
         Ok(Box::new(queue))
     }
@@ -126,7 +129,11 @@ impl Resolved {
             .description
             .parameters()
             .into_iter()
-            .map(|(name, value, source)| Parameter { name, value, source: (!source.is_empty()).then_some(source) })
+            .map(|(name, value, source)| Parameter {
+                name,
+                value,
+                source: (!source.is_empty()).then_some(source),
+            })
             .collect();
         if let Some((scheduler, depth)) = &self.queue {
             let value = format!("{scheduler}, {depth} at the device");

@@ -31,13 +31,34 @@ pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     print(&(text + "\n"))
 }
 
+/// Checks that a file could be written there, before the work whose result it is to hold.
+///
+/// # Errors
+/// If the folder is not there, or `path` is one.
+pub fn check_place(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::new(format!("{}: cannot be written, it is a folder", path.display())));
+    }
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => Err(Failure::new(format!(
+            "{}: cannot be written, there is no folder `{}`",
+            path.display(),
+            folder.display()
+        ))
+        .hint("make the folder first, or name another place")),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a whole file: beside it first, then in its place.
 ///
 /// # Errors
 /// If the file cannot be written; what was there before stays.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let told = |error: io::Error| Failure::from(error).context(format!("{}: cannot be written", path.display()));
-    let name = path.file_name().ok_or_else(|| Failure::new(format!("{}: is not a file name", path.display())))?;
+    let told =
+        |error: io::Error| Failure::from(error).context(format!("{}: cannot be written", path.display()));
+    let name =
+        path.file_name().ok_or_else(|| Failure::new(format!("{}: is not a file name", path.display())))?;
     let mut temporary = name.to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(temporary);

@@ -27,6 +27,11 @@ impl Progress {
         Self { bar, done: 0 }
     }
 
+    /// Progress that nobody sees, of a run beside others.
+    pub fn hidden() -> Self {
+        Self { bar: ProgressBar::hidden(), done: 0 }
+    }
+
     /// One step more.
     pub fn step(&mut self) {
         self.done += 1;

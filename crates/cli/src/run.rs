@@ -126,7 +126,10 @@ fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>,
         }
     }
     if times.is_empty() {
-        return Err(Failure::new(format!("{}: has fewer than 2 requests, so no interarrival time", path.display())));
+        return Err(Failure::new(format!(
+            "{}: has fewer than 2 requests, so no interarrival time",
+            path.display()
+        )));
     }
     Ok(Arc::from(times))
 }

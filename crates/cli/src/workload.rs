@@ -61,34 +61,48 @@ pub struct Chosen {
 /// # Errors
 /// A file that cannot be read, a description that is wrong, arrivals that do not fit.
 pub fn choose(text: &str, wishes: &Wishes) -> Result<Chosen, Failure> {
-    let path = Path::new(text);
-    let spec = if path.is_file() {
+    from_spec(text, describe(text, Path::new(""), "--workload")?, wishes)
+}
+
+/// The description of the workload that `text` means, its files looked for in `folder`; `key` is what
+/// messages call the place where it was written.
+///
+/// # Errors
+/// A file that cannot be read, a description that is wrong.
+pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Failure> {
+    let path = folder.join(text);
+    if path.is_file() {
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let content = fs::read_to_string(path)
+            let content = fs::read_to_string(&path)
                 .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?;
             let spec = WorkloadSpec::from_toml(&content)
                 .map_err(|error| Failure::from(error).context(text.to_owned()))?;
-            relative_to(spec, path.parent())
+            return Ok(relative_to(spec, path.parent()));
+        }
+        let trace = Some(path.to_string_lossy().into_owned());
+        return Ok(WorkloadSpec::Replay(ReplaySpec { trace, ..ReplaySpec::default() }));
+    }
+    if path.is_dir() && !text.is_empty() {
+        return Err(
+            Failure::new(format!("{key} `{text}`: is a folder")).hint("name a trace or a TOML file in it")
+        );
+    }
+    let looks_like_file = !text.contains(['=', ',']) && text.contains(['.', '/']);
+    if looks_like_file {
+        return Err(Failure::new(format!("{key} `{text}`: there is no such file"))
+            .hint("name a trace, a TOML file, or write a line such as random,poisson=60/s"));
+    }
+    let spec = WorkloadSpec::parse(text).map_err(|error| {
+        let names: Vec<&str> = registry::names().collect();
+        let is_near = error.hint().is_some_and(|hint| hint.starts_with("did you mean"));
+        let failure = Failure::from(error).context(format!("{key} `{text}`"));
+        if is_near || registry::names().any(|name| text.starts_with(name)) || text.contains('=') {
+            failure
         } else {
-            WorkloadSpec::Replay(ReplaySpec { trace: Some(text.to_owned()), ..ReplaySpec::default() })
+            failure.hint(format!("name a file, or begin a line with one of {}", names.join(", ")))
         }
-    } else {
-        let looks_like_file = !text.contains(['=', ',']) && text.contains(['.', '/']);
-        if looks_like_file {
-            return Err(Failure::new(format!("--workload `{text}`: there is no such file"))
-                .hint("name a trace, a TOML file, or write a line such as random,poisson=60/s"));
-        }
-        WorkloadSpec::parse(text).map_err(|error| {
-            let names: Vec<&str> = registry::names().collect();
-            let failure = Failure::from(error).context(format!("--workload `{text}`"));
-            if registry::names().any(|name| text.starts_with(name)) || text.contains('=') {
-                failure
-            } else {
-                failure.hint(format!("name a file, or begin a line with one of {}", names.join(", ")))
-            }
-        })?
-    };
-    from_spec(text, spec, wishes)
+    })?;
+    Ok(relative_to(spec, Some(folder)))
 }
 
 /// The workload of a description, with the wishes applied.
@@ -104,9 +118,14 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             if wishes.beyond.is_some() {
                 return Err(Failure::new("--beyond: a synthetic workload never leaves the device"));
             }
+            if wishes.format.is_some() && wishes.shape.is_none() {
+                return Err(Failure::new("--format: a synthetic workload reads no trace"));
+            }
             match wishes.arrivals {
                 None | Some(Arrivals::Open) => {}
-                Some(Arrivals::Closed(Some(population))) => synthetic.arrivals = closed(&synthetic.arrivals, population),
+                Some(Arrivals::Closed(Some(population))) => {
+                    synthetic.arrivals = closed(&synthetic.arrivals, population)
+                }
                 Some(Arrivals::Closed(None)) => {
                     return Err(Failure::new("--closed auto: is for traces with completion times")
                         .hint("give a number, for example --closed 8"));
@@ -137,7 +156,13 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
         }
     }
     let options = ReadOptions { block_size: wishes.block_size, ..ReadOptions::default() };
-    Ok(Chosen { name: name.to_owned(), spec, format: wishes.format.clone(), options, shape: wishes.shape.clone() })
+    Ok(Chosen {
+        name: name.to_owned(),
+        spec,
+        format: wishes.format.clone(),
+        options,
+        shape: wishes.shape.clone(),
+    })
 }
 
 /// A closed population; think times of a closed workload are kept.
@@ -150,7 +175,7 @@ fn closed(arrivals: &ArrivalSpec, population: u32) -> ArrivalSpec {
 }
 
 /// A trace that a TOML file names is looked for beside that file.
-fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> WorkloadSpec {
+pub(crate) fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> WorkloadSpec {
     match (spec, folder) {
         (WorkloadSpec::Replay(mut replay), Some(folder)) => {
             replay.trace = replay.trace.map(|trace| folder.join(trace).to_string_lossy().into_owned());

@@ -33,7 +33,11 @@ fn sources() -> Vec<(PathBuf, String)> {
 fn does_every_file_begin_with_what_it_is_about() {
     for (path, text) in sources() {
         let first = text.lines().find(|line| !line.starts_with("#!") && !line.is_empty()).unwrap_or_default();
-        assert!(first.starts_with("//!"), "{}: begins with `{first}`, not with a module document", path.display());
+        assert!(
+            first.starts_with("//!"),
+            "{}: begins with `{first}`, not with a module document",
+            path.display()
+        );
     }
 }
 
@@ -60,7 +64,8 @@ fn is_nothing_left_undone() {
 /// The glossary's right-hand column, where it bans an identifier.
 #[test]
 fn are_banned_words_absent_from_names() {
-    let banned = ["iodepth", "n_sectors", "num_sectors", "lba_", "_lba", "latency_ms", "latency_ns", "prefetch_"];
+    let banned =
+        ["iodepth", "n_sectors", "num_sectors", "lba_", "_lba", "latency_ms", "latency_ns", "prefetch_"];
     for (path, text) in sources() {
         if path.ends_with("tests/tidy.rs") || path.to_string_lossy().contains("frontend/") {
             continue; // protocols speak their own words
@@ -77,7 +82,8 @@ fn are_banned_words_absent_from_names() {
 fn do_links_of_the_documents_lead_somewhere() {
     let root = root();
     let mut documents = files(&root.join("docs"), &["md"]);
-    documents.extend(["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    documents
+        .extend(["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CHANGELOG.md"].map(|name| root.join(name)));
     for path in documents {
         let text = fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -108,7 +114,8 @@ fn has_every_kind_of_device_a_page() {
 #[test]
 fn is_the_output_in_the_readme_real() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let block = readme.split("```console\n$ cargo run --release -- ").nth(1).expect("the first command is there");
+    let block =
+        readme.split("```console\n$ cargo run --release -- ").nth(1).expect("the first command is there");
     let (command, rest) = block.split_once('\n').unwrap();
     let shown = rest.split("\n```").next().unwrap();
     let folder = tempfile::tempdir().unwrap();

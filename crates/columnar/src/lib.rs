@@ -5,7 +5,7 @@
 //! the file as it is; [`Metadata`] stands in the key-value metadata of the file under `seeklab.*`.
 //!
 //! Programs open and create every trace here, for [`FORMATS`] is the full list: the text formats of
-//! `seeklab-traces` and [`Parquet`].
+//! `seeklab-traces` and [`Parquet`]. Tables of results, which are no traces, go through [`write_table`].
 //!
 //! # Scope and limits
 //! Rows stream in batches of some thousands, so memory does not grow with the trace but for the
@@ -16,6 +16,7 @@ mod batch;
 mod columns;
 mod parquet_format;
 mod reader;
+mod table;
 mod writer;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ use seeklab_traces::{
 };
 
 pub use parquet_format::Parquet;
+pub use table::{ColumnValues, TableColumn, write_table};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`] and Parquet.
 pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];

@@ -59,9 +59,9 @@ impl fmt::Display for Seed {
 }
 
 impl FromStr for Seed {
-    type Err = std::num::ParseIntError;
+    type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+        text.parse().map(Self).map_err(|_| "a seed is a whole number from 0 to 18446744073709551615")
     }
 }
 

@@ -162,7 +162,9 @@ impl Description {
             return Err(DescriptionError::new(format!("{label}: base: a device cannot be its own base")));
         }
         let mut description = catalog::find(&base).map_err(|error| {
-            error.within(&format!("{label}: base")).hint("a base is a device of the catalog, see `seeklab devices`")
+            error
+                .within(&format!("{label}: base"))
+                .hint("a base is a device of the catalog, see `seeklab devices`")
         })?;
         let set = match table.remove("set") {
             Some(Value::Table(set)) => set,
@@ -208,8 +210,9 @@ impl Description {
         let path = match matching.as_slice() {
             [path] => (*path).clone(),
             [] if lists_hold(&self.parameters, key) => {
-                return Err(DescriptionError::new(format!("parameter `{key}` is one of a list"))
-                    .hint(format!("save `seeklab devices {} --toml` to a file and change it there", self.name)));
+                return Err(DescriptionError::new(format!("parameter `{key}` is one of a list")).hint(
+                    format!("save `seeklab devices {} --toml` to a file and change it there", self.name),
+                ));
             }
             [] => {
                 let parts = paths.iter().map(|path| path.rsplit('.').next().unwrap_or(path));
@@ -236,9 +239,7 @@ impl Description {
     }
 
     fn check_buildable(&self, label: &str) -> Result<(), DescriptionError> {
-        (self.kind.build)(&self.parameters, Seed(0), "check")
-            .map(drop)
-            .map_err(|error| error.within(label))
+        (self.kind.build)(&self.parameters, Seed(0), "check").map(drop).map_err(|error| error.within(label))
     }
 
     /// The parameters as a TOML document with the header, complete and readable again.
@@ -352,9 +353,10 @@ fn lists_hold(table: &Table, path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or(path);
     table.values().any(|value| match value {
         Value::Table(inner) => lists_hold(inner, key),
-        Value::Array(items) => {
-            items.iter().filter_map(Value::as_table).any(|item| item.contains_key(key) || lists_hold(item, key))
-        }
+        Value::Array(items) => items
+            .iter()
+            .filter_map(Value::as_table)
+            .any(|item| item.contains_key(key) || lists_hold(item, key)),
         _ => false,
     })
 }

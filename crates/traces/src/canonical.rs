@@ -53,7 +53,7 @@ impl Parser {
             let Some(column) = Column::from_name(text) else {
                 if !NOT_CARRIED.contains(&text) {
                     return Err(Problem::new("column", name, Column::advice(text))
-                        .hint("drop or rename the column, or name another format with `--format`"));
+                        .hint("drop or rename the column, or name another format"));
                 }
                 let reason = "a trace record does not carry the emulator's measurement points".into();
                 notes.push(Note::ColumnIgnored { column: text.to_owned(), reason });

@@ -152,7 +152,7 @@ impl TraceError {
         let hint = match &kind {
             ErrorKind::Invalid(problem) => problem.hint.clone(),
             ErrorKind::FormatNotRecognised { .. } | ErrorKind::FormatAmbiguous { .. } => {
-                Some("name the format with `--format`".into())
+                Some("name the format".into())
             }
             ErrorKind::CompressedDataEndsEarly { .. } => {
                 Some("copy or download the file again; it was cut short".into())

@@ -142,7 +142,7 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
         [] => {
             let mut error = TraceError::new(ErrorKind::FormatNotRecognised { formats: names(formats) });
             if let Some(reason) = suspicion(source.head(0)) {
-                error = error.with_hint(format!("{reason}; name the format with `--format`"));
+                error = error.with_hint(format!("{reason}; name the format"));
             }
             Err(error.in_file(source.path()))
         }

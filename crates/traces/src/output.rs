@@ -47,7 +47,10 @@ impl OutputFile {
             builder.permissions(permissions);
         }
         let folder = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let temporary: NamedTempFile = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let folder = folder.unwrap_or(Path::new("."));
+        // Says what is wrong with the folder, where the builder would name its own file.
+        fs::metadata(folder)?;
+        let temporary: NamedTempFile = builder.tempfile_in(folder)?;
         let (file, temporary) = temporary.into_parts();
         Ok(Self { target, file, temporary: Some(temporary) })
     }

@@ -34,9 +34,11 @@ impl WorkloadSpec {
     /// # Errors
     /// [`Error`] names the key, the mistake and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let table: Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| Error::new(ErrorKind::Syntax, "", error.to_string()))?;
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = format!("line {}", before.matches('\n').count() + 1);
+            Error::new(ErrorKind::Syntax, &line, error.message().trim().replace('\n', ", "))
+        })?;
         Self::from_table(table)
     }
 

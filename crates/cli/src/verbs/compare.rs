@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
 use seeklab_analysis::compare;
 use seeklab_report::{ComparisonSection, Note, Report, render_html, render_terminal};
@@ -40,23 +40,31 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(path) = &self.report {
+            check_place(path)?;
+        }
         let mut progress = Progress::new("reading", None);
         let mut reference = open(&self.reference, self.reference_format.as_deref())?;
         let mut other = open(&self.other, self.other_format.as_deref())?;
-        let comparison = compare(
-            reference.by_ref().inspect(|_| progress.step()),
-            other.by_ref(),
-        )?;
+        let comparison =
+            compare(reference.by_ref().inspect(|_| progress.step()), other.by_ref()).map_err(|error| {
+                Failure::from(error).context(format!(
+                    "{} (the reference) and {}",
+                    self.reference.display(),
+                    self.other.display()
+                ))
+            })?;
         drop(progress);
-        if self.json {
-            return print_json(&comparison.summary());
-        }
         let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let notes = [(&self.reference, &reference), (&self.other, &other)]
             .into_iter()
             .flat_map(|(path, trace)| {
-                let guess = trace.guess().map(|guess| Note::Remark(format!("{}: read as {guess}", path.display())));
-                let found = trace.notes().into_iter().map(|note| Note::Warning(format!("{}: {note}", path.display())));
+                let guess =
+                    trace.guess().map(|guess| Note::Remark(format!("{}: read as {guess}", path.display())));
+                let found = trace
+                    .notes()
+                    .into_iter()
+                    .map(|note| Note::Warning(format!("{}: {note}", path.display())));
                 guess.into_iter().chain(found).collect::<Vec<_>>()
             })
             .collect();
@@ -70,6 +78,9 @@ impl Arguments {
         };
         if let Some(path) = &self.report {
             write_file(path, render_html(&report).as_bytes())?;
+        }
+        if self.json {
+            return print_json(&comparison.summary());
         }
         print(&render_terminal(&report))
     }

@@ -2,6 +2,7 @@
 
 mod compare;
 mod devices;
+mod experiment;
 mod simulate;
 mod trace;
 
@@ -15,6 +16,8 @@ pub(crate) enum Command {
     Devices(devices::Arguments),
     /// Simulate a workload on one or more devices.
     Simulate(Box<simulate::Arguments>),
+    /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
+    Experiment(experiment::Arguments),
     /// Compare the response times of two traces of the same requests.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -26,6 +29,7 @@ impl Command {
         match self {
             Self::Devices(arguments) => arguments.run(),
             Self::Simulate(arguments) => arguments.run(),
+            Self::Experiment(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

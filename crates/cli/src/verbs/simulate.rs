@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use seeklab::devices::{Resolved, Setup, resolve};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
 use seeklab::run::{Outcome, metadata, run};
 use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
@@ -66,14 +66,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
     /// Requests at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// Requests of a trace beyond the end of the device: error, wrap, scale or drop
     #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
     beyond: Option<Beyond>,
     /// Outstanding requests at which an open load counts as one that the device cannot sustain
-    #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max)]
-    max_outstanding: usize,
+    #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max as u64,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_outstanding: u64,
     /// Format of the trace; guessed if absent
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
@@ -145,6 +146,9 @@ impl Arguments {
         let devices = self.resolve_devices()?;
         let workload = choose(&self.workload, &self.wishes())?;
         let outputs = self.outputs(&devices)?;
+        for path in self.report.iter().chain(outputs.iter().flatten()) {
+            check_place(path)?;
+        }
         let mut outcomes = Vec::with_capacity(devices.len());
         for (device, out) in devices.iter().zip(&outputs) {
             let outcome = self.simulate(device, &workload, out.as_deref())?;
@@ -155,7 +159,11 @@ impl Arguments {
             }
         }
         self.tell(&devices, &workload, &outcomes)?;
-        match outcomes.iter().zip(&devices).find_map(|(outcome, device)| Some((outcome.saturated.as_ref()?, device))) {
+        match outcomes
+            .iter()
+            .zip(&devices)
+            .find_map(|(outcome, device)| Some((outcome.saturated.as_ref()?, device)))
+        {
             None => Ok(()),
             Some((saturated, device)) => Err(Failure::check(format!("{}: {saturated}", device.name))
                 .hint("lower the rate, replay closed (--closed N), or raise --max-outstanding")),
@@ -197,11 +205,16 @@ impl Arguments {
             let name = device.name.replace(['/', ' ', '(', ')'], "-");
             Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
         };
-        Ok(devices.iter().map(file_name).collect())
+        let files: Vec<Option<PathBuf>> = devices.iter().map(file_name).collect();
+        match (1..files.len()).find(|index| files[..*index].contains(&files[*index])) {
+            None => Ok(files),
+            Some(index) => Err(Failure::new(format!("--out `{out}`: is one file for two devices"))
+                .hint(format!("name `{}` once", devices[index].name))),
+        }
     }
 
     fn simulate(&self, device: &Resolved, workload: &Chosen, out: Option<&Path>) -> Result<Outcome, Failure> {
-        let limits = Limits { outstanding_max: self.max_outstanding };
+        let limits = Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) };
         let mut progress = Progress::new(&device.name, workload.requests());
         let Some(path) = out else {
             return run(device, workload, self.seed, limits, None, &mut progress);
@@ -247,7 +260,8 @@ impl Arguments {
     fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Report {
         let mut notes: Vec<Note> = Vec::new();
         for (outcome, device) in outcomes.iter().zip(devices) {
-            notes.extend(outcome.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
+            notes
+                .extend(outcome.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
             for note in &outcome.notes {
                 if !notes.contains(note) {
                     notes.push(note.clone());
@@ -257,9 +271,7 @@ impl Arguments {
         let speed: Vec<String> = outcomes
             .iter()
             .zip(devices)
-            .map(|(outcome, device)| {
-                format!("{} {:.2} M", device.name, outcome.requests_per_cpu_s() / 1e6)
-            })
+            .map(|(outcome, device)| format!("{} {:.2} M", device.name, outcome.requests_per_cpu_s() / 1e6))
             .collect();
         notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
         let spec = toml::to_string(&workload.spec).unwrap_or_default();

@@ -10,7 +10,7 @@ use seeklab::output::{print, print_json};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
-use seeklab_core::{ByteSize, Duration, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
 use seeklab_traces::{OpenTrace, ReadOptions};
 use serde::Serialize;
 
@@ -52,6 +52,9 @@ enum TraceCommand {
         /// Format to write, where the suffix does not tell
         #[arg(long, value_name = "FORMAT")]
         to: Option<String>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// The first rows
     Head {
@@ -63,9 +66,16 @@ enum TraceCommand {
         /// How many rows
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
         rows: u64,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
     },
     /// The formats that can be read and written
-    Formats,
+    Formats {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -89,11 +99,12 @@ impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.command {
             TraceCommand::Info { files, reading, json } => info(&files, &reading, json),
-            TraceCommand::Convert { input, output, reading, to } => {
-                convert(&input, &output, &reading, to.as_deref())
+            TraceCommand::Convert { input, output, reading, to, json } => {
+                convert(&input, &output, &reading, to.as_deref(), json)
             }
-            TraceCommand::Head { files, reading, rows } => head(&files, &reading, rows),
-            TraceCommand::Formats => formats(),
+            TraceCommand::Head { files, reading, rows, json: false } => head(&files, &reading, rows),
+            TraceCommand::Head { files, reading, rows, json: true } => head_json(&files, &reading, rows),
+            TraceCommand::Formats { json } => formats(json),
         }
     }
 }
@@ -174,7 +185,12 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
         guess: trace.guess().map(str::to_owned),
         block_size_bytes: metadata.block_size.as_bytes(),
         labels: metadata.labels.clone(),
-        metadata: metadata.to_pairs().unwrap_or_default().into_iter().filter(|(key, _)| key != "device").collect(),
+        metadata: metadata
+            .to_pairs()
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|(key, _)| key != "device")
+            .collect(),
         devices: addresses.devices,
         extent_blocks: addresses.extent_blocks,
         request_blocks_min: addresses.blocks_min.unwrap_or(0),
@@ -223,12 +239,10 @@ fn page(info: &Info) -> String {
             _ => format!("{device}: {requests}"),
         })
         .collect();
-    let more = if info.devices.len() > 12 { format!(", … {} in all", info.devices.len()) } else { String::new() };
+    let more =
+        if info.devices.len() > 12 { format!(", … {} in all", info.devices.len()) } else { String::new() };
     line("devices", devices.join(", ") + &more);
-    line(
-        "extent",
-        format!("{} blocks of {} B", info.extent_blocks, info.block_size_bytes),
-    );
+    line("extent", format!("{} blocks of {} B", info.extent_blocks, info.block_size_bytes));
     line(
         "request size",
         format!(
@@ -256,7 +270,13 @@ fn page(info: &Info) -> String {
     lines.join("\n") + "\n"
 }
 
-fn convert(input: &Path, output: &Path, reading: &Reading, to: Option<&str>) -> Result<(), Failure> {
+fn convert(
+    input: &Path,
+    output: &Path,
+    reading: &Reading,
+    to: Option<&str>,
+    json: bool,
+) -> Result<(), Failure> {
     let mut trace = reading.open(input)?;
     let mut progress = Progress::new(&input.display().to_string(), None);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
@@ -273,6 +293,16 @@ fn convert(input: &Path, output: &Path, reading: &Reading, to: Option<&str>) -> 
     for note in trace.notes() {
         eprintln!("note: {note}");
     }
+    if json {
+        let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
+        return print_json(&serde_json::json!({
+            "input": input.display().to_string(),
+            "output": output.display().to_string(),
+            "format": trace.format(),
+            "requests": rows,
+            "notes": notes,
+        }));
+    }
     Ok(())
 }
 
@@ -281,13 +311,23 @@ fn head(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> 
         let mut trace = reading.open(path)?;
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
-        table.set_header(["arrival_ms", "device", "op", "lbn", "blocks", "response_ms", "queue_ms", "think_ms"]);
+        table.set_header([
+            "arrival_ms",
+            "device",
+            "op",
+            "lbn",
+            "blocks",
+            "response_ms",
+            "queue_ms",
+            "think_ms",
+        ]);
         for column in [0, 1, 3, 4, 5, 6, 7] {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        let ms = |time: Option<Duration>| time.map_or_else(String::new, |time| format!("{:.6}", time.as_ms()));
+        let ms =
+            |time: Option<Duration>| time.map_or_else(String::new, |time| format!("{:.6}", time.as_ms()));
         for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
             let record = record?;
             table.add_row([
@@ -307,7 +347,45 @@ fn head(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> 
     Ok(())
 }
 
-fn formats() -> Result<(), Failure> {
+fn head_json(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
+    let mut traces = Vec::new();
+    for path in files {
+        let mut trace = reading.open(path)?;
+        let mut requests = Vec::new();
+        for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
+            let record = record?;
+            requests.push(serde_json::json!({
+                "arrival_ns": record.arrival.as_ns(),
+                "device": record.device,
+                "op": record.op.name(),
+                "fua": record.fua,
+                "lbn": record.lbn,
+                "blocks": record.blocks,
+                "completion_ns": record.completion.map(Instant::as_ns),
+                "response_ns": record.response_time().map(Duration::as_ns),
+                "queue_ns": record.queue_time().map(Duration::as_ns),
+                "think_ns": record.think.map(Duration::as_ns),
+            }));
+        }
+        traces.push(serde_json::json!({ "file": path.display().to_string(), "requests": requests }));
+    }
+    print_json(&serde_json::json!({ "traces": traces }))
+}
+
+fn formats(json: bool) -> Result<(), Failure> {
+    if json {
+        let formats: Vec<serde_json::Value> = FORMATS
+            .iter()
+            .map(|format| {
+                serde_json::json!({
+                    "format": format.name(),
+                    "writable": format.is_writable(),
+                    "description": format.description(),
+                })
+            })
+            .collect();
+        return print_json(&serde_json::json!({ "formats": formats }));
+    }
     let lines: Vec<String> = FORMATS
         .iter()
         .map(|format| {

@@ -29,8 +29,7 @@ const SLOT_BITS: u32 = 32;
 
 impl Outward {
     pub(super) fn push(&mut self, pending: Pending) {
-        let candidate =
-            Candidate { location: pending.location, rank: self.pushed, op: pending.request.op };
+        let candidate = Candidate { location: pending.location, rank: self.pushed, op: pending.request.op };
         self.pushed += 1;
         let slot = match self.free_slots.pop() {
             Some(slot) => {

@@ -28,8 +28,12 @@ pub(super) fn context(section: &ExperimentSection, charts: &mut Vec<Chart>) -> V
             let means = column(&figures().map(|figure| figure.map(|f| f.mean)).collect::<Vec<_>>());
             let widths =
                 column(&figures().map(|figure| figure.and_then(|f| f.half_width_95)).collect::<Vec<_>>());
-            let join = |(mean, width): (String, String)| {
-                if width == "–" { mean } else { format!("{mean} ± {width}") }
+            let widest = widths.iter().filter(|width| *width != "–").map(|width| width.chars().count()).max();
+            let join = |(mean, width): (String, String)| match (mean.as_str(), width.as_str()) {
+                // An interval's room is kept free where there is none, so that the means stay in line.
+                ("–", "–") => format!("–{}", blank(widest.map_or(0, |widest| widest + 3))),
+                (_, "–") => format!("{mean}{}", blank(widest.map_or(0, |widest| widest + 3))),
+                _ => format!("{mean} ± {}{width}", blank(widest.unwrap_or(0) - width.chars().count())),
             };
             means.into_iter().zip(widths).map(join).collect()
         })
@@ -40,10 +44,21 @@ pub(super) fn context(section: &ExperimentSection, charts: &mut Vec<Chart>) -> V
         .enumerate()
         .map(|(row, cell)| {
             let figures: Vec<String> = columns.iter().map(|column| column[row].clone()).collect();
-            context! { values => cell.values.clone(), figures }
+            context! { values => cell.values.iter().map(|value| unbroken(value)).collect::<Vec<_>>(), figures }
         })
         .collect();
     context! { dimensions => section.dimensions.clone(), figures => section.figures.clone(), rows, charts => places }
+}
+
+/// Room for so many digits.
+fn blank(digits: usize) -> String {
+    "\u{2007}".repeat(digits)
+}
+
+/// A short value on one line.
+fn unbroken(value: &str) -> String {
+    const SHORT: usize = 32;
+    if value.chars().count() <= SHORT { value.replace(' ', "\u{a0}") } else { value.to_owned() }
 }
 
 fn chart(section: &ExperimentSection, index: usize, parameter: &str) -> Chart {

@@ -16,8 +16,12 @@ pub(super) fn render(section: &ExperimentSection) -> String {
             };
             let (means, widths) = (of(|figure| Some(figure.mean)), of(|figure| figure.half_width_95));
             let widths: Vec<String> = column(&widths);
-            let join = |(mean, width): (String, String)| {
-                if width == "–" { mean } else { format!("{mean} ±{width}") }
+            let widest = widths.iter().filter(|width| *width != "–").map(|width| width.chars().count()).max();
+            // All widths take the same room, so that the means stay in line.
+            let join = |(mean, width): (String, String)| match widest {
+                None => mean,
+                Some(widest) if width == "–" => format!("{mean}{}", " ".repeat(widest + 2)),
+                Some(widest) => format!("{mean} ±{width:>widest$}"),
             };
             column(&means).into_iter().zip(widths).map(join).collect()
         })

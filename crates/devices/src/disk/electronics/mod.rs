@@ -161,11 +161,17 @@ impl Electronics {
     }
 
     pub(super) fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
-        self.controller().arm_moves_at(now, op)
+        match self {
+            Self::Direct(controller) => controller.arm_moves_at(now, op),
+            _ => self.controller().arm_moves_at(now, op),
+        }
     }
 
     pub(super) fn arm(&self) -> Arm {
-        self.controller().arm()
+        match self {
+            Self::Direct(controller) => controller.arm(),
+            _ => self.controller().arm(),
+        }
     }
 
     pub(super) fn holds(&self, mechanism: &Mechanism, request: &Request) -> bool {

@@ -1,0 +1,354 @@
+//! The cross product of an experiment: cells, the runs of each, and what identifies a run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use seeklab_core::Seed;
+use seeklab_workloads::WorkloadSpec;
+use toml::{Table, Value};
+
+use super::arrivals::Mode;
+use super::journal::Key;
+use super::spec::{NamedDevice, NamedWorkload, Spec};
+use super::values::text_of;
+use crate::devices::{Resolved, Setup, customise};
+use crate::failure::Failure;
+use crate::output::VERSION;
+use crate::workload::{Chosen, Wishes, from_spec};
+
+/// What begins the name of a workload's parameter.
+const WORKLOAD: &str = "workload.";
+
+/// Runs of an experiment at most.
+const RUNS_MAX: u64 = 1_000_000;
+
+/// The dimensions that every experiment has.
+pub(super) const DIMENSIONS: [&str; 4] = ["device", "workload", "scheduler", "arrivals"];
+
+/// One combination of everything that is varied.
+#[derive(Debug)]
+pub(super) struct Cell {
+    /// Its value in each dimension: those of [`DIMENSIONS`], then the parameters.
+    pub(super) values: Vec<String>,
+    /// Which value of each parameter.
+    pub(super) steps: Vec<usize>,
+    pub(super) device: Arc<Resolved>,
+    pub(super) workload: Arc<Chosen>,
+    /// Everything that determines its results but the seed.
+    identity: String,
+}
+
+/// One run of a cell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) cell: usize,
+    pub(super) repetition: u64,
+    pub(super) seed: Seed,
+    pub(super) key: Key,
+}
+
+/// Every combination in the order of the file, the last parameter fastest.
+///
+/// # Errors
+/// Too many of them, or one that fits together nowhere.
+pub(super) fn expand(spec: &Spec) -> Result<Vec<Cell>, Failure> {
+    let sizes: Vec<usize> =
+        [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()]
+            .into_iter()
+            .chain(spec.parameters.iter().map(|parameter| parameter.values.len()))
+            .collect();
+    let count = sizes.iter().try_fold(spec.repetitions, |product, size| product.checked_mul(*size as u64));
+    if count.is_none_or(|count| count > RUNS_MAX) {
+        let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        return Err(Failure::new(format!(
+            "{}: {} cells with {} repetitions each are too many",
+            spec.label,
+            sizes.join(" × "),
+            spec.repetitions
+        ))
+        .hint(format!("an experiment has at most {RUNS_MAX} runs")));
+    }
+    let program = program();
+    let (mut devices, mut workloads) = (BTreeMap::new(), BTreeMap::new());
+    let mut place = vec![0; sizes.len()];
+    let mut cells = Vec::new();
+    loop {
+        cells.push(cell(spec, &place, &program, &mut devices, &mut workloads)?);
+        // The next combination, as an odometer turns.
+        let Some(wheel) = (0..sizes.len()).rev().find(|wheel| place[*wheel] + 1 < sizes[*wheel]) else {
+            return Ok(cells);
+        };
+        place[wheel] += 1;
+        place[wheel + 1..].fill(0);
+    }
+}
+
+/// What has been resolved for the values that matter to it.
+type Known<T> = BTreeMap<Vec<usize>, (Arc<T>, Arc<str>)>;
+
+fn cell(
+    spec: &Spec,
+    place: &[usize],
+    program: &str,
+    devices: &mut Known<Resolved>,
+    workloads: &mut Known<Chosen>,
+) -> Result<Cell, Failure> {
+    let (steps, [device, workload, scheduler, arrivals]) =
+        (&place[4..], [place[0], place[1], place[2], place[3]]);
+    let (named, chosen) = (&spec.devices[device], &spec.workloads[workload]);
+    let parameters = |of_workload: bool| {
+        spec.parameters
+            .iter()
+            .zip(steps)
+            .filter(move |(parameter, _)| parameter.name.starts_with(WORKLOAD) == of_workload)
+    };
+    let key = |own: [usize; 2], of_workload: bool| -> Vec<usize> {
+        own.into_iter().chain(parameters(of_workload).map(|(_, step)| *step)).collect()
+    };
+    let given = |of_workload: bool| -> Vec<(&str, &Value)> {
+        parameters(of_workload)
+            .map(|(parameter, step)| (parameter.name.as_str(), &parameter.values[*step]))
+            .collect()
+    };
+    let device = match devices.get(&key([device, scheduler], false)) {
+        Some(known) => known.clone(),
+        None => {
+            let new = resolve(spec, named, scheduler, &given(false))?;
+            devices.insert(key([device, scheduler], false), new.clone());
+            new
+        }
+    };
+    let workload = match workloads.get(&key([workload, arrivals], true)) {
+        Some(known) => known.clone(),
+        None => {
+            let new = choose(spec, chosen, spec.arrivals[arrivals], &given(true))?;
+            workloads.insert(key([workload, arrivals], true), new.clone());
+            new
+        }
+    };
+    let values = [
+        device.0.name.clone(),
+        chosen.name.clone(),
+        scheduler_name(spec, scheduler),
+        spec.arrivals[arrivals].to_string(),
+    ]
+    .into_iter()
+    .chain(spec.parameters.iter().zip(steps).map(|(parameter, step)| text_of(&parameter.values[*step])))
+    .collect();
+    let identity =
+        format!("{program}\n{}\n{}\noutstanding {}\n", device.1, workload.1, spec.limits.outstanding_max);
+    Ok(Cell { values, steps: steps.to_vec(), device: device.0, workload: workload.0, identity })
+}
+
+fn scheduler_name(spec: &Spec, scheduler: usize) -> String {
+    spec.schedulers[scheduler].map_or_else(|| "none".to_owned(), |scheduler| scheduler.to_string())
+}
+
+fn told(given: &[(&str, &Value)]) -> String {
+    given.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = write!(text, ", {name} = {value}");
+        text
+    })
+}
+
+fn resolve(
+    spec: &Spec,
+    named: &NamedDevice,
+    scheduler: usize,
+    given: &[(&str, &Value)],
+) -> Result<(Arc<Resolved>, Arc<str>), Failure> {
+    let queue = spec.schedulers[scheduler].map(|scheduler| (scheduler, spec.depth));
+    let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value))).collect();
+    let setup = Setup { bare: spec.bare, overrides, queue };
+    let resolved = customise(&named.name, named.description.clone(), &setup).map_err(|failure| {
+        failure.context(format!("{}: device `{}`{}", spec.label, named.name, told(given)))
+    })?;
+    let queue = queue.map_or_else(String::new, |(scheduler, depth)| format!("{scheduler}, {depth}"));
+    let identity = format!("device\n{}\nqueue {queue}", resolved.description.to_toml());
+    Ok((Arc::new(resolved), identity.into()))
+}
+
+fn choose(
+    spec: &Spec,
+    named: &NamedWorkload,
+    mode: Mode,
+    given: &[(&str, &Value)],
+) -> Result<(Arc<Chosen>, Arc<str>), Failure> {
+    let context = |failure: Failure| {
+        failure.context(format!("{}: workload `{}`{}", spec.label, named.name, told(given)))
+    };
+    let mut workload = named.spec.clone();
+    if !given.is_empty() {
+        let mut table = Table::try_from(&workload).expect("a workload can be written");
+        for (name, value) in given {
+            let path = name.strip_prefix(WORKLOAD).unwrap_or(name);
+            put(&mut table, path, (*value).clone()).map_err(context)?;
+        }
+        workload = WorkloadSpec::from_table(table).map_err(|error| context(error.into()))?;
+    }
+    mode.check(&workload).map_err(context)?;
+    let wishes = Wishes {
+        arrivals: mode.0,
+        format: named.format.clone(),
+        block_size: named.block_size,
+        shape: named.shape.clone(),
+        ..Wishes::default()
+    };
+    let chosen = from_spec(&named.name, workload, &wishes).map_err(context)?;
+    let identity = workload_identity(&chosen).map_err(context)?;
+    Ok((Arc::new(chosen), identity.into()))
+}
+
+/// Puts a value under a dotted path, tables between made as needed.
+fn put(table: &mut Table, path: &str, value: Value) -> Result<(), Failure> {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+            Ok(())
+        }
+        Some((first, rest)) => match table.entry(first).or_insert_with(|| Value::Table(Table::new())) {
+            Value::Table(inner) => put(inner, rest, value),
+            other => Err(Failure::new(format!("`{first}` is {other}, which has no `{rest}`"))
+                .hint(format!("vary `{WORKLOAD}{first}`, or write it as a table in the workload"))),
+        },
+    }
+}
+
+/// The workload as text; of its files not the name, which may be relative, but size and time.
+fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
+    let mut spec = chosen.spec.clone();
+    let trace = match &mut spec {
+        WorkloadSpec::Replay(replay) => replay.trace.take(),
+        WorkloadSpec::Synthetic(_) => None,
+    };
+    let text = toml::to_string(&spec).expect("a workload can be written");
+    let options = (&chosen.format, chosen.options.block_size, chosen.options.sort_window);
+    let mut identity = format!("workload\n{text}\n{options:?}");
+    for file in trace.iter().map(Path::new).chain(chosen.shape.as_deref()) {
+        let told = |error: std::io::Error| {
+            Failure::from(error).context(format!("{}: cannot be read", file.display()))
+        };
+        let metadata = fs::metadata(file).map_err(told)?;
+        let age = metadata.modified().map_err(told)?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let _ = write!(identity, "\nfile {} {}", metadata.len(), age.as_nanos());
+    }
+    Ok(identity)
+}
+
+/// This program, every build of which is another one: a model may have changed without its version.
+fn program() -> String {
+    let build = std::env::current_exe().and_then(fs::read).map(|bytes| Key::of(&bytes)).ok();
+    build.map_or_else(|| VERSION.to_owned(), |build| format!("{VERSION} {build}"))
+}
+
+/// Every run, cell by cell.
+pub(super) fn runs(spec: &Spec, cells: &[Cell]) -> Vec<Run> {
+    let of_cell = |(index, cell): (usize, &Cell)| {
+        let identity = cell.identity.clone();
+        (0..spec.repetitions).map(move |repetition| {
+            let seed = spec.seed.repetition(repetition);
+            Run { cell: index, repetition, seed, key: Key::of(format!("{identity}seed {seed}").as_bytes()) }
+        })
+    };
+    cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+impl Cell {
+    /// The cell in words, its values in the dimensions that vary.
+    pub(super) fn describe(&self, shown: &[usize]) -> String {
+        shown.iter().map(|dimension| self.values[*dimension].as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The names of all dimensions, those of parameters told apart from the others.
+pub(super) fn dimensions(spec: &Spec) -> Vec<String> {
+    let reserved = |name: &str| DIMENSIONS.contains(&name) || ["n", "saturated"].contains(&name);
+    let parameters = spec.parameters.iter().map(|parameter| match reserved(&parameter.name) {
+        true => format!("device.{}", parameter.name),
+        false => parameter.name.clone(),
+    });
+    DIMENSIONS.into_iter().map(str::to_owned).chain(parameters).collect()
+}
+
+/// Which dimensions have more than one value; device and workload if none has.
+pub(super) fn varied(spec: &Spec) -> Vec<usize> {
+    let sizes = [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()];
+    let sizes = sizes.into_iter().chain(spec.parameters.iter().map(|parameter| parameter.values.len()));
+    let varied: Vec<usize> =
+        sizes.enumerate().filter(|(_, size)| *size > 1).map(|(index, _)| index).collect();
+    if varied.is_empty() { vec![0, 1] } else { varied }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> Spec {
+        Spec::parse(Path::new("a.toml"), text.to_owned()).unwrap()
+    }
+
+    const TWO_BY_TWO: &str = r#"
+        devices = ["hp-c2247a", "atlas10k"]
+        workloads = ["random,poisson=10/s,requests=10"]
+        repetitions = 2
+        [[parameters]]
+        name = "workload.arrivals.rate"
+        values = ["20/s", "40/s"]
+    "#;
+
+    #[test]
+    fn do_cells_come_in_the_order_of_the_file() {
+        let spec = spec(TWO_BY_TWO);
+        let cells = expand(&spec).unwrap();
+        let seen: Vec<String> = cells.iter().map(|cell| cell.describe(&varied(&spec))).collect();
+        assert_eq!(seen, ["hp-c2247a, 20/s", "hp-c2247a, 40/s", "atlas10k, 20/s", "atlas10k, 40/s"]);
+        let runs = runs(&spec, &cells);
+        assert_eq!(runs.iter().map(|run| run.cell).collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(runs[1].seed, Seed(1).repetition(1));
+    }
+
+    #[test]
+    fn does_every_input_change_the_key() {
+        let key = |text: &str| {
+            let spec = spec(text);
+            runs(&spec, &expand(&spec).unwrap())[0].key
+        };
+        let base = "devices = ['atlas10k']\nworkloads = ['random,poisson=10/s']\nschedulers = ['fcfs']\n";
+        // A device that takes more than one request at a time.
+        let deep = base.replace("atlas10k", "nearline-7200");
+        assert_ne!(key(&deep), key(&("depth = 2\n".to_owned() + &deep)), "depth");
+        let changes = [
+            ("seed", "seed = 2\n".to_owned() + base),
+            ("requests", "requests = 9\n".to_owned() + base),
+            ("bare", "bare = true\n".to_owned() + base),
+            ("limit", "max_outstanding = 9\n".to_owned() + base),
+            ("scheduler", base.replace("fcfs", "sstf")),
+            ("device", base.replace("atlas10k", "hp-c2247a")),
+            ("workload", base.replace("10/s", "11/s")),
+            ("arrivals", "arrivals = ['closed 3']\n".to_owned() + base),
+            ("parameter", base.to_owned() + "[[parameters]]\nname = 'rpm'\nvalues = ['9999rpm']\n"),
+        ];
+        let same = ["title = 'b'\n", "repetitions = 4\n", "figures = ['requests']\n"];
+        for (what, text) in changes {
+            assert_ne!(key(base), key(&text), "{what}");
+        }
+        for more in same {
+            assert_eq!(key(base), key(&(more.to_owned() + base)), "{more}");
+        }
+    }
+
+    #[test]
+    fn are_too_many_runs_refused() {
+        let many = TWO_BY_TWO
+            .replace("repetitions = 2", "repetitions = 100000")
+            .replace("\"40/s\"", "\"40/s\", \"60/s\"");
+        assert!(expand(&spec(&many)).is_ok(), "600,000 runs");
+        let more = many.replace("[[parameters]]", "schedulers = [\"fcfs\", \"sstf\"]\n[[parameters]]");
+        let error = expand(&spec(&more)).unwrap_err().to_string();
+        assert_eq!(error, "a.toml: 2 × 1 × 2 × 1 × 3 cells with 100000 repetitions each are too many");
+    }
+}

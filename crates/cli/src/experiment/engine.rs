@@ -1,0 +1,94 @@
+//! Runs on all cores: workers take the next run from a counter, the caller's thread keeps the journal.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use seeklab_core::Limits;
+use seeklab_report::Note;
+
+use super::cells::{self, Cell, Run};
+use super::figures::{self, Figures};
+use super::journal::{Entry, Journal};
+use super::spec::Spec;
+use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// What came out of a run, as far as it is the same every time.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunResult {
+    /// Why it stopped early, if the device could not sustain the load.
+    pub(super) saturated: Option<String>,
+    /// Figures that apply; none if it saturated.
+    pub(super) figures: Figures,
+    /// What a reader has to know.
+    pub(super) notes: Vec<Note>,
+}
+
+/// The results of all runs in their order, and how many of them were in the journal.
+pub(super) fn run_all(
+    spec: &Spec,
+    cells: &[Cell],
+    runs: &[Run],
+    journal: &mut Journal,
+    jobs: NonZero<usize>,
+) -> Result<(Vec<RunResult>, usize), Failure> {
+    let mut results: Vec<Option<RunResult>> = runs.iter().map(|run| journal.get(run.key).cloned()).collect();
+    let pending: Vec<usize> = (0..runs.len()).filter(|index| results[*index].is_none()).collect();
+    let reused = runs.len() - pending.len();
+    let shown = cells::varied(spec);
+    let mut progress = Progress::new("runs", Some(pending.len() as u64));
+    let mut failure: Option<(usize, Failure)> = None;
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..jobs.get().min(pending.len()) {
+            let (sender, next, stop, pending) = (sender.clone(), &next, &stop, &pending);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed)
+                    && let Some(index) = pending.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let run = &runs[*index];
+                    if sender.send((*index, execute(&cells[run.cell], run, spec.limits))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, result) in receiver {
+            let run = &runs[index];
+            let name = cells[run.cell].describe(&shown);
+            let entry = Entry { key: run.key, cell: &name, repetition: run.repetition, seed: run.seed.0 };
+            let kept = result
+                .map_err(|failure| failure.context(format!("{}: {name}", spec.label)))
+                .and_then(|result| journal.append(&entry, &result).map(|()| result));
+            match kept {
+                Ok(result) => results[index] = Some(result),
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+                        failure = Some((index, error));
+                    }
+                }
+            }
+            progress.big_step();
+        }
+    });
+    drop(progress);
+    match failure {
+        Some((_, failure)) => Err(failure),
+        None => Ok((results.into_iter().map(|result| result.expect("every run was made")).collect(), reused)),
+    }
+}
+
+fn execute(cell: &Cell, run: &Run, limits: Limits) -> Result<RunResult, Failure> {
+    let mut unseen = Progress::hidden();
+    let outcome = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, &mut unseen)?;
+    let figures = match outcome.saturated {
+        Some(_) => Figures::new(),
+        None => figures::of(&outcome.metrics.summary()),
+    };
+    Ok(RunResult { saturated: outcome.saturated, figures, notes: outcome.notes })
+}

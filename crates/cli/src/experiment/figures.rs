@@ -1,0 +1,83 @@
+//! The figures of a run by name: the keys of `seeklab simulate --json`, those of nested tables with a dot.
+
+use std::collections::BTreeMap;
+
+use seeklab_analysis::{BreakdownSummary, Metrics, MetricsSummary};
+use seeklab_core::ByteSize;
+use seeklab_devices::names::near_matches;
+use serde_json::Value;
+
+/// What is told of a cell unless the file names figures.
+pub(super) const USUAL: [&str; 4] =
+    ["response_mean_ms", "response_p99_ms", "requests_per_second", "utilisation_pct"];
+
+/// The figures of a run; what does not apply is not there.
+pub(super) type Figures = BTreeMap<String, f64>;
+
+/// All figures of a summary that apply.
+pub(super) fn of(summary: &MetricsSummary) -> Figures {
+    entries(summary).into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect()
+}
+
+/// Every name, in the order of the JSON document.
+pub(super) fn names() -> Vec<String> {
+    let nothing = BreakdownSummary {
+        queue_mean_ms: 0.0,
+        overhead_mean_ms: 0.0,
+        seek_mean_ms: 0.0,
+        settle_mean_ms: 0.0,
+        head_switch_mean_ms: 0.0,
+        rotation_mean_ms: 0.0,
+        transfer_mean_ms: 0.0,
+        bus_mean_ms: 0.0,
+        internal_mean_ms: 0.0,
+    };
+    let mut summary = Metrics::new(ByteSize::from_bytes(512)).summary();
+    summary.breakdown = Some(nothing);
+    entries(&summary).into_iter().map(|(name, _)| name).collect()
+}
+
+fn entries(summary: &MetricsSummary) -> Vec<(String, Value)> {
+    let Ok(Value::Object(object)) = serde_json::to_value(summary) else {
+        unreachable!("a summary is an object")
+    };
+    let mut entries = Vec::new();
+    for (key, value) in object {
+        match value {
+            Value::Object(inner) => {
+                entries.extend(inner.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
+            }
+            value => entries.push((key, value)),
+        }
+    }
+    entries
+}
+
+/// Checks a name; an error is a problem and a hint.
+pub(super) fn check(name: &str) -> Result<String, (String, String)> {
+    let names = names();
+    if names.iter().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let near = near_matches(name, names.iter().map(String::as_str));
+    let hint = format!("the keys of `seeklab simulate --json` are allowed: {}", names.join(", "));
+    Err((format!("there is no figure `{name}`{near}"), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_the_usual_figures_there() {
+        for name in USUAL.into_iter().chain(["queue_length_max", "breakdown.seek_mean_ms"]) {
+            assert_eq!(check(name), Ok(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn does_a_wrong_name_suggest_the_near_ones() {
+        let (problem, _) = check("response_mean").unwrap_err();
+        assert!(problem.contains("did you mean `response_mean_ms`"), "{problem}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The journal of an experiment: a line of JSON for each run, written as soon as it is finished.
+//!
+//! An interrupted run leaves whole lines and perhaps a torn one at the end, which is cut off. Lines whose
+//! key no run has are kept: they belong to an earlier form of the experiment, which may come back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use seeklab_report::Note;
+use serde::{Deserialize, Serialize};
+
+use super::engine::RunResult;
+use super::figures::Figures;
+use crate::failure::Failure;
+
+/// What determines a result, as a hash: FNV-1a of 128 bits, which is the same in every version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(u128);
+
+impl Key {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        Self(bytes.iter().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    key: String,
+    /// For people who look into the file.
+    cell: String,
+    repetition: u64,
+    seed: u64,
+    saturated: Option<String>,
+    warnings: Vec<String>,
+    remarks: Vec<String>,
+    figures: Figures,
+}
+
+/// What a line says beside the result.
+pub(super) struct Entry<'a> {
+    pub(super) key: Key,
+    pub(super) cell: &'a str,
+    pub(super) repetition: u64,
+    pub(super) seed: u64,
+}
+
+/// An open journal, which no other process can open.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    known: BTreeMap<String, RunResult>,
+    damaged: usize,
+}
+
+impl Journal {
+    /// Opens the journal at `path` and reads what is there; forgets it if `fresh`.
+    pub(super) fn open(path: &Path, fresh: bool) -> Result<Self, Failure> {
+        let told = |error: std::io::Error| {
+            Failure::from(error).context(format!("{}: cannot be used", path.display()))
+        };
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(told)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::new(format!("{}: another run is writing it", path.display()))
+                    .hint("wait for it, or give this one another --output"));
+            }
+            Err(TryLockError::Error(error)) => return Err(told(error)),
+        }
+        let mut bytes = Vec::new();
+        if !fresh {
+            file.read_to_end(&mut bytes).map_err(told)?;
+        }
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        file.set_len(whole as u64).map_err(told)?;
+        let mut journal = Self { path: path.to_owned(), file, known: BTreeMap::new(), damaged: 0 };
+        for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            match serde_json::from_slice::<Line>(line) {
+                Ok(line) => {
+                    let warnings = line.warnings.into_iter().map(Note::Warning);
+                    let notes = warnings.chain(line.remarks.into_iter().map(Note::Remark)).collect();
+                    let result = RunResult { saturated: line.saturated, figures: line.figures, notes };
+                    journal.known.insert(line.key, result);
+                }
+                Err(_) => journal.damaged += 1,
+            }
+        }
+        Ok(journal)
+    }
+
+    /// The result of the run with that key, if the journal holds it.
+    pub(super) fn get(&self, key: Key) -> Option<&RunResult> {
+        self.known.get(&key.to_string())
+    }
+
+    /// Lines in the middle that could not be read.
+    pub(super) const fn damaged(&self) -> usize {
+        self.damaged
+    }
+
+    /// Appends a result.
+    pub(super) fn append(&mut self, entry: &Entry, result: &RunResult) -> Result<(), Failure> {
+        let texts = |warnings: bool| {
+            let wanted = result.notes.iter().filter(|note| matches!(note, Note::Warning(_)) == warnings);
+            wanted.map(|note| note.text().to_owned()).collect()
+        };
+        let line = Line {
+            key: entry.key.to_string(),
+            cell: entry.cell.to_owned(),
+            repetition: entry.repetition,
+            seed: entry.seed,
+            saturated: result.saturated.clone(),
+            warnings: texts(true),
+            remarks: texts(false),
+            figures: result.figures.clone(),
+        };
+        let mut text = serde_json::to_string(&line).expect("a line has text keys");
+        text.push('\n');
+        // In one piece, so that an interruption tears the last line at most.
+        self.file.write_all(text.as_bytes()).map_err(|error| {
+            Failure::from(error).context(format!("{}: cannot be written", self.path.display()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str) -> Entry<'_> {
+        Entry { key: Key::of(text.as_bytes()), cell: text, repetition: 0, seed: 7 }
+    }
+
+    fn result(value: f64) -> RunResult {
+        let notes = vec![Note::Warning("w".to_owned()), Note::Remark("r".to_owned())];
+        RunResult { saturated: None, figures: Figures::from([("a".to_owned(), value)]), notes }
+    }
+
+    #[test]
+    fn is_the_hash_that_of_its_definition() {
+        // Test vectors of the reference implementation.
+        assert_eq!(Key::of(b"").to_string(), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(Key::of(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
+    }
+
+    #[test]
+    fn do_results_come_back_to_the_last_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let values = [0.1 + 0.2, 1.0 / 3.0, 123_456_789.012_345_67, 5e-324, 0.000_001];
+        let mut journal = Journal::open(&path, false).unwrap();
+        for value in values {
+            journal.append(&entry(&value.to_string()), &result(value)).unwrap();
+        }
+        drop(journal);
+        let journal = Journal::open(&path, false).unwrap();
+        for value in values {
+            assert_eq!(journal.get(entry(&value.to_string()).key), Some(&result(value)));
+        }
+    }
+
+    #[test]
+    fn is_a_torn_line_cut_off_and_a_damaged_one_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let mut journal = Journal::open(&path, false).unwrap();
+        journal.append(&entry("a"), &result(1.0)).unwrap();
+        drop(journal);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("nonsense\n{whole}{}", &whole[..whole.len() / 2])).unwrap();
+        let mut journal = Journal::open(&path, false).unwrap();
+        assert_eq!((journal.damaged(), journal.get(entry("a").key)), (1, Some(&result(1.0))));
+        journal.append(&entry("b"), &result(2.0)).unwrap();
+        drop(journal);
+        let journal = Journal::open(&path, false).unwrap();
+        assert_eq!(journal.get(entry("b").key), Some(&result(2.0)));
+        drop(journal);
+        assert!(Journal::open(&path, true).unwrap().get(entry("a").key).is_none(), "fresh forgets");
+    }
+
+    #[test]
+    fn can_one_run_at_a_time_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let first = Journal::open(&path, false).unwrap();
+        assert!(Journal::open(&path, false).unwrap_err().to_string().contains("another run"));
+        drop(first);
+        assert!(Journal::open(&path, false).is_ok());
+    }
+}

@@ -1,0 +1,152 @@
+//! Experiments: devices × workloads × schedulers × arrivals × parameters, each cell repeated.
+//!
+//! ```text
+//! FILE.toml ─▶ spec ─▶ cells ─▶ engine: one run for each cell and repetition, on all cores
+//!                                 │  ▲
+//!                                 ▼  │ what is there is not run again
+//!                               journal ─▶ table (CSV, Parquet, JSON) and report
+//! ```
+//! An experiment file names what is crossed; every quantity is text with its unit, and only `devices`
+//! and `workloads` are needed:
+//! ```toml
+//! title = "Schedulers on two drives"
+//! devices = ["hp-c2247a", "my-disk.toml", { name = "fast", base = "atlas10k", set = { rpm = "15000rpm" } }]
+//! workloads = ["random,poisson=60/s", "server.csv.gz", { name = "mail", kind = "replay", trace = "mail.csv", format = "msr" }]
+//! schedulers = ["fcfs", "sptf"]       # the host's queue; "none" if absent
+//! depth = 1                           # how many requests the host lets the device hold at a time
+//! arrivals = ["open", "closed 8"]     # "closed auto", "scale 1.5", "think"; "workload": as it says itself
+//! figures = ["response_mean_ms", "response_p99_ms"]      # those of `seeklab simulate --json`
+//! seed = 1                            # repetition i runs with Seed(seed).repetition(i)
+//! repetitions = 3                     # 1 if absent
+//! requests = 20000                    # at most, of every workload
+//! bare = false                        # the mechanics alone, without overheads, buffer and bus
+//! max_outstanding = 100000            # at which an open load counts as one that cannot be sustained
+//! x = "workload.arrivals.rate"        # axis of the charts: the last of the parameters with numbers
+//! output = "out/schedulers"           # .csv, .parquet and .results.jsonl; the file's own name if absent
+//!
+//! [[parameters]]
+//! name = "rpm"                        # of the devices, by name or path, as `--set` does
+//! values = ["5400rpm", "7200rpm"]
+//!
+//! [[parameters]]
+//! name = "workload.arrivals.rate"     # of the workloads: the path in their table after `workload.`
+//! from = "20/s"                       # both ends belong to the range
+//! to = "80/s"
+//! steps = 4                           # how many values
+//! scale = "linear"                    # or "logarithmic"
+//! ```
+//! Files are looked for beside the experiment file. A table among the devices is a device's description
+//! with a `name`; one among the workloads is a workload's description, with `name`, `format`, `block_size`
+//! and `shape` if needed. Cells come in the order of the file, the last parameter fastest.
+//!
+//! **What a result depends on.** A run depends on its cell and the repetition's seed alone, so the figures
+//! are the same on any number of cores. Its key in the journal is a hash of everything that determines it:
+//! the complete device, the workload, size and time of its trace, scheduler, arrivals, seed, limits and
+//! the program itself, whose every build is a different one.
+//!
+//! # Scope and limits
+//! One machine. A cell of which a repetition saturates has no figures: the mean over those that did not
+//! would be too good. Two runs that share an `output` at the same time are refused.
+
+mod arrivals;
+mod cells;
+mod engine;
+mod figures;
+mod journal;
+mod reader;
+mod report;
+mod spec;
+mod table;
+mod values;
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use seeklab_columnar::write_table;
+use seeklab_report::Report;
+use serde_json::Value;
+
+pub use spec::Spec;
+pub use table::ResultTable;
+
+use crate::failure::Failure;
+use crate::output::{VERSION, write_file};
+use journal::Journal;
+
+/// How an experiment is run, beside what its file says.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Runs at a time.
+    pub jobs: NonZero<usize>,
+    /// Run everything again, whatever the journal holds.
+    pub fresh: bool,
+}
+
+/// An experiment that has been run.
+#[derive(Debug)]
+pub struct Finished {
+    /// A row for each cell.
+    pub table: ResultTable,
+    /// The table, charts and notes.
+    pub report: Report,
+    /// Where the table is, and the journal.
+    pub files: Files,
+    /// Runs whose result was in the journal.
+    pub reused: usize,
+    /// Runs in all.
+    pub runs: usize,
+    /// Lines of the journal that could not be read.
+    pub damaged: usize,
+}
+
+/// The files of an experiment.
+#[derive(Debug, Clone)]
+pub struct Files {
+    /// The table as CSV.
+    pub csv: PathBuf,
+    /// The table as Parquet.
+    pub parquet: PathBuf,
+    /// A line for each run, from which an interrupted experiment goes on.
+    pub journal: PathBuf,
+}
+
+impl Files {
+    fn of(output: &Path) -> Self {
+        let with = |suffix: &str| {
+            let mut name = output.as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        Self { csv: with(".csv"), parquet: with(".parquet"), journal: with(".results.jsonl") }
+    }
+}
+
+/// Runs what the journal does not hold yet and writes the table.
+///
+/// # Errors
+/// A cell that cannot be run, or a file that cannot be written.
+pub fn run(spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
+    let cells = cells::expand(spec)?;
+    let runs = cells::runs(spec, &cells);
+    let files = Files::of(&spec.output);
+    if let Some(folder) = files.csv.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
+    }
+    let mut journal = Journal::open(&files.journal, settings.fresh)?;
+    let (results, reused) = engine::run_all(spec, &cells, &runs, &mut journal, settings.jobs)?;
+    let table = ResultTable::new(spec, &cells, &results);
+    write_file(&files.csv, table.to_csv().as_bytes())?;
+    let metadata =
+        [("version", VERSION.to_owned()), ("seed", spec.seed.to_string()), ("experiment", spec.text.clone())];
+    write_table(&files.parquet, &table.columns, &metadata)?;
+    let report = report::report(spec, &cells, &runs, &results);
+    Ok(Finished { table, report, files, reused, runs: runs.len(), damaged: journal.damaged() })
+}
+
+impl Finished {
+    /// The cells as JSON, an object each.
+    pub fn cells_json(&self) -> Vec<Value> {
+        self.table.to_json()
+    }
+}

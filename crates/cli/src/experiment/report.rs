@@ -1,0 +1,137 @@
+//! The report of an experiment: its table, its charts, and what a reader has to know.
+
+use std::collections::BTreeMap;
+
+use seeklab_report::{ExperimentCell, ExperimentSection, Note, Parameter, Report};
+
+use super::cells::{self, Cell, DIMENSIONS, Run};
+use super::engine::RunResult;
+use super::spec::Spec;
+use super::table::{by_cell, of_cell, saturated};
+use crate::output::{VERSION, command_line};
+
+/// Cells that a note names.
+const NAMED_MAX: usize = 4;
+
+pub(super) fn report(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunResult]) -> Report {
+    let shown = cells::varied(spec);
+    Report {
+        title: spec.title.clone(),
+        subtitle: format!(
+            "{} × {}, mean ± half the width of its 95 % interval",
+            counted(cells.len(), "cell"),
+            counted(spec.repetitions as usize, "repetition"),
+        ),
+        command: Some(command_line()),
+        seed: Some(spec.seed),
+        generated_by: VERSION.to_owned(),
+        parameters: parameters(spec, cells, &shown),
+        experiment: Some(section(spec, cells, results, &shown)),
+        notes: notes(spec, cells, runs, results, &shown),
+        ..Report::default()
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn section(spec: &Spec, cells: &[Cell], results: &[RunResult], shown: &[usize]) -> ExperimentSection {
+    let names = cells::dimensions(spec);
+    let axis_dimension = spec.axis.as_ref().map(|axis| DIMENSIONS.len() + axis.parameter);
+    let lines: Vec<usize> =
+        shown.iter().copied().filter(|dimension| Some(*dimension) != axis_dimension).collect();
+    let cell = |(cell, results): (&Cell, &[RunResult])| ExperimentCell {
+        values: shown.iter().map(|dimension| cell.values[*dimension].clone()).collect(),
+        series: if lines.is_empty() { cell.values[0].clone() } else { series(&names, cell, &lines) },
+        x: spec.axis.as_ref().map_or(0.0, |axis| axis.places[cell.steps[axis.parameter]]),
+        figures: spec.figures.iter().map(|figure| of_cell(results, figure)).collect(),
+    };
+    ExperimentSection {
+        dimensions: shown.iter().map(|dimension| names[*dimension].clone()).collect(),
+        figures: spec.figures.clone(),
+        parameter: spec.axis.as_ref().map(|axis| axis.label.clone()),
+        cells: cells.iter().zip(by_cell(spec, results)).map(cell).collect(),
+    }
+}
+
+/// The name of a line in the charts: values, those that do not speak for themselves with their names.
+fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
+    let told = |dimension: &usize| {
+        let value = &cell.values[*dimension];
+        let is_bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
+        match names[*dimension].rsplit('.').next().filter(|_| is_bare) {
+            Some(name) => format!("{name} {value}"),
+            None => value.clone(),
+        }
+    };
+    lines.iter().map(told).collect::<Vec<_>>().join(", ")
+}
+
+/// What is the same in all cells.
+fn parameters(spec: &Spec, cells: &[Cell], shown: &[usize]) -> Vec<Parameter> {
+    let parameter = |name: String, value: String| Parameter { name, value, source: None };
+    let mut parameters: Vec<Parameter> = cells::dimensions(spec)
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| !shown.contains(index))
+        .map(|(index, name)| parameter(name, cells[0].values[index].clone()))
+        .collect();
+    if spec.schedulers.iter().any(Option::is_some) {
+        parameters.push(parameter("requests at the device".to_owned(), format!("at most {}", spec.depth)));
+    }
+    parameters.extend(
+        spec.requests.map(|requests| parameter("requests".to_owned(), format!("at most {requests}"))),
+    );
+    parameters.push(parameter("repetitions".to_owned(), spec.repetitions.to_string()));
+    parameters
+}
+
+fn notes(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunResult], shown: &[usize]) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    let overloaded: Vec<&Cell> = cells
+        .iter()
+        .zip(by_cell(spec, results))
+        .filter(|(_, results)| saturated(results) > 0)
+        .map(|(cell, _)| cell)
+        .collect();
+    if !overloaded.is_empty() {
+        notes.push(Note::Warning(format!(
+            "the device cannot sustain the load in {} of {}, which have no figures: {}",
+            overloaded.len(),
+            counted(cells.len(), "cell"),
+            named(&overloaded, shown)
+        )));
+    }
+    if let Some((first, second)) = same_run(runs) {
+        notes.push(Note::Warning(format!(
+            "nothing distinguishes some cells but their names, such as {} and {}",
+            cells[first].describe(shown),
+            cells[second].describe(shown)
+        )));
+    }
+    // In the order of the cells, so that the notes are the same on any number of cores.
+    for note in results.iter().flat_map(|result| &result.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
+}
+
+fn named(cells: &[&Cell], shown: &[usize]) -> String {
+    let mut names: Vec<String> = cells.iter().take(NAMED_MAX).map(|cell| cell.describe(shown)).collect();
+    if cells.len() > NAMED_MAX {
+        names.push(format!("and {} more", cells.len() - NAMED_MAX));
+    }
+    names.join("; ")
+}
+
+/// Two cells that are the same run: a parameter that has no effect.
+fn same_run(runs: &[Run]) -> Option<(usize, usize)> {
+    let mut seen = BTreeMap::new();
+    runs.iter().find_map(|run| {
+        let first = *seen.entry(run.key).or_insert(run.cell);
+        (first != run.cell).then_some((first, run.cell))
+    })
+}

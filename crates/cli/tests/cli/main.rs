@@ -1,0 +1,69 @@
+//! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
+
+mod bench;
+mod mistakes;
+mod results;
+mod traces;
+
+use bench::Bench;
+
+#[test]
+fn does_every_help_end_with_examples() {
+    let bench = Bench::new();
+    for (verb, flags) in [
+        ("devices", ["--set", "--toml", "--json"].as_slice()),
+        (
+            "simulate",
+            &[
+                "--workload",
+                "--open",
+                "--closed",
+                "--scale",
+                "--think",
+                "--scheduler",
+                "--depth",
+                "--bare",
+                "--set",
+                "--seed",
+                "--requests",
+                "--beyond",
+                "--max-outstanding",
+                "--format",
+                "--block-size",
+                "--shape",
+                "--out",
+                "--report",
+                "--json",
+            ],
+        ),
+        ("compare", &["--reference-format", "--other-format", "--report", "--json"]),
+        ("trace", &["info", "convert", "head", "formats"]),
+    ] {
+        let help = bench.run(&[verb, "--help"]).done();
+        let (before, examples) = help.split_once("Examples:\n").expect("there are examples");
+        assert!(examples.matches("\n  seeklab").count() + 1 >= 3, "{verb}: {examples}");
+        for flag in flags {
+            assert!(before.contains(flag), "{verb} --help says {flag}");
+        }
+    }
+    bench.run(&["--help"]).done();
+    assert!(bench.run(&["--version"]).done().starts_with("seeklab "));
+    let nothing = bench.run(&[]);
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (2, ""));
+    assert!(nothing.stderr.contains("Usage: seeklab"), "{}", nothing.stderr);
+}
+
+#[test]
+fn does_a_reader_that_goes_away_end_it_quietly() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["devices", "cheetah9lp", "--toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}

@@ -1,0 +1,211 @@
+//! What a hostile or a new user types: each mistake is told in one message, with exit code 2.
+
+use crate::bench::{Bench, RANDOM};
+
+const BEYOND: &str = "arrival_ns,op,lbn,blocks\n0,read,0,8\n1000000,read,2054860,8\n2000000,read,5000000,8\n";
+
+#[test]
+fn are_broken_traces_told() {
+    let bench = Bench::new();
+    for name in ["t.csv", "t.parquet", "t.csv.gz", "t.csv.zst"] {
+        bench.trace(name);
+    }
+    for name in ["t.parquet", "t.csv.gz", "t.csv.zst"] {
+        let whole = bench.read(name);
+        bench.write(&format!("cut-{name}"), &whole[..whole.len() * 2 / 3]);
+    }
+    let text = String::from_utf8(bench.read("t.csv")).unwrap();
+    let line = 1 + text.lines().position(|line| line.contains(",read,")).unwrap();
+    bench.write("bad.csv", text.replacen(",read,", ",raed,", 1));
+    bench.write("empty.csv", "");
+    bench.write("garbage.csv", (0..4000_u32).map(|i| (i * 7919 + i * i) as u8).collect::<Vec<_>>());
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    let place = format!("bad.csv, line {line}");
+    for (file, parts) in [
+        ("bad.csv", [place.as_str(), "`raed`", "read, write, flush"].as_slice()),
+        ("cut-t.parquet", &["cut-t.parquet: the file ends early", "hint: "]),
+        ("cut-t.csv.gz", &["cut-t.csv.gz: the compressed data ends early", "hint: "]),
+        ("cut-t.csv.zst", &["cut-t.csv.zst: the compressed data ends early", "hint: "]),
+        ("empty.csv", &["empty.csv: the file is empty"]),
+        ("garbage.csv", &["garbage.csv: no trace format recognises the file", "`csv`", "hint: "]),
+        ("no.csv", &["no.csv", "no such file"]),
+        ("folder", &["folder", "a "]),
+    ] {
+        bench.run(&["simulate", "hp-c2247a", "-w", file, "--json"]).fails(parts);
+        if !["no.csv", "folder"].contains(&file) {
+            bench.run(&["trace", "info", file, "--json"]).fails(parts);
+        }
+    }
+    bench.run(&["trace", "info", "no.csv"]).fails(&["no.csv: cannot open", "No such file"]);
+    bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--format", "tar"]).fails(&["`tar`", "`csv`"]);
+    bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--think"]).fails(&[
+        "record 1",
+        "think time",
+        "hint: ",
+    ]);
+}
+
+#[test]
+fn are_requests_beyond_the_end_an_error_unless_asked_for() {
+    let bench = Bench::new();
+    bench.write("beyond.csv", BEYOND);
+    let run =
+        |beyond| bench.run(&["simulate", "hp-c2247a", "-w", "beyond.csv", "--json", "--beyond", beyond]);
+    run("error").fails(&["beyond.csv: record 2", "8 blocks at lbn 2054860", "2054864 blocks", "hint: "]);
+    run("sideways").fails(&["sideways", "wrap"]);
+    for (beyond, requests, told) in
+        [("wrap", 3, "2 requests"), ("scale", 3, "requests were moved"), ("drop", 1, "2 requests")]
+    {
+        let document: serde_json::Value = serde_json::from_str(&run(beyond).done()).unwrap();
+        let device = &document["devices"][0];
+        assert_eq!(device["requests"], requests, "{beyond}");
+        assert!(device["notes"].to_string().contains(told), "{beyond}: {}", device["notes"]);
+    }
+}
+
+#[test]
+fn are_broken_descriptions_told() {
+    let bench = Bench::new();
+    let whole = bench.run(&["devices", "hp-c2247a", "--toml"]).done();
+    let check = |name: &str, from: &str, to: &str, parts: &[&str]| {
+        assert!(whole.contains(from), "{from}");
+        let file = format!("{name}.toml");
+        bench.write(&file, whole.replacen(from, to, 1));
+        bench.run(&["devices", &file]).fails(&[parts, &[file.as_str()]].concat());
+    };
+    check(
+        "unit",
+        "\"5400rpm\"",
+        "\"5400\"",
+        &["mechanics.rpm: `5400` has no unit", "hint: write a rotation speed"],
+    );
+    check("bare", "\"5400rpm\"", "5400", &["mechanics.rpm: integer `5400`", "hint: "]);
+    check("key", "head_switch", "head_swich", &["head_swich", "did you mean `head_switch`"]);
+    check("zone", "track_skew", "trak_skew", &["geometry.zones[0]", "did you mean `track_skew`"]);
+    check("negative", "track_skew = 14", "track_skew = -14", &["geometry.zones[0].track_skew", "-14"]);
+    check(
+        "overlap",
+        "first_cylinder = 559",
+        "first_cylinder = 500",
+        &["geometry.zones[1]", "500 overlaps", "558"],
+    );
+    check("heads", "surfaces = 13", "surfaces = 0", &["geometry.surfaces: 0", "1 to 256"]);
+    check("sectors", "sectors_per_track = 96", "sectors_per_track = 0", &["zones[0].sectors_per_track: 0"]);
+    check(
+        "huge",
+        "last_cylinder = 2050",
+        "last_cylinder = 4294967290",
+        &["zones[7].last_cylinder", "16777215"],
+    );
+    check("huger", "last_cylinder = 2050", "last_cylinder = 1099511627776", &["zones[7].last_cylinder"]);
+    check("text", "surfaces = 13", "surfaces 13", &["text.toml, line "]);
+    check("nan", "rpm_error = \"0\"", "rpm_error = nan", &["mechanics.rpm_error"]);
+    check("kind", "kind = \"disk\"", "kind = \"dsk\"", &["no kind `dsk`", "did you mean `disk`"]);
+    bench.write("binary.toml", b"\xff\xfe\x00");
+    bench.write("empty.toml", "");
+    bench.write(
+        "capacity.toml",
+        "kind = \"constant\"\ncapacity_blocks = 9223372036854775807\nblock_size = \"512B\"\n",
+    );
+    bench.write("base.toml", "base = \"base\"\n");
+    bench.write(
+        "layer.toml",
+        "kind = \"queue\"\n[device]\nkind = \"constant\"\ncapacity_blocks = 10\nblock_size = \"512\"\n",
+    );
+    bench.write("sptf.toml", "kind = \"queue\"\nscheduler = \"sptf\"\n[device]\nbase = \"immediate\"\n");
+    let deep = |depth| (0..depth).map(|_| "device.").collect::<String>();
+    let layers: String = (0..40).map(|depth| format!("{}kind = \"queue\"\n", deep(depth))).collect();
+    bench.write("deep.toml", layers + &deep(40) + "base = \"atlas10k\"\n");
+    std::fs::create_dir(bench.path("folder.toml")).unwrap();
+    for (file, parts) in [
+        ("binary.toml", ["UTF-8"].as_slice()),
+        ("empty.toml", &["no key `kind` or `base`", "hint: "]),
+        ("capacity.toml", &["capacity_blocks: 9223372036854775807", "8EiB"]),
+        ("base.toml", &["base: there is no device `base`", "hint: "]),
+        ("layer.toml", &["device: block_size: `512` has no unit", "hint: "]),
+        ("sptf.toml", &["scheduler: sptf", "hint: "]),
+        ("deep.toml", &["more than 16"]),
+        ("folder.toml", &["directory"]),
+        ("missing.toml", &["No such file"]),
+        ("hp_c2247a", &["did you mean `hp-c2247a`", "hint: "]),
+    ] {
+        bench.run(&["devices", file]).fails(&[parts, &[file]].concat());
+    }
+}
+
+#[test]
+fn are_wrong_arguments_told() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    let check = |arguments: &[&str], parts: &[&str]| {
+        bench.run(&[&["simulate", "hp-c2247a", "-w", RANDOM], arguments].concat()).fails(parts);
+    };
+    check(&["--scheduler", "sptff"], &["no scheduler `sptff`", "did you mean `sptf`"]);
+    check(&["--scheduler", "sptf", "--depth", "99"], &["--depth: a depth of 99", "hint: allowed: 1 to 1"]);
+    check(&["--scheduler", "sptf", "--depth", "0"], &["--depth", "0"]);
+    check(&["--depth", "3"], &["--scheduler"]);
+    check(&["--set", "rpm"], &["`rpm`", "no `=`", "hint: "]);
+    check(&["--set", "rpm=5400"], &["mechanics.rpm", "`5400` has no unit", "hint: "]);
+    check(&["--set", "rpm=5ms"], &["`5ms` is not a rotation speed", "hint: "]);
+    check(&["--set", "rpm=0rpm"], &["`0rpm` is out of range", "1000000rpm"]);
+    check(&["--set", "rpm=1rpm"], &["mechanics.rpm: 1rpm", "15rpm"]);
+    check(&["--set", "rpm=nanrpm"], &["`nanrpm`"]);
+    check(&["--set", "rpmm=1rpm"], &["no parameter `rpmm`", "did you mean `rpm`", "hint: "]);
+    check(&["--set", "head_switch=-1ms"], &["mechanics.head_switch", "`-1ms`", "hint: "]);
+    check(&["--set", "segments=many"], &["electronics.buffer.segments", "\"many\"", "hint: "]);
+    check(&["--set", "track_skew=3"], &["one of a list", "hint: "]);
+    check(&["--set", "capacity_blocks=99999999999"], &["99999999999", "2054864"]);
+    check(&["--open", "--closed", "4"], &["--open", "--closed"]);
+    check(&["--closed", "0"], &["1 or more"]);
+    check(&["--closed", "auto"], &["--closed auto", "hint: "]);
+    check(&["--scale", "2"], &["--scale", "hint: "]);
+    check(&["--think"], &["--think", "hint: "]);
+    check(&["--beyond", "wrap"], &["--beyond"]);
+    check(&["--format", "csv"], &["--format"]);
+    check(&["--seed", "x"], &["--seed", "whole number"]);
+    check(&["--requests", "0"], &["--requests", "0"]);
+    check(&["--max-outstanding", "0"], &["--max-outstanding", "0"]);
+    check(&["--out", "no/x.csv"], &["no/x.csv: cannot be written", "`no`", "hint: "]);
+    check(&["--out", "x.foo"], &["`x.foo`", "`csv`", "hint: "]);
+    check(&["--report", "no/x.html"], &["no/x.html: cannot be written", "hint: "]);
+    check(&["--report", "folder"], &["folder: cannot be written"]);
+    check(&["--report", "/proc/x.html"], &["/proc/x.html: cannot be written"]);
+    let simulate = |arguments: &[&str], parts: &[&str]| {
+        bench.run(&[&["simulate"], arguments].concat()).fails(parts);
+    };
+    simulate(
+        &["immediate", "-w", RANDOM, "--scheduler", "sptf"],
+        &["immediate: --scheduler: sptf", "hint: "],
+    );
+    simulate(&["hp-c2247a", "-w", "randm"], &["`randm`", "hint: did you mean `random`"]);
+    simulate(&["hp-c2247a", "-w", "random,poisson=20"], &["arrivals.rate: `20` has no unit", "hint: "]);
+    simulate(&["hp-c2247a", "-w", "random,sise=8KiB"], &["`sise`", "hint: did you mean `size`"]);
+    simulate(&["hp-c2247a", "-w", "replay"], &["names no trace", "hint: "]);
+    simulate(&["hp-c2247a", "barracuda", "-w", RANDOM, "--out", "x.csv"], &["x.csv", "{device}"]);
+    simulate(&["hp-c2247a", "hp-c2247a", "-w", RANDOM, "--out", "{device}.csv"], &["two devices", "hint: "]);
+    simulate(&["constant", "-w", "track-aligned,requests=50"], &["`constant` has no tracks", "hint: "]);
+    simulate(
+        &["barracuda", "-w", RANDOM, "--set", "same_cylinder=1ms"],
+        &["`same_cylinder` is ambiguous", "hint: write one of `electronics."],
+    );
+    assert!(!bench.path("x.csv").exists());
+}
+
+#[test]
+fn is_a_load_that_cannot_be_sustained_a_failed_check() {
+    let bench = Bench::new();
+    let run = bench.run(&[
+        "simulate",
+        "hp-c2247a",
+        "-w",
+        "random,poisson=2000/s,requests=50000",
+        "--max-outstanding",
+        "100",
+        "--json",
+    ]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("cannot sustain this load: 101 requests are outstanding"), "{}", run.stderr);
+    assert!(run.stderr.contains("hint: lower the rate"), "{}", run.stderr);
+    let document: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(document["devices"][0]["saturated"], true);
+}

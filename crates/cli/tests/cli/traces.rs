@@ -1,0 +1,104 @@
+//! Traces that are written, converted, compared and replayed.
+
+use crate::bench::{Bench, RANDOM};
+
+#[test]
+fn does_a_trace_survive_every_format_that_can_hold_it() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    bench.trace("t.parquet");
+    bench.trace("t.csv.zst");
+    for (file, format) in [
+        ("a.parquet", "parquet"),
+        ("a.csv.zst", "csv"),
+        ("a.csv.gz", "csv"),
+        ("a.msr", "msr"),
+        ("a.spc", "spc"),
+        ("a.ascii", "disksim-ascii"),
+    ] {
+        bench.run(&["trace", "convert", "t.csv", file, "--to", format]).done();
+        bench.run(&["trace", "convert", file, "back.csv", "--from", format]).done();
+        let info = bench.json(&["trace", "info", "t.csv", "back.csv"]);
+        let [before, after] = info["traces"].as_array().unwrap().as_slice() else { panic!("two traces") };
+        for key in ["requests", "reads", "writes", "extent_blocks", "request_blocks_max"] {
+            assert_eq!(before[key], after[key], "{format} {key}");
+        }
+        if ["parquet", "csv"].contains(&format) {
+            assert!(bench.read("t.csv") == bench.read("back.csv"), "{file} is the same trace");
+        }
+    }
+    assert!(bench.run(&["trace", "head", "t.csv", "--rows", "3"]).done().lines().count() == 4);
+    bench
+        .run(&["trace", "convert", "t.csv", "a.val", "--to", "disksim-validate"])
+        .fails(&["a.val", "overlap", "hint: "]);
+    assert!(!bench.path("a.val").exists(), "no half a file");
+}
+
+#[test]
+fn do_think_times_survive_the_validate_format() {
+    let bench = Bench::new();
+    let closed = "random,closed=1,think=2ms,requests=100";
+    bench.run(&["simulate", "hp-c2247a", "-w", closed, "--out", "t.csv"]).done();
+    bench.run(&["trace", "convert", "t.csv", "t.val", "--to", "disksim-validate"]).done();
+    let replayed =
+        bench.json(&["simulate", "hp-c2247a", "-w", "t.val", "--format", "disksim-validate", "--think"]);
+    assert_eq!(replayed["devices"][0]["requests"], 100);
+}
+
+#[test]
+fn is_a_trace_like_itself_and_unlike_another() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    let figures = bench.json(&["compare", "t.csv", "t.csv"]);
+    for key in ["ei_avg_ms", "ei_avg_pct", "ei_rms_ms", "ei_rms_pct", "ea_rms_ms", "ea_rms_pct"] {
+        assert_eq!(figures[key].as_f64(), Some(0.0), "{key}");
+    }
+    assert_eq!(figures["requests"], 200);
+    assert_eq!(figures["within_5pct_pct"].as_f64(), Some(100.0));
+    bench.run(&["simulate", "hp-c2247a", "-w", RANDOM, "--seed", "2", "--out", "other.csv"]).done();
+    bench.run(&["compare", "t.csv", "other.csv"]).fails(&["t.csv", "other.csv", "request 0"]);
+    bench.write("arrivals.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n");
+    bench.run(&["compare", "arrivals.csv", "arrivals.csv"]).fails(&[
+        "arrivals.csv",
+        "row 1",
+        "no completion",
+    ]);
+}
+
+#[test]
+fn can_a_trace_be_replayed_in_every_way() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    let run = |arguments: &[&str]| {
+        let document = bench.json(&[&["simulate", "hp-c2247a", "-w", "t.csv"], arguments].concat());
+        assert_eq!(document["devices"][0]["requests"], 200);
+        document["devices"][0]["duration_s"].as_f64().unwrap()
+    };
+    let open = run(&["--open"]);
+    assert!(run(&["--scale", "2"]) < open * 0.6);
+    assert!(run(&["--closed", "4"]) < open);
+    run(&["--closed", "auto"]);
+    bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--out", "again.csv"]).done();
+    let figures = bench.json(&["compare", "t.csv", "again.csv"]);
+    assert_eq!(figures["ei_rms_ms"].as_f64(), Some(0.0), "an open replay repeats the run");
+}
+
+#[test]
+fn does_each_device_of_a_trace_have_its_own_instance() {
+    let bench = Bench::new();
+    let rows: String =
+        (0..40_u64).map(|i| format!("{},{},read,{},8\n", i / 4 * 1000, i % 4, i * 1000)).collect();
+    bench.write("four.csv", format!("arrival_ns,device,op,lbn,blocks\n{rows}"));
+    bench.write(
+        "one.csv",
+        format!("arrival_ns,device,op,lbn,blocks\n{rows}")
+            .replace(",1,r", ",0,r")
+            .replace(",2,r", ",0,r")
+            .replace(",3,r", ",0,r"),
+    );
+    let run = |file| bench.json(&["simulate", "constant", "-w", file])["devices"][0].take();
+    let (four, one) = (run("four.csv"), run("one.csv"));
+    assert!(four["notes"].to_string().contains("4 devices of the trace"), "{}", four["notes"]);
+    let mean = |device: &serde_json::Value| device["response_mean_ms"].as_f64().unwrap();
+    assert!(mean(&four) < mean(&one) / 2.0, "{} against {}", mean(&four), mean(&one));
+}

@@ -1,0 +1,351 @@
+//! `seeklab experiment` from the outside: the same figures however it is run, and mistakes that are told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"
+title = "Small"
+seed = 7
+repetitions = 3
+requests = 400
+bare = true
+devices = ["hp-c2247a", { name = "fast", base = "hp-c2247a", set = { rpm = "10000rpm" } }]
+workloads = ["random,poisson=20/s"]
+schedulers = ["fcfs", "sptf"]
+figures = ["response_mean_ms", "breakdown.seek_mean_ms"]
+
+[[parameters]]
+name = "workload.arrivals.rate"
+values = ["20/s", "40/s"]
+"#;
+
+/// A folder with an experiment in it.
+struct Bench(TempDir);
+
+impl Bench {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("e.toml"), text).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_seeklab"))
+            .current_dir(self.0.path())
+            .args(["experiment", "e.toml"])
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    /// Runs it to its end; stdout and stderr.
+    fn succeed(&self, arguments: &[&str]) -> (String, String) {
+        let output = self.run(arguments);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{stderr}");
+        (stdout, stderr)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn are_the_figures_the_same_on_any_number_of_cores() {
+    let one = Bench::new(SMALL);
+    let (told, _) = one.succeed(&["--jobs", "1"]);
+    let four = Bench::new(SMALL);
+    four.succeed(&["--jobs", "4"]);
+    assert_eq!(text(&one.read("e.csv")), text(&four.read("e.csv")));
+    assert_eq!(one.read("e.parquet"), four.read("e.parquet"));
+    assert!(told.contains("±") && told.contains("Small"), "{told}");
+    let csv = text(&one.read("e.csv"));
+    let header = csv.lines().next().unwrap();
+    assert_eq!(
+        header,
+        "device,workload,scheduler,arrivals,workload.arrivals.rate,n,saturated,response_mean_ms_mean,response_mean_ms_sd,\
+         response_mean_ms_half_width_95,breakdown.seek_mean_ms_mean,breakdown.seek_mean_ms_sd,breakdown.seek_mean_ms_half_width_95"
+    );
+    assert_eq!(csv.lines().count(), 1 + 2 * 2 * 2);
+    assert!(csv.contains("fast (bare),\"random,poisson=20/s\",sptf,workload,40/s,3,0,"), "{csv}");
+}
+
+#[test]
+fn does_an_interrupted_experiment_go_on_where_it_was() {
+    let whole = Bench::new(SMALL);
+    whole.succeed(&["--report", "e.html"]);
+    let journal = text(&whole.read("e.results.jsonl"));
+    assert_eq!(journal.lines().count(), 24);
+
+    // As a run leaves it that is killed while it writes its sixth line.
+    let interrupted = Bench::new(SMALL);
+    let lines: Vec<&str> = journal.lines().collect();
+    let torn = &lines[5][..lines[5].len() / 2];
+    fs::write(interrupted.path("e.results.jsonl"), format!("{}\n{torn}", lines[..5].join("\n"))).unwrap();
+    let (_, told) = interrupted.succeed(&["--jobs", "2", "--report", "e.html"]);
+    assert!(told.contains("5 of 24 runs were taken from e.results.jsonl"), "{told}");
+    for name in ["e.csv", "e.parquet", "e.html"] {
+        let place = if name == "e.html" { "the page is the same but for the command" } else { name };
+        let strip = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(" --jobs 2", "");
+        assert_eq!(strip(whole.read(name)), strip(interrupted.read(name)), "{place}");
+    }
+    assert_eq!(text(&interrupted.read("e.results.jsonl")).lines().count(), 24);
+
+    let (_, told) = interrupted.succeed(&[]);
+    assert!(told.contains("24 of 24 runs were taken"), "{told}");
+    let (_, told) = interrupted.succeed(&["--fresh"]);
+    assert!(!told.contains("were taken"), "{told}");
+    assert_eq!(text(&interrupted.read("e.results.jsonl")).lines().count(), 24);
+    assert_eq!(whole.read("e.csv"), interrupted.read("e.csv"));
+}
+
+#[test]
+fn is_only_what_changed_run_again() {
+    let bench = Bench::new(SMALL);
+    bench.succeed(&[]);
+    let told = |change: &dyn Fn(&str) -> String| {
+        fs::write(bench.path("e.toml"), change(SMALL)).unwrap();
+        bench.succeed(&[]).1
+    };
+    let other_figures = |text: &str| text.replace("response_mean_ms", "response_p99_ms");
+    assert!(told(&other_figures).contains("24 of 24 runs"));
+    let more = |text: &str| text.replace("repetitions = 3", "repetitions = 4");
+    assert!(told(&more).contains("24 of 32 runs"));
+    let one_rate = |text: &str| text.replace("\"40/s\"", "\"30/s\"");
+    assert!(told(&one_rate).contains("12 of 24 runs"));
+    let seed = |text: &str| text.replace("seed = 7", "seed = 8");
+    assert!(!told(&seed).contains("were taken"));
+}
+
+#[test]
+fn is_a_killed_experiment_resumed() {
+    let long = SMALL.replace("requests = 400", "requests = 200000");
+    let bench = Bench::new(&long);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .current_dir(bench.0.path())
+        .args(["experiment", "e.toml", "--jobs", "1"])
+        .spawn()
+        .unwrap();
+    let journal = bench.path("e.results.jsonl");
+    while fs::read_to_string(&journal).map_or(0, |text| text.lines().count()) < 2
+        && child.try_wait().unwrap().is_none()
+    {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = fs::read_to_string(&journal).unwrap().matches('\n').count();
+    assert!(left >= 2);
+    // The short form of the same experiment shares nothing with it; the long one does.
+    fs::write(
+        bench.path("e.toml"),
+        long.replace("repetitions = 3", "repetitions = 1").replace("\"20/s\", \"40/s\"", "\"20/s\""),
+    )
+    .unwrap();
+    let (_, told) = bench.succeed(&["--jobs", "2"]);
+    assert!(told.contains("of 4 runs were taken"), "{told}");
+}
+
+#[test]
+fn does_the_document_have_its_keys() {
+    let bench = Bench::new(SMALL);
+    let (stdout, _) = bench.succeed(&["--json"]);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let keys: Vec<&String> = document.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["title", "seed", "repetitions", "version", "command", "cells", "notes", "files"]);
+    assert_eq!((&document["title"], &document["seed"]), (&Value::from("Small"), &Value::from(7)));
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 8);
+    let cell = cells[0].as_object().unwrap();
+    assert_eq!(cell["device"], "hp-c2247a (bare)");
+    assert_eq!(cell["workload.arrivals.rate"], "20/s");
+    assert_eq!(cell["n"], 3);
+    for part in ["mean", "sd", "half_width_95"] {
+        assert!(cell[&format!("response_mean_ms_{part}")].as_f64().unwrap() > 0.0, "{cell:?}");
+    }
+    assert!(Path::new(document["files"]["csv"].as_str().unwrap()).ends_with("e.csv"));
+}
+
+#[test]
+fn are_saturated_cells_left_without_figures() {
+    let text =
+        SMALL.replace("\"40/s\"", "\"4000/s\"").replace("bare = true", "bare = true\nmax_outstanding = 100");
+    let bench = Bench::new(&text);
+    let (stdout, _) = bench.succeed(&[]);
+    assert!(stdout.contains("warning: the device cannot sustain the load in 4 of 8 cells"), "{stdout}");
+    let csv = String::from_utf8(bench.read("e.csv")).unwrap();
+    assert!(csv.contains(",4000/s,3,3,,,,,,\n"), "{csv}");
+}
+
+#[test]
+fn is_a_parameter_without_effect_told() {
+    let bench = Bench::new(&SMALL.replace("schedulers =", "arrivals = [\"closed 2\"]\nschedulers ="));
+    let (stdout, _) = bench.succeed(&[]);
+    assert!(stdout.contains("warning: nothing distinguishes some cells but their names"), "{stdout}");
+}
+
+#[test]
+fn are_files_looked_for_beside_the_experiment() {
+    let bench = Bench::new(
+        "devices = ['drive.toml']\nworkloads = ['load.toml', 'requests.csv', { kind = 'replay', trace = 'requests.csv', mode = 'closed', population = 2 }]\noutput = 'out/r'",
+    );
+    fs::write(bench.path("drive.toml"), "base = 'hp-c2247a'\n[set]\nrpm = '7200rpm'\n").unwrap();
+    fs::write(bench.path("load.toml"), "preset = 'random'\nrequests = 50\n").unwrap();
+    let rows: String = (0..20)
+        .map(|i| format!("{},{},read,{},8\n", i * 20_000_000, i * 20_000_000 + 9_000_000, i * 1000))
+        .collect();
+    fs::write(bench.path("requests.csv"), format!("arrival_ns,completion_ns,op,lbn,blocks\n{rows}")).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .current_dir(elsewhere.path())
+        .args(["experiment", bench.path("e.toml").to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let csv = text(&bench.read("out/r.csv"));
+    let names: Vec<&str> = csv.lines().skip(1).map(|line| line.split(",none").next().unwrap()).collect();
+    assert_eq!(names, ["drive.toml,load.toml", "drive.toml,requests.csv", "drive.toml,replay 3"]);
+    // From another folder the paths differ, the runs do not.
+    let (_, told) = bench.succeed(&[]);
+    assert!(told.contains("3 of 3 runs were taken"), "{told}");
+}
+
+#[test]
+fn are_mistakes_told_with_file_key_and_remedy() {
+    let base = "devices = ['atlas10k']\nworkloads = ['random,poisson=60/s,requests=10']\n";
+    let with = |more: &str| format!("{base}{more}");
+    let parameter = |rest: &str| with(&format!("[[parameters]]\n{rest}"));
+    let cases: Vec<(String, &str, &str)> = vec![
+        (
+            with("schedulars = ['fcfs']"),
+            "e.toml: schedulars: there is no such key; did you mean `schedulers`?",
+            "allowed: title",
+        ),
+        ("workloads = ['random']".to_owned(), "e.toml: devices: is missing", "devices = [\"atlas10k\"]"),
+        (
+            "devices = ['atlas10k']\nworkloads = []".to_owned(),
+            "e.toml: workloads: is an empty list",
+            "name at least one",
+        ),
+        (
+            "devices = 'atlas10k'\nworkloads = ['random']".to_owned(),
+            "e.toml: devices: is not a list",
+            "devices = [\"atlas10k\"]",
+        ),
+        (
+            base.replace("atlas10k", "atlas10"),
+            "e.toml: devices[0]: there is no device `atlas10` in the catalog; did you mean `atlas10k`?",
+            "seeklab devices",
+        ),
+        (
+            base.replace("'atlas10k'", "'atlas10k', 'atlas10k'"),
+            "e.toml: devices[1]: `atlas10k` is there twice",
+            "remove one",
+        ),
+        (base.replace("atlas10k", "no.toml"), "e.toml: devices[0]: no.toml: cannot be read", ""),
+        (
+            base.replace("random,poisson=60/s", "no.csv").replace(",requests=10", ""),
+            "e.toml: workloads[0] `no.csv`: there is no such file",
+            "name a trace",
+        ),
+        (
+            base.replace("60/s", "60"),
+            "e.toml: workloads[0] `random,poisson=60,requests=10`: arrivals.rate: `60` has no unit",
+            "60/s",
+        ),
+        (
+            with("schedulers = ['clook']"),
+            "e.toml: schedulers[0]: there is no scheduler `clook`; did you mean `c-look`",
+            "allowed: none, fcfs",
+        ),
+        (with("depth = 4"), "e.toml: depth: is for a host's queue", "schedulers"),
+        (with("arrivals = ['closed']"), "e.toml: arrivals[0]: `closed` needs a population", "closed 8"),
+        (
+            with("arrivals = ['think']"),
+            "workload `random,poisson=60/s,requests=10`: `think` is for traces",
+            "[[parameters]]",
+        ),
+        (
+            with("figures = ['response_mean']"),
+            "e.toml: figures[0]: there is no figure `response_mean`; did you mean `response_mean_ms`",
+            "requests_per_second",
+        ),
+        (with("repetitions = 0"), "e.toml: repetitions: 0 is not allowed", "a whole number from 1"),
+        (with("seed = 'x'"), "e.toml: seed: \"x\" is not allowed", "a whole number from 0"),
+        (with("x = 'rpm'"), "e.toml: x: there is no parameter `rpm`", "[[parameters]]"),
+        (
+            parameter("nam = 'rpm'"),
+            "e.toml: parameters[0].nam: there is no such key; did you mean `name`?",
+            "allowed: name",
+        ),
+        (parameter("name = 'rpm'\nvalues = []"), "e.toml: parameters[0].values: is an empty list", ""),
+        (
+            parameter("name = 'rpm'\nvalues = ['7200']"),
+            "e.toml: device `atlas10k`, rpm = \"7200\": ",
+            "7200rpm",
+        ),
+        (
+            parameter("name = 'rmp'\nvalues = ['7200rpm']"),
+            "device `atlas10k` has no parameter `rmp`; did you mean `rpm`?",
+            "--toml",
+        ),
+        (
+            parameter("name = 'workload.arrivals.rate'\nvalues = ['60']"),
+            "arrivals.rate: `60` has no unit",
+            "60/s",
+        ),
+        (
+            parameter("name = 'workload.arrivals.rte'\nvalues = ['60/s']"),
+            "unknown key `rte`",
+            "did you mean `rate`?",
+        ),
+        (
+            parameter("name = 'rpm'\nfrom = '60'\nto = '70'\nsteps = 3"),
+            "e.toml: parameters[0].from: \"60\" has no unit",
+            "60ms",
+        ),
+        (
+            parameter("name = 'rpm'\nfrom = '60rpm'\nto = '70rpm'"),
+            "e.toml: parameters[0].steps: is missing",
+            "steps = 5",
+        ),
+        ("devices = [".to_owned(), "e.toml: TOML parse error at line 1", ""),
+    ];
+    for (text_of_file, problem, hint) in cases {
+        let bench = Bench::new(&text_of_file);
+        let output = bench.run(&[]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text_of_file}\n{stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(problem), "{text_of_file}\n{stderr}");
+        assert!(stderr.contains(hint), "{text_of_file}\n{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn do_the_examples_fit_together() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for name in ["schedulers", "track-aligned"] {
+        let text = fs::read_to_string(examples.join(format!("{name}.toml"))).unwrap();
+        let lines =
+            text.lines().filter(|line| !["requests", "repetitions"].iter().any(|key| line.starts_with(key)));
+        let short = format!("requests = 50\n{}", lines.collect::<Vec<_>>().join("\n"));
+        let bench = Bench::new(&short);
+        let output = bench.path("r");
+        bench.succeed(&["--output", output.to_str().unwrap()]);
+        assert!(output.with_extension("csv").exists());
+    }
+}
