@@ -48,7 +48,7 @@ impl Operation {
     }
 }
 
-/// How a process depends on a request [Ganger & Patt 1998, section 2].
+/// How a process depends on a request \[Ganger & Patt 1998, section 2\].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Criticality {

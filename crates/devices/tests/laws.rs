@@ -1,6 +1,6 @@
 //! Do the models obey the laws that hold for every disk, every queue and every run?
 //!
-//! References: [Griffin 2004] J. Griffin: Timing-accurate storage emulation, appendix B (with Schindler,
+//! References: \[Griffin 2004\] J. Griffin: Timing-accurate storage emulation, appendix B (with Schindler,
 //! Schlosser, Bucy and Ganger), whose drive is an Atlas 10K II; ours is the Atlas 10K, so figures in tracks
 //! compare and figures in bytes do not. Pollaczek-Khinchine and M/M/1 as in any textbook of queueing.
 
@@ -314,7 +314,7 @@ impl Drive {
         Self::new("Atlas 10K", bare("atlas10k", &[]))
     }
 
-    /// The drive of figures B.1 and B.3, as far as [Griffin 2004] gives it: 528 sectors on a track and
+    /// The drive of figures B.1 and B.3, as far as \[Griffin 2004\] gives it: 528 sectors on a track and
     /// 0.6 ms to switch heads (table B.1), streaming at 0.73 / 0.82 = 0.89 of the media rate (figure B.3),
     /// the skews sharing that by what a head switch and a seek of one cylinder take. The rest, of it the
     /// seek curve and the zone's width, is the Atlas 10K's.
@@ -427,7 +427,7 @@ fn does_efficiency_grow_with_request_size_and_peak_at_whole_tracks() {
     }
 }
 
-/// Points A and B of figures B.1 and B.3 [Griffin 2004], on as much of that drive as is published.
+/// Points A and B of figures B.1 and B.3 \[Griffin 2004\], on as much of that drive as is published.
 #[test]
 fn is_track_aligned_access_as_efficient_as_was_measured() {
     let drive = Drive::atlas_10k_ii();
@@ -447,7 +447,7 @@ fn is_track_aligned_access_as_efficient_as_was_measured() {
 }
 
 /// "P = (N - 1) / SPT, assuming that the requested locations are uncorrelated with track boundaries"
-/// [Griffin 2004, B.2]: exact over all starts on tracks without defects.
+/// \[Griffin 2004, B.2\]: exact over all starts on tracks without defects.
 #[test]
 fn is_the_probability_of_a_head_switch_as_the_size_over_the_track() {
     let drive = Drive::atlas_10k();
@@ -464,7 +464,7 @@ fn is_the_probability_of_a_head_switch_as_the_size_over_the_track() {
     }
 }
 
-/// Figure B.4 of [Griffin 2004]: for an ordinary disk half a turn whatever the size; for a zero-latency
+/// Figure B.4 of \[Griffin 2004\]: for an ordinary disk half a turn whatever the size; for a zero-latency
 /// disk, of k from n sectors and with y = (k - 1) / n,
 ///
 /// ```text
@@ -507,7 +507,7 @@ fn does_rotational_latency_fall_with_track_aligned_size_under_zero_latency_acces
     }
 }
 
-/// The rotational latencies of [Griffin 2004, table A.2] are less than half a turn; the formula above
+/// The rotational latencies of \[Griffin 2004, table A.2\] are less than half a turn; the formula above
 /// gives SuperDisk's 1.36 ms for reads of 31 % of a track.
 #[test]
 fn is_the_superdisks_rotational_latency_that_of_zero_latency_access() {
@@ -524,7 +524,7 @@ fn is_the_superdisks_rotational_latency_that_of_zero_latency_access() {
     check("superdisk: mean rotational latency in ms", seen, 1.36, 0.02);
 }
 
-/// A drive with zero-latency reads behind an 80 MB/s bus, as the Atlas 10K of [Griffin 2004, B.4] was.
+/// A drive with zero-latency reads behind an 80 MB/s bus, as the Atlas 10K of \[Griffin 2004, B.4\] was.
 fn behind_a_bus(drive: &Drive, delivery: &str, depth: &str) -> Description {
     let electronics = format!(
         "controller = \"segmented\"
@@ -543,7 +543,7 @@ fn behind_a_bus(drive: &Drive, delivery: &str, depth: &str) -> Description {
 /// "Current SCSI and IDE/ATA controllers only allow for in-order delivery to or from the host. As a
 /// result, bus transfer overheads hide some of the benefit of zero-latency access. By having multiple
 /// requests outstanding at the disk, the next request's seek can be overlapped with the current request's
-/// bus transfer, yielding the full disk efficiency benefits" [Griffin 2004, B.3].
+/// bus transfer, yielding the full disk efficiency benefits" \[Griffin 2004, B.3\].
 #[test]
 fn does_in_order_delivery_hide_a_part_of_zero_latency_access_and_queueing_restore_it() {
     let drive = Drive::atlas_10k();

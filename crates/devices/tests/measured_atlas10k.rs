@@ -6,7 +6,7 @@
 //! taken from the first half of the trace and are judged by the second; its rules were found on the whole.
 //!
 //! Demerit: root mean square of the differences of the sorted response times, over the measured mean
-//! [Ruemmler & Wilkes 1994]. The platters' angle is not in the trace, so every draw of the rotational
+//! \[Ruemmler & Wilkes 1994\]. The platters' angle is not in the trace, so every draw of the rotational
 //! latencies has a demerit of its own: the model against itself at other angles 1.5 % on the whole trace
 //! and 2 % on a half. The limits leave room for that.
 

@@ -135,7 +135,7 @@ fn order(name: &str, scheduler: &str, first: Request, requests: &[Request]) -> V
     completions.iter().skip(1).map(|completion| (completion.request.lbn, completion.buffer)).collect()
 }
 
-/// Shortest positioning (cache) time first [Ganger & Patt 1998, section 6.3].
+/// Shortest positioning (cache) time first \[Ganger & Patt 1998, section 6.3\].
 #[test]
 fn does_spctf_serve_what_the_buffer_holds_first() {
     use BufferOutcome::{Hit, Miss};

@@ -1,6 +1,6 @@
 //! Histograms of per-request errors.
 //!
-//! Buckets are 0.02 ms and 1 % wide, as in Griffin's figures [Griffin 2004, section 5.2.3]; a bucket
+//! Buckets are 0.02 ms and 1 % wide, as in Griffin's figures \[Griffin 2004, section 5.2.3\]; a bucket
 //! is half-open and one of them begins at zero error.
 
 use serde::Serialize;

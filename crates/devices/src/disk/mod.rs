@@ -11,8 +11,8 @@
 //! See `docs/models/disk.md`: what is modelled, what it was compared with, and how it came out.
 //!
 //! # References
-//! [RW94] C. Ruemmler, J. Wilkes: An introduction to disk drive modeling. IEEE Computer 27(3), 1994.
-//! [DS4] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008.
+//! \[RW94\] C. Ruemmler, J. Wilkes: An introduction to disk drive modeling. IEEE Computer 27(3), 1994.
+//! \[DS4\] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008.
 
 mod device;
 mod divisor;

@@ -21,7 +21,7 @@ pub enum SeekCurve {
     },
     /// From a data sheet's three figures: `a + b·√(d-1) + c·(d-1)` through the single-cylinder time at
     /// distance 1, the average at a third of the stroke, the full stroke at the last cylinder
-    /// [Lee & Katz 1993, section 3.2].
+    /// \[Lee & Katz 1993, section 3.2\].
     ThreePoint {
         /// Time of a seek over one cylinder.
         single_cylinder: Duration,
@@ -31,7 +31,7 @@ pub enum SeekCurve {
         full_stroke: Duration,
     },
     /// Hewlett-Packard's form: `a + b·√d` below a division point and `c + e·d` from it on, the
-    /// shortest distances from a table [Ruemmler & Wilkes 1994, figure 1].
+    /// shortest distances from a table \[Ruemmler & Wilkes 1994, figure 1\].
     Hp {
         /// Cylinders at which the second form begins.
         division: u32,

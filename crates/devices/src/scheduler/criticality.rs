@@ -8,7 +8,7 @@ use super::ordered::Address;
 use super::sweep::{Sweep, SweepEnd};
 
 /// C-LOOK over two lists: time-critical and time-limited requests first, time-noncritical ones only
-/// when none of those is pending [Ganger & Patt 1998, section 7].
+/// when none of those is pending \[Ganger & Patt 1998, section 7\].
 ///
 /// Both sweeps go on from the request served last, whichever list it came from.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@
 //!
 //! No mode is right for all traces: open replay lets requests be outstanding together that never
 //! would be and overstates a change of performance, closed replay has no bursts and no idle time and
-//! understates it [Ganger & Patt 1998, sections 6.1 to 6.3]. Only a trace with think times of one
+//! understates it \[Ganger & Patt 1998, sections 6.1 to 6.3\]. Only a trace with think times of one
 //! process at a time is replayed with its feedback.
 //!
 //! # Scope and limits
@@ -19,7 +19,7 @@
 //! in the trace is kept, unless [`Settings::devices`] numbers them densely.
 //!
 //! # References
-//! [Ganger & Patt 1998, §6.1 and §6.3] for open, scaled and closed replay.
+//! \[Ganger & Patt 1998, §6.1 and §6.3\] for open, scaled and closed replay.
 
 mod beyond;
 mod failure;

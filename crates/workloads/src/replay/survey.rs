@@ -113,7 +113,7 @@ impl Survey {
 
     /// The population of a closed replay that matches the trace as closely as possible: the mean
     /// number outstanding, rounded to the nearest whole number, at least one
-    /// [Ganger & Patt 1998, section 6.1].
+    /// \[Ganger & Patt 1998, section 6.1\].
     ///
     /// # Errors
     /// As [`mean_outstanding`](Self::mean_outstanding).

@@ -21,7 +21,7 @@
 //! - The bus is the drive's alone: no arbitration with other devices.
 //!
 //! # References
-//! [DS4] for what the parameters mean; the same constants give the same answers on the HP C2247A
+//! \[DS4\] for what the parameters mean; the same constants give the same answers on the HP C2247A
 //! (`crates/devices/tests/measured.rs`).
 
 mod delivery;

@@ -105,7 +105,7 @@ pub struct Bus {
     pub extra_write_disconnect: ExtraWriteDisconnect,
 }
 
-/// In which order a zero-latency read goes over the bus [Griffin 2004, appendix B.3].
+/// In which order a zero-latency read goes over the bus \[Griffin 2004, appendix B.3\].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {

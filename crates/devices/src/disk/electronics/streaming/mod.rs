@@ -52,7 +52,7 @@
 //! within 5 % too. The catalog keeps the published skews.
 //!
 //! # References
-//! Traces and the parameters compared with: [DS4], validation suite.
+//! Traces and the parameters compared with: \[DS4\], validation suite.
 
 mod background;
 mod parameters;

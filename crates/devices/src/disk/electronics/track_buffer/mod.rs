@@ -43,7 +43,7 @@
 //! the trace, so the times of single media reads are not predicted, only their distribution.
 //!
 //! # References
-//! [DS4] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008: mechanics
+//! \[DS4\] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008: mechanics
 //! of the drive, its buffer's size, and the measured trace (`valid/`).
 
 mod background;
