@@ -157,7 +157,7 @@ fn is_what_no_format_or_several_recognise_an_error_with_a_hint() {
     for text in [&b"hello\n"[..], b"\0\x01\x02\x03", b"\xff\xfe", b"1 2 3 4\n", b"\n\n", b"{\"a\": 1}\n"] {
         let error = read(None, text).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::FormatNotRecognised { .. }), "{error}");
-        assert!(error.hint().unwrap().contains("--format"), "{error}");
+        assert!(error.hint().unwrap().contains("name the format"), "{:?}", error.hint());
         assert!(error.to_string().contains("`disksim-ascii`, `disksim-validate`, `spc`, `msr`"), "{error}");
     }
     // SSDsim counts nanoseconds; a replay tool counts bytes.

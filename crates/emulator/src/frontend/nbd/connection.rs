@@ -1,0 +1,405 @@
+//! One client: bytes in, events out; replies in, bytes out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use seeklab_core::Instant;
+
+use super::buffer::Buffer;
+use super::export::Export;
+use super::handshake::{Agreement, Handshake, Progress};
+use super::slots::Slots;
+use super::transmission::{self, Kind, Refusal, RequestHeader};
+use super::wire::{PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
+use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
+
+/// What one client may occupy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Commands handed out and not yet replied to; beyond them, requests wait in the socket.
+    pub outstanding_max: usize,
+    /// Bytes of replies waiting to leave, counting what outstanding reads will need. One read is always
+    /// admitted, so the bound is this or one read, whichever is more.
+    pub reply_bytes_max: usize,
+    /// Receive buffer of an idle connection: about how much is read at once.
+    pub receive_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { outstanding_max: 1024, reply_bytes_max: 64 << 20, receive_bytes: 256 << 10 }
+    }
+}
+
+/// What the bytes that arrived amount to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A request, checked: in range, aligned, allowed.
+    Command(Command<'a>),
+    /// The client said goodbye; what is outstanding is still to be replied to.
+    Disconnected,
+    /// The client broke the protocol; nothing more is read from it.
+    ProtocolError(Violation),
+}
+
+#[derive(Debug)]
+enum State {
+    Handshake(Handshake),
+    Transmission(Agreement),
+    /// The payload of a refused write passes by; then the refusal is sent.
+    Skip {
+        agreement: Agreement,
+        cookie: u64,
+        refusal: Refusal,
+        remaining_bytes: usize,
+    },
+    /// Nothing more is read.
+    Closing {
+        structured: bool,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Outstanding {
+    cookie: u64,
+    offset_bytes: u64,
+    length_bytes: u32,
+    kind: Kind,
+}
+
+/// Why [`Connection::next_event`] has nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Idle {
+    /// So many bytes are needed at once.
+    Need(usize),
+    /// Replies must leave first.
+    Full,
+    /// It is over.
+    Over,
+}
+
+enum Step {
+    Command { index: u32, header: RequestHeader, kind: Kind, payload: Range<usize> },
+    Disconnected,
+    ProtocolError(Violation),
+}
+
+/// The protocol's state for one client, without any I/O.
+///
+/// Put received bytes into [`space`](Self::space) and count them with [`received`](Self::received), take
+/// events until there are none, reply to commands in any order, send [`output`](Self::output).
+#[derive(Debug)]
+pub struct Connection {
+    export: Arc<Export>,
+    limits: Limits,
+    client: u64,
+    input: Buffer,
+    output: Buffer,
+    state: State,
+    idle: Idle,
+    arrived: Instant,
+    outstanding: Slots<Outstanding>,
+    /// What the replies to outstanding reads will add to the output.
+    reserved_bytes: usize,
+    shutting_down: bool,
+}
+
+impl Connection {
+    /// Greets a new client; `client` comes back in every [`Tag`].
+    pub fn new(export: Arc<Export>, limits: Limits, client: u64) -> Self {
+        export.check();
+        assert!(limits.outstanding_max > 0, "a connection without outstanding commands does nothing");
+        let mut output = Buffer::with_capacity(4096);
+        let handshake = Handshake::begin(&mut output);
+        Self {
+            export,
+            limits,
+            client,
+            // Negotiation needs little; the buffer grows to its working size with the first requests.
+            input: Buffer::with_capacity(4096),
+            output,
+            state: State::Handshake(handshake),
+            idle: Idle::Need(4),
+            arrived: Instant::default(),
+            outstanding: Slots::default(),
+            reserved_bytes: 0,
+            shutting_down: false,
+        }
+    }
+
+    /// Where received bytes go; empty while the connection takes no more
+    /// ([`wants_input`](Self::wants_input)).
+    pub fn space(&mut self) -> &mut [u8] {
+        let Idle::Need(needed) = self.idle else { return &mut [] };
+        self.input.trim();
+        let working = match self.state {
+            State::Transmission(_) | State::Skip { .. } => self.limits.receive_bytes,
+            State::Handshake(_) | State::Closing { .. } => 0,
+        };
+        self.input.grow(working);
+        self.input.room(needed)
+    }
+
+    /// Counts bytes put into [`space`](Self::space); `now` is when they had arrived.
+    pub fn received(&mut self, count: usize, now: Instant) {
+        self.input.filled(count);
+        self.arrived = now;
+    }
+
+    /// Whether bytes can be received. If not, replies must leave first, or it is over.
+    pub fn wants_input(&self) -> bool {
+        matches!(self.idle, Idle::Need(_))
+    }
+
+    /// Whether requests that have arrived wait for replies to leave: ask for events again after a reply
+    /// or after output was consumed.
+    pub fn is_stalled(&self) -> bool {
+        self.idle == Idle::Full
+    }
+
+    /// Whether the client said goodbye or broke the protocol.
+    pub fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing { .. })
+    }
+
+    /// Whether the socket can be closed: nothing more comes, and everything has left.
+    pub fn is_finished(&self) -> bool {
+        self.is_closing() && self.outstanding.len() == 0 && self.output.is_empty()
+    }
+
+    /// How many commands were handed out and not yet replied to.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// The next thing that the bytes received amount to. A write's bytes stay where they were received
+    /// until the connection is used again.
+    pub fn next_event(&mut self) -> Option<Event<'_>> {
+        let step = match self.advance() {
+            Ok(step) => step,
+            Err(idle) => {
+                self.idle = idle;
+                return None;
+            }
+        };
+        Some(match step {
+            Step::Disconnected => Event::Disconnected,
+            Step::ProtocolError(violation) => Event::ProtocolError(violation),
+            Step::Command { index, header, kind, payload } => {
+                let action = match kind {
+                    Kind::Read => Action::Read,
+                    Kind::Write => Action::Write(self.input.taken(payload)),
+                    Kind::Flush => Action::Flush,
+                    Kind::Discard => Action::Discard,
+                    Kind::WriteZeroes { may_discard } => Action::WriteZeroes { may_discard },
+                    Kind::BlockStatus { single } => Action::BlockStatus { single },
+                };
+                Event::Command(Command {
+                    tag: Tag { client: self.client, command: index },
+                    arrived: self.arrived,
+                    offset_bytes: header.offset_bytes,
+                    length_bytes: header.length_bytes,
+                    fua: header.is_fua(),
+                    action,
+                })
+            }
+        })
+    }
+
+    /// Encodes the answer to an outstanding command into the output.
+    ///
+    /// # Panics
+    /// If the command is not outstanding, or the answer is of the wrong kind.
+    pub fn reply(&mut self, command: u32, reply: Reply<'_>) {
+        let Some(request) = self.outstanding.remove(command) else {
+            panic!("command {command} is not outstanding")
+        };
+        let structured = self.structured();
+        let Outstanding { cookie, offset_bytes, length_bytes, kind } = request;
+        if kind == Kind::Read {
+            self.reserved_bytes -= length_bytes as usize;
+        }
+        let failure = match (reply, kind) {
+            (Reply::Failed(code), _) => Some(code),
+            (Reply::Data(fill), Kind::Read) => {
+                transmission::data(&mut self.output, structured, cookie, offset_bytes, length_bytes, fill)
+                    .err()
+            }
+            (Reply::Extents(extents), Kind::BlockStatus { single }) => {
+                let block = self.export.block_size_bytes;
+                transmission::extents(&mut self.output, cookie, block, length_bytes, single, extents);
+                None
+            }
+            (Reply::Done, Kind::Write | Kind::Flush | Kind::Discard | Kind::WriteZeroes { .. }) => {
+                transmission::done(&mut self.output, cookie);
+                None
+            }
+            (_, kind) => panic!("the answer does not fit a command of kind {kind:?}"),
+        };
+        if let Some(code) = failure {
+            transmission::failed(&mut self.output, structured, cookie, code, message(code));
+        }
+    }
+
+    /// Bytes for the client.
+    pub fn output(&self) -> &[u8] {
+        self.output.as_slice()
+    }
+
+    /// Forgets the first bytes of the output: they have left.
+    pub fn consume_output(&mut self, count: usize) {
+        self.output.consume(count);
+        self.output.trim();
+    }
+
+    /// Refuses from now on what still arrives.
+    pub fn shut_down(&mut self) {
+        self.shutting_down = true;
+    }
+
+    /// How much memory the connection's buffers hold.
+    pub fn buffered_bytes(&self) -> usize {
+        self.input.capacity() + self.output.capacity()
+    }
+
+    fn structured(&self) -> bool {
+        match self.state {
+            State::Handshake(_) => false,
+            State::Transmission(agreement) | State::Skip { agreement, .. } => agreement.structured,
+            State::Closing { structured } => structured,
+        }
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closing { structured: self.structured() };
+        self.input.consume(self.input.len());
+    }
+
+    fn advance(&mut self) -> Result<Step, Idle> {
+        loop {
+            match &mut self.state {
+                State::Closing { .. } => return Err(Idle::Over),
+                State::Handshake(handshake) => {
+                    if self.output.len() >= self.limits.reply_bytes_max {
+                        return Err(Idle::Full);
+                    }
+                    let progress = handshake.advance(
+                        &self.export,
+                        self.shutting_down,
+                        &mut self.input,
+                        &mut self.output,
+                    );
+                    match progress {
+                        Ok(Progress::Need(bytes)) => return Err(Idle::Need(bytes)),
+                        Ok(Progress::Agreed(agreement)) => self.state = State::Transmission(agreement),
+                        Ok(Progress::Aborted) => {
+                            self.close();
+                            return Ok(Step::Disconnected);
+                        }
+                        Err(violation) => {
+                            self.close();
+                            return Ok(Step::ProtocolError(violation));
+                        }
+                    }
+                }
+                State::Skip { agreement, cookie, refusal, remaining_bytes } => {
+                    let skipped = (*remaining_bytes).min(self.input.len());
+                    self.input.consume(skipped);
+                    *remaining_bytes -= skipped;
+                    if *remaining_bytes > 0 {
+                        return Err(Idle::Need(1));
+                    }
+                    let (agreement, cookie, refusal) = (*agreement, *cookie, *refusal);
+                    self.refuse(agreement, cookie, refusal);
+                    self.state = State::Transmission(agreement);
+                }
+                State::Transmission(agreement) => {
+                    let agreement = *agreement;
+                    if let Some(step) = self.request(agreement)? {
+                        return Ok(step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes one request; `None` if it was refused.
+    fn request(&mut self, agreement: Agreement) -> Result<Option<Step>, Idle> {
+        let bytes = self.input.as_slice();
+        if bytes.len() < REQUEST_SIZE {
+            return Err(Idle::Need(REQUEST_SIZE));
+        }
+        let replying_bytes = self.output.len() + self.reserved_bytes;
+        if self.outstanding.len() >= self.limits.outstanding_max
+            || replying_bytes >= self.limits.reply_bytes_max
+        {
+            return Err(Idle::Full);
+        }
+        let header = match RequestHeader::parse(bytes) {
+            Ok(header) => header,
+            Err(violation) => {
+                self.close();
+                return Ok(Some(Step::ProtocolError(violation)));
+            }
+        };
+        if header.command == command::DISCONNECT {
+            self.close();
+            return Ok(Some(Step::Disconnected));
+        }
+        let checked = if self.shutting_down {
+            let message = message(ErrorCode::ShuttingDown);
+            Err(Refusal { code: ErrorCode::ShuttingDown, message })
+        } else {
+            header.check(&self.export, agreement)
+        };
+        let kind = match checked {
+            Ok(kind) => kind,
+            Err(refusal) => {
+                self.input.consume(REQUEST_SIZE);
+                match header.payload_size() {
+                    0 => self.refuse(agreement, header.cookie, refusal),
+                    remaining_bytes => {
+                        let cookie = header.cookie;
+                        self.state = State::Skip { agreement, cookie, refusal, remaining_bytes };
+                    }
+                }
+                return Ok(None);
+            }
+        };
+        let payload_size = header.payload_size();
+        if bytes.len() < REQUEST_SIZE + payload_size {
+            return Err(Idle::Need(REQUEST_SIZE + payload_size));
+        }
+        if kind == Kind::Read {
+            let length = header.length_bytes as usize;
+            if replying_bytes > 0 && replying_bytes + length > self.limits.reply_bytes_max {
+                return Err(Idle::Full);
+            }
+            self.reserved_bytes += length;
+        }
+        let taken = self.input.take(REQUEST_SIZE + payload_size);
+        let payload = taken.start + REQUEST_SIZE..taken.end;
+        let RequestHeader { cookie, offset_bytes, length_bytes, .. } = header;
+        let index = self.outstanding.insert(Outstanding { cookie, offset_bytes, length_bytes, kind });
+        Ok(Some(Step::Command { index, header, kind, payload }))
+    }
+
+    fn refuse(&mut self, agreement: Agreement, cookie: u64, refusal: Refusal) {
+        transmission::failed(&mut self.output, agreement.structured, cookie, refusal.code, refusal.message);
+    }
+}
+
+const _: () = assert!(PAYLOAD_BYTES_MAX as usize <= 64 << 20, "one payload fits a receive buffer");
+
+const fn message(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::Permission => "the device is read-only",
+        ErrorCode::Io => "the device failed",
+        ErrorCode::NoMemory => "the server has no memory for it",
+        ErrorCode::Invalid => "the request makes no sense",
+        ErrorCode::NoSpace => "the store is full",
+        ErrorCode::Overflow => "the answer does not fit in one piece",
+        ErrorCode::NotSupported => "not supported",
+        ErrorCode::ShuttingDown => "the server is shutting down",
+    }
+}

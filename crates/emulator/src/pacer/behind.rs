@@ -1,0 +1,128 @@
+//! A second instance of the model, run behind without clamping, to see what the clamping changed.
+//!
+//! # References
+//! \[Griffin 2004, §5.3.3\]: a secondary instance whose clock lags and which sees fully reduced arrivals.
+
+use std::collections::VecDeque;
+
+use seeklab_core::{Completion, Device, Duration, Instant, Request, RequestId};
+
+/// What the second instance found so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// Answers that both instances have given.
+    pub compared: u64,
+    /// Those whose completion times differ, by the clamping of this or of earlier arrivals.
+    pub changed: u64,
+    /// The largest difference.
+    pub difference_max: Duration,
+    /// The sum of the differences.
+    pub difference_total: Duration,
+    /// Requests that the second instance had no room for, or that came out of order behind its clock.
+    pub lost: u64,
+}
+
+/// Stands for the answer that this instance will not give.
+const LOST: Instant = Instant::MAX;
+
+/// The model as it would be if every arrival had come at its own time.
+pub(super) struct Behind {
+    model: Box<dyn Device>,
+    clock: Instant,
+    /// Arrivals that the clock has not reached, in order of time.
+    waiting: VecDeque<(Instant, Request)>,
+    /// What the first instance answered and this one has not.
+    answered: Vec<(RequestId, Instant)>,
+    /// What this one answered and the first has not.
+    ahead: Vec<(RequestId, Instant)>,
+    scratch: Vec<Completion>,
+    changed: Changed,
+}
+
+impl Behind {
+    pub(super) fn new(model: Box<dyn Device>) -> Self {
+        Self {
+            model,
+            clock: Instant::ZERO,
+            waiting: VecDeque::new(),
+            answered: Vec::new(),
+            ahead: Vec::new(),
+            scratch: Vec::new(),
+            changed: Changed::default(),
+        }
+    }
+
+    pub(super) const fn changed(&self) -> Changed {
+        self.changed
+    }
+
+    /// `request` arrived at `time`, had nothing clamped it.
+    pub(super) fn arrive(&mut self, time: Instant, request: Request) {
+        let place = self.waiting.partition_point(|(other, _)| *other <= time);
+        self.waiting.insert(place, (time, request));
+    }
+
+    /// The first instance's answer, which is final.
+    pub(super) fn answered(&mut self, completion: &Completion) {
+        let (id, completed) = (completion.request.id, completion.completed);
+        match take(&mut self.ahead, id) {
+            Some(LOST) => {}
+            Some(other) => self.compare(completed, other),
+            None => self.answered.push((id, completed)),
+        }
+    }
+
+    /// Runs the instance up to `until`.
+    pub(super) fn run(&mut self, until: Instant) {
+        while let Some(&(time, request)) = self.waiting.front().filter(|(time, _)| *time <= until) {
+            self.waiting.pop_front();
+            if time > self.clock {
+                self.advance(time);
+            }
+            if time < self.clock || self.model.submit(time, request).is_err() {
+                self.changed.lost += 1;
+                if take(&mut self.answered, request.id).is_none() {
+                    self.ahead.push((request.id, LOST));
+                }
+            }
+        }
+        self.advance(until);
+    }
+
+    /// Runs the instance until it has answered everything.
+    pub(super) fn finish(&mut self) {
+        while let Some(&(time, _)) = self.waiting.back() {
+            self.run(time);
+        }
+        while let Some(event) = self.model.next_event() {
+            self.advance(event);
+        }
+    }
+
+    fn advance(&mut self, time: Instant) {
+        self.clock = self.clock.max(time);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.model.poll(self.clock, &mut scratch);
+        for completion in scratch.drain(..) {
+            let id = completion.request.id;
+            match take(&mut self.answered, id) {
+                Some(other) => self.compare(other, completion.completed),
+                None => self.ahead.push((id, completion.completed)),
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    fn compare(&mut self, one: Instant, other: Instant) {
+        let difference = Duration::from_ns(one.as_ns().abs_diff(other.as_ns()));
+        self.changed.compared += 1;
+        self.changed.changed += u64::from(!difference.is_zero());
+        self.changed.difference_max = self.changed.difference_max.max(difference);
+        self.changed.difference_total += difference;
+    }
+}
+
+fn take(answers: &mut Vec<(RequestId, Instant)>, id: RequestId) -> Option<Instant> {
+    let place = answers.iter().position(|(other, _)| *other == id)?;
+    Some(answers.swap_remove(place).1)
+}

@@ -1,0 +1,241 @@
+//! How late completions left, and why.
+//!
+//! Lateness is the completion at MP2 less what was due there. A deadline is missed when it exceeds a
+//! limit; a miss is blamed on the first step that ended after the due time:
+//!
+//! ```text
+//! arrived ─▶ model knows the answer ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply leaves (MP2)
+//! Transport     ModelTooSlow            DataNotThere      Transport     KernelScheduling   Transport
+//! ```
+
+use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+use super::Due;
+
+/// Why a deadline was missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissCause {
+    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
+    ModelTooSlow,
+    /// The store had not brought the data, or had not made it durable.
+    DataNotThere,
+    /// The request came after its answer was due, the loop was busy with others, or the reply took long.
+    Transport,
+    /// The loop waited for the deadline and was not woken in time.
+    KernelScheduling,
+}
+
+impl MissCause {
+    /// Every cause, in the order of the steps.
+    pub const ALL: [Self; 4] =
+        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
+
+    /// The name in traces and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModelTooSlow => "model_too_slow",
+            Self::DataNotThere => "data_not_there",
+            Self::Transport => "transport",
+            Self::KernelScheduling => "kernel_scheduling",
+        }
+    }
+}
+
+/// When the steps of one completion ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// The request was there (arrival at MP2).
+    pub arrived: Instant,
+    /// Its answer was known, see [`Due::known`].
+    pub known: Instant,
+    /// Its data was there.
+    pub data: Instant,
+    /// The loop was done with other requests and began to wait for the deadline.
+    pub free: Instant,
+    /// The wait ended.
+    pub woken: Instant,
+    /// The reply is about to be written (completion at MP2).
+    pub left: Instant,
+}
+
+impl Steps {
+    /// The first step that ended after `due`. Waking always does; it is blamed from [`WAKING`] on.
+    fn late(&self, due: Instant) -> MissCause {
+        if self.arrived > due {
+            MissCause::Transport
+        } else if self.known > due {
+            MissCause::ModelTooSlow
+        } else if self.data > due {
+            MissCause::DataNotThere
+        } else if self.free > due {
+            MissCause::Transport
+        } else if self.woken.saturating_since(due) > WAKING {
+            MissCause::KernelScheduling
+        } else {
+            MissCause::Transport
+        }
+    }
+}
+
+/// What a wait may end after its deadline without being late: some reads of the clock.
+const WAKING: Duration = Duration::from_us(1);
+
+/// Lateness over a run. Nothing is hidden in a mean: every miss is counted by its cause.
+#[derive(Debug, Clone)]
+pub struct Deadlines {
+    limit: Duration,
+    floor: Duration,
+    lateness: Distribution,
+    early: Distribution,
+    misses: [u64; MissCause::ALL.len()],
+    below_floor: u64,
+}
+
+impl Default for Deadlines {
+    /// A deadline is missed by more than 20 us; no floor is known.
+    fn default() -> Self {
+        Self::new(Duration::from_us(20), Duration::ZERO)
+    }
+}
+
+impl Deadlines {
+    /// A deadline is missed by more than `limit`; `floor` is the shortest response time that can be
+    /// emulated here.
+    pub fn new(limit: Duration, floor: Duration) -> Self {
+        Self {
+            limit,
+            floor,
+            lateness: Distribution::default(),
+            early: Distribution::default(),
+            misses: [0; MissCause::ALL.len()],
+            below_floor: 0,
+        }
+    }
+
+    /// Books a completion that left; returns why it missed its deadline, if it did.
+    pub fn record(&mut self, due: &Due, steps: &Steps) -> Option<MissCause> {
+        let lateness = steps.left.saturating_since(due.due);
+        self.lateness.record(lateness);
+        if steps.left < due.due {
+            self.early.record(due.due - steps.left);
+        }
+        self.below_floor += u64::from(due.completion.response_time() < self.floor);
+        let cause = (lateness > self.limit).then(|| steps.late(due.due))?;
+        self.misses[cause as usize] += 1;
+        Some(cause)
+    }
+
+    /// Takes all completions of `other` in, which counted by the same limit and floor.
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!((self.limit, self.floor), (other.limit, other.floor), "one limit and one floor");
+        self.lateness.merge(&other.lateness);
+        self.early.merge(&other.early);
+        for (misses, others) in self.misses.iter_mut().zip(other.misses) {
+            *misses += others;
+        }
+        self.below_floor += other.below_floor;
+    }
+
+    /// Completion at MP2 less due; zero for those that left early.
+    pub const fn lateness(&self) -> &Distribution {
+        &self.lateness
+    }
+
+    /// By how much those that left before they were due were early.
+    pub const fn early(&self) -> &Distribution {
+        &self.early
+    }
+
+    /// Deadlines missed for that cause.
+    pub const fn missed(&self, cause: MissCause) -> u64 {
+        self.misses[cause as usize]
+    }
+
+    /// Deadlines missed.
+    pub fn misses(&self) -> u64 {
+        self.misses.iter().sum()
+    }
+
+    /// Completions whose response time in the model is below the floor.
+    pub const fn below_floor(&self) -> u64 {
+        self.below_floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Breakdown, BufferOutcome, Completion, Operation, Request, Status};
+
+    use super::*;
+
+    const fn us(us: u64) -> Instant {
+        Instant::from_ns(us * 1_000)
+    }
+
+    /// A request that arrived at 100 us and is due at 1,000 us.
+    fn due() -> Due {
+        let completion = Completion {
+            request: Request::new(0, Operation::Read, 0, 8),
+            submitted: us(100),
+            issued: us(100),
+            started: us(100),
+            completed: us(1_010),
+            breakdown: Breakdown::default(),
+            status: Status::Ok,
+            buffer: BufferOutcome::None,
+            seek_cylinders: 0,
+            queue_length: 0,
+        };
+        Due { completion, due: us(1_000), known: us(110) }
+    }
+
+    /// Each step as late as that step alone makes it.
+    fn steps() -> Steps {
+        Steps {
+            arrived: us(100),
+            known: us(110),
+            data: us(120),
+            free: us(130),
+            woken: us(1_000),
+            left: us(1_021),
+        }
+    }
+
+    fn check(steps: Steps, cause: Option<MissCause>) {
+        let mut deadlines = Deadlines::new(Duration::from_us(20), Duration::from_us(50));
+        assert_eq!(deadlines.record(&due(), &steps), cause, "{steps:?}");
+        assert_eq!(deadlines.misses(), u64::from(cause.is_some()));
+        for each in MissCause::ALL {
+            assert_eq!(deadlines.missed(each), u64::from(cause == Some(each)));
+        }
+    }
+
+    #[test]
+    fn is_a_miss_blamed_on_the_first_late_step() {
+        check(Steps { left: us(1_020), ..steps() }, None);
+        check(steps(), Some(MissCause::Transport));
+        check(Steps { woken: us(1_002), ..steps() }, Some(MissCause::KernelScheduling));
+        check(Steps { free: us(1_001), woken: us(1_015), ..steps() }, Some(MissCause::Transport));
+        check(Steps { data: us(1_001), free: us(1_020), ..steps() }, Some(MissCause::DataNotThere));
+        check(Steps { known: us(1_001), data: us(1_020), ..steps() }, Some(MissCause::ModelTooSlow));
+        check(Steps { arrived: us(1_001), known: us(1_005), ..steps() }, Some(MissCause::Transport));
+    }
+
+    #[test]
+    fn are_early_ones_and_those_below_the_floor_counted() {
+        let mut deadlines = Deadlines::new(Duration::from_us(20), Duration::from_ms(1));
+        assert_eq!(deadlines.record(&due(), &Steps { left: us(990), ..steps() }), None);
+        assert_eq!(deadlines.record(&due(), &steps()), Some(MissCause::Transport));
+        assert_eq!(deadlines.early().moments().count(), 1);
+        assert_eq!(deadlines.early().moments().max(), Some(10_000.0));
+        assert_eq!(deadlines.lateness().moments().max(), Some(21_000.0));
+        assert_eq!(deadlines.below_floor(), 2);
+        let mut twice = deadlines.clone();
+        twice.merge(&deadlines);
+        assert_eq!((twice.misses(), twice.below_floor()), (2, 4));
+        assert_eq!(twice.lateness().moments().count(), 4);
+    }
+}

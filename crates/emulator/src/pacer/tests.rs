@@ -1,0 +1,370 @@
+//! The pacer in virtual time: nothing here waits.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use seeklab_core::{
+    Arrival, Completion, Device, Duration, Instant, Limits, Operation, Rejected, Request, Seed, Stream,
+    Workload, simulate,
+};
+use seeklab_devices::catalog;
+use seeklab_devices::registry::queue_before;
+
+use super::*;
+
+const EXACT: [Mode; 2] = [Mode::Rollback, Mode::Synchronous];
+
+/// A host that makes requests and polls as it likes.
+#[derive(Debug, Clone)]
+struct Host {
+    seed: u64,
+    requests: u64,
+    /// Mean time between arrivals, or from a completion to the next where `overlap` is off.
+    gap: Duration,
+    overlap: bool,
+    /// Mean time by which polls come after the deadline.
+    jitter: Duration,
+    /// Whether it polls when nothing is due, too.
+    restless: bool,
+    compensation: Compensation,
+    /// What the compensation becomes half-way.
+    then: Option<Compensation>,
+}
+
+impl Host {
+    fn new(seed: u64, requests: u64, gap: Duration) -> Self {
+        let (jitter, compensation) = (Duration::ZERO, Compensation::default());
+        Self { seed, requests, gap, overlap: true, jitter, restless: false, compensation, then: None }
+    }
+}
+
+/// What a run gave.
+#[derive(Debug)]
+struct Played {
+    given: Vec<Given>,
+    /// Completions with the time at which they were handed out, in that order.
+    handed: Vec<(Instant, Due)>,
+    clamped: Clamped,
+    changed: Changed,
+}
+
+/// A device of the catalog behind a host's queue.
+fn device(name: &str, scheduler: &str, depth: usize) -> Box<dyn Device> {
+    let device = catalog::find(name).unwrap().build(Seed(7), "disk0").unwrap();
+    let depth = depth.min(device.capabilities().queue_depth as usize);
+    let scheduler = if device.positioning().is_some() { scheduler } else { "fcfs" };
+    Box::new(queue_before(device, &scheduler.parse().unwrap(), depth).unwrap())
+}
+
+fn random_request(id: u64, stream: &mut Stream, capacity_blocks: u64) -> Request {
+    let op = match stream.below(20) {
+        0..10 => Operation::Read,
+        10..17 => Operation::Write,
+        17 => Operation::Flush,
+        18 => Operation::Discard,
+        _ => Operation::WriteZeroes,
+    };
+    let (lbn, blocks) = match (op, stream.below(3)) {
+        (Operation::Flush, _) => (0, 0),
+        // Sequential stretches, for the buffer.
+        (_, 0) => (id * 16 % 4096, 16),
+        _ => (stream.below(capacity_blocks - 256), 1 + stream.below(256) as u32),
+    };
+    Request::new(id, op, lbn, blocks)
+}
+
+/// Plays `host` against a pacer of `device` and checks what must hold of every run.
+fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
+    let capacity_blocks = device.capabilities().capacity_blocks;
+    let options = Options { mode, compensation: host.compensation, record_arrivals: true, run_behind: true };
+    let mut pacer = Pacer::new(device, options);
+    let mut stream = Seed(host.seed).stream("host");
+    let (mut now, mut arrival, mut made) = (Instant::ZERO, Instant::ZERO, 0);
+    let mut handed: Vec<(Instant, Due)> = Vec::new();
+    let mut due = Vec::new();
+    let mut last_final = Instant::ZERO;
+    loop {
+        let arrives = (made < host.requests && (host.overlap || pacer.outstanding() == 0)).then_some(arrival);
+        let deadline = pacer.next_deadline();
+        assert_eq!(deadline.is_some(), pacer.outstanding() > 0);
+        let poll = deadline.map(|deadline| match deadline.saturating_since(now) {
+            left if host.restless && stream.chance(0.3) => now + left / (1 + stream.below(3)),
+            _ => deadline + stream.exponential(host.jitter),
+        });
+        let Some(next) = arrives.into_iter().chain(poll).min() else { break };
+        now = now.max(next);
+        if arrives == Some(next) {
+            let request = random_request(made, &mut stream, capacity_blocks);
+            pacer.arrive(now, request).unwrap();
+            let given = *pacer.arrivals_given().last().unwrap();
+            assert!(given.given >= last_final, "{given:?} lies before a final completion at {last_final}");
+            made += 1;
+            if let Some(then) = host.then.filter(|_| made == host.requests / 2) {
+                pacer.set_compensation(then);
+            }
+            arrival = now + stream.exponential(host.gap);
+            if stream.chance(0.5) {
+                continue;
+            }
+        }
+        due.clear();
+        pacer.due(now, &mut due);
+        assert!(due.is_sorted_by_key(|due| due.due), "{due:?}");
+        for due in &due {
+            let completion = &due.completion;
+            let early = |compensation: Compensation| {
+                before(completion.completed, compensation.early_allowance(&completion.request))
+            };
+            let then = host.then.is_some_and(|then| due.due == early(then));
+            assert!(due.due == early(host.compensation) || then, "{due:?}");
+            assert!(due.due <= now && due.known <= now, "{due:?} at {now}");
+            last_final = last_final.max(completion.completed);
+            handed.push((now, *due));
+        }
+        if stream.chance(0.1) {
+            pacer.run_behind();
+        }
+        if !host.overlap && pacer.outstanding() == 0 && !due.is_empty() {
+            arrival = now + stream.exponential(host.gap);
+        }
+    }
+    let given = pacer.take_arrivals_given();
+    assert_eq!((given.len(), handed.len()), (made as usize, made as usize));
+    assert!(given.is_sorted_by_key(|given| given.given));
+    let changed = pacer.finish_behind().unwrap();
+    assert_eq!(changed.compared + changed.lost, made);
+    Played { given, handed, clamped: pacer.clamped(), changed }
+}
+
+/// The arrivals as they were handed to the model.
+struct Replay(std::vec::IntoIter<Given>);
+
+impl Workload for Replay {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        match self.0.as_slice().first() {
+            Some(given) if given.given <= now => Arrival::Request(self.0.next().unwrap().request),
+            Some(given) => Arrival::At(given.given),
+            None => Arrival::Finished,
+        }
+    }
+    fn completed(&mut self, _: &Completion) {}
+}
+
+fn simulated(given: Vec<Given>, mut device: Box<dyn Device>) -> BTreeMap<u64, Completion> {
+    let mut completions = BTreeMap::new();
+    simulate(&mut Replay(given.into_iter()), &mut device, Limits::default(), |completion| {
+        completions.insert(completion.request.id.0, *completion);
+    })
+    .unwrap();
+    completions
+}
+
+/// Emulated equals simulated.
+fn check(host: &Host, make: impl Fn() -> Box<dyn Device>, mode: Mode) -> Played {
+    let played = play(host, make(), mode);
+    let simulated = simulated(played.given.clone(), make());
+    for (_, due) in &played.handed {
+        let mut expected = simulated[&due.completion.request.id.0];
+        if expected.completed == expected.submitted {
+            // Whether a request that took no time was gone at the time of the next is not told by times.
+            expected.queue_length = due.completion.queue_length;
+        }
+        assert_eq!(due.completion, expected, "{mode:?} {host:?}");
+    }
+    played
+}
+
+/// Compensation of every kind at once, different for each operation.
+fn busy(arrival: Duration, early: Duration, lookahead: Duration) -> Compensation {
+    let mut compensation = Compensation::skew(Duration::ZERO).with_lookahead(lookahead);
+    for (index, op) in (1..).zip(Operation::ALL) {
+        let per_block = Duration::from_ns(30 * index);
+        *compensation.arrival.of_mut(op) = Allowance { fixed: arrival / index, per_block };
+        *compensation.early.of_mut(op) = Allowance { fixed: early / index, per_block };
+    }
+    compensation
+}
+
+#[test]
+fn is_emulated_simulated_for_every_device_of_the_catalog() {
+    let us = Duration::from_us;
+    for (index, name) in (0..).zip(catalog::names()) {
+        for mode in EXACT {
+            for (scheduler, depth) in [("sptf", 1), ("look", 4)] {
+                let make = || device(name, scheduler, depth);
+                // Rarely overlapping, overlapping, and a burst; no compensation and all of it.
+                for gap in [us(20_000), us(4_000), us(100)] {
+                    let host = Host::new(index, 150, gap);
+                    check(&host, make, mode);
+                    let compensation = busy(us(80), us(120), us(60));
+                    let host = Host { jitter: us(30), restless: true, compensation, ..host };
+                    check(&host, make, mode);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn is_run_to_completion_simulated_where_nothing_overlaps() {
+    let us = Duration::from_us;
+    for (index, name) in (0..).zip(catalog::names()) {
+        for compensation in [Compensation::default(), busy(us(80), us(120), us(60))] {
+            let host = Host {
+                overlap: false,
+                jitter: us(20),
+                compensation,
+                ..Host::new(index, 300, Duration::from_us(500))
+            };
+            check(&host, || device(name, "fcfs", 1), Mode::RunToCompletion);
+        }
+    }
+}
+
+#[test]
+fn how_far_is_run_to_completion_off_where_requests_overlap() {
+    for name in ["atlas10k", "cheetah-36es", "constant"] {
+        for gap_ms in [40, 20, 12] {
+            let host = Host::new(1, 1_000, Duration::from_ms(gap_ms));
+            let make = || device(name, "sptf", 1);
+            let played = play(&host, make(), Mode::RunToCompletion);
+            let simulated = simulated(played.given.clone(), make());
+            let (mut differ, mut by, mut response) = (0, 0, 0);
+            for (_, due) in &played.handed {
+                let expected = &simulated[&due.completion.request.id.0];
+                let difference = due.completion.completed.as_ns().abs_diff(expected.completed.as_ns());
+                differ += u32::from(difference > 0);
+                by += difference;
+                response += expected.response_time().as_ns();
+            }
+            println!(
+                "{name}, every {gap_ms} ms: {differ} of 1000 answers differ, by {:.1} % of the mean response time",
+                100.0 * by as f64 / response as f64
+            );
+            assert_eq!(u64::from(differ), played.changed.changed, "the second instance counts the same");
+            // One server in order of arrival: nothing that arrives later changes an answer.
+            assert!(name != "constant" || differ == 0);
+        }
+    }
+}
+
+#[test]
+fn is_nothing_clamped_without_compensation() {
+    for mode in [Mode::Rollback, Mode::RunToCompletion, Mode::Synchronous] {
+        let host = Host::new(3, 500, Duration::from_ms(5));
+        let played = play(&host, device("atlas10k", "sptf", 1), mode);
+        assert_eq!(played.clamped, Clamped::default(), "{mode:?}");
+        assert!(mode == Mode::RunToCompletion || played.changed.changed == 0, "{:?}", played.changed);
+        assert_eq!(played.changed.compared, 500);
+        for (handed, due) in &played.handed {
+            assert_eq!(*handed, due.due, "handed out when due: {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn do_completions_leave_in_order_of_their_due() {
+    let compensation = Compensation::skew(Duration::from_us(300)).with_lookahead(Duration::from_us(100));
+    for mode in EXACT {
+        let host =
+            Host { jitter: Duration::from_us(50), compensation, ..Host::new(4, 500, Duration::from_ms(9)) };
+        let played = check(&host, || device("nearline-7200", "fcfs", 32), mode);
+        assert!(played.handed.is_sorted_by_key(|(_, due)| due.due), "{mode:?}");
+        assert!(played.handed.is_sorted_by_key(|(handed, _)| *handed), "{mode:?}");
+        assert!(played.clamped.count() > 0, "{mode:?}");
+    }
+}
+
+#[test]
+fn does_rollback_clamp_less_than_lookahead() {
+    let us = Duration::from_us;
+    let host = Host { compensation: busy(us(100), us(500), us(300)), ..Host::new(5, 2_000, us(16_000)) };
+    let clamped = |mode| {
+        let played = check(&host, || device("atlas10k", "sptf", 1), mode);
+        println!("{mode:?}: {:?} {:?}", played.clamped, played.changed);
+        // A device that is busy until the completion mostly answers alike; its next choice may differ.
+        assert!((1..played.changed.compared / 2).contains(&played.changed.changed), "{mode:?}");
+        played.clamped
+    };
+    let (rollback, synchronous) = (clamped(Mode::Rollback), clamped(Mode::Synchronous));
+    assert_eq!(rollback.by_model_clock, 0, "rollback goes back to every arrival");
+    assert!(synchronous.by_model_clock > 0);
+    assert!(rollback.count() < synchronous.count());
+}
+
+#[test]
+fn is_an_answer_known_early_handed_out_when_due() {
+    let us = |us: u64| Instant::from_ns(us * 1_000);
+    let options = Options {
+        mode: Mode::Synchronous,
+        compensation: Compensation::skew(Duration::from_us(10)).with_lookahead(Duration::from_us(50)),
+        ..Options::default()
+    };
+    // Ten milliseconds for each request.
+    let mut pacer = Pacer::new(device("constant", "fcfs", 1), options);
+    let mut due = Vec::new();
+    pacer.arrive(us(110), Request::new(0, Operation::Read, 0, 8)).unwrap();
+    assert_eq!(pacer.next_deadline(), Some(us(10_100 - 60)), "when the model's clock must move");
+    pacer.due(us(10_040), &mut due);
+    assert!(due.is_empty());
+    assert_eq!(pacer.next_deadline(), Some(us(10_090)), "when the completion is due");
+    pacer.model_ended(us(10_041));
+    pacer.due(us(10_089), &mut due);
+    assert!(due.is_empty());
+    // Within the window: clamped to the completion that the model has passed.
+    pacer.arrive(us(10_080), Request::new(1, Operation::Read, 0, 8)).unwrap();
+    pacer.due(us(10_090), &mut due);
+    assert_eq!((due.len(), due[0].completion.completed, due[0].known), (1, us(10_100), us(10_041)));
+    assert_eq!((pacer.clamped().by_model_clock, pacer.clamped().count()), (1, 1));
+    assert_eq!(pacer.next_deadline(), Some(us(20_040)));
+}
+
+#[test]
+fn does_a_rejected_request_leave_no_trace() {
+    let disk = catalog::find("atlas10k").unwrap().build(Seed(7), "disk0").unwrap();
+    let capacity_blocks = disk.capabilities().capacity_blocks;
+    let depth = u64::from(disk.capabilities().queue_depth);
+    for mode in Mode::ALL {
+        let mut pacer =
+            Pacer::new(disk.fork(), Options { mode, record_arrivals: true, ..Options::default() });
+        let beyond = Request::new(99, Operation::Read, capacity_blocks, 1);
+        assert!(matches!(pacer.arrive(Instant::ZERO, beyond), Err(Rejected::OutOfRange { .. })));
+        for id in 0..depth {
+            pacer.arrive(Instant::from_ns(id), Request::new(id, Operation::Read, id * 1_000, 8)).unwrap();
+            pacer.next_deadline();
+        }
+        let full = pacer.arrive(Instant::from_ns(depth), Request::new(99, Operation::Read, 0, 8));
+        assert!(matches!(full, Err(Rejected::QueueFull { .. })), "{full:?}");
+        assert_eq!((pacer.arrivals_given().len() as u64, pacer.outstanding() as u64), (depth, depth));
+        let mut due = Vec::new();
+        while let Some(deadline) = pacer.next_deadline() {
+            pacer.due(deadline, &mut due);
+        }
+        assert_eq!(due.len() as u64, depth);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn is_emulated_simulated_whatever_the_host_does(
+        seed: u64,
+        name in prop::sample::select(catalog::names().collect::<Vec<_>>()),
+        mode in prop::sample::select(EXACT.to_vec()),
+        scheduler in prop::sample::select(vec!["fcfs", "sptf", "c-look"]),
+        depth in 1..8usize,
+        gap_us in 0..12_000u64,
+        jitter_us in 0..300u64,
+        (arrival_us, early_us, lookahead_us) in (0..2_000u64, 0..2_000u64, 0..2_000u64),
+        then_us in prop::option::of(0..2_000u64),
+        (overlap, restless) in any::<(bool, bool)>(),
+    ) {
+        let us = Duration::from_us;
+        let compensation = busy(us(arrival_us), us(early_us), us(lookahead_us));
+        let then = then_us.map(|then_us| busy(us(then_us), us(then_us), us(then_us)));
+        let host = Host::new(seed, 60, us(gap_us));
+        let host = Host { overlap, restless, jitter: us(jitter_us), compensation, then, ..host };
+        check(&host, || device(name, scheduler, depth), mode);
+    }
+}

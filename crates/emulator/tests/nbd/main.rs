@@ -1,0 +1,9 @@
+//! The NBD frontend from outside: against a client codec written apart from it, hostile bytes, and the
+//! clients that people use.
+
+mod client;
+mod hostile;
+mod memory;
+mod protocol;
+mod real_clients;
+mod serving;
