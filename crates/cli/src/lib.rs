@@ -7,6 +7,7 @@
 //! ```
 
 pub mod devices;
+pub mod emulate;
 pub mod experiment;
 pub mod failure;
 pub mod output;

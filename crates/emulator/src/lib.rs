@@ -10,6 +10,7 @@
 //! J. L. Griffin, Timing-accurate storage emulation, CMU, 2004: figure 3.4 and chapters 3 and 5.
 
 pub mod clock;
+pub mod emulation;
 pub mod frontend;
 pub mod pacer;
 pub mod store;

@@ -3,6 +3,7 @@
 mod compare;
 mod devices;
 mod experiment;
+mod serve;
 mod simulate;
 mod trace;
 
@@ -18,6 +19,8 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
+    /// Emulate a device in real time: serve it over NBD until interrupted.
+    Serve(Box<serve::Arguments>),
     /// Compare the response times of two traces of the same requests.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -30,6 +33,7 @@ impl Command {
             Self::Devices(arguments) => arguments.run(),
             Self::Simulate(arguments) => arguments.run(),
             Self::Experiment(arguments) => arguments.run(),
+            Self::Serve(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

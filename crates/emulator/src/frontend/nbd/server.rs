@@ -1,7 +1,7 @@
 //! Many connections over one listening socket, driven by one thread.
 //!
 //! Sockets never block; the thread waits in one place, [`Server::receive`], for any of them, for a
-//! deadline (in nanoseconds: `epoll_pwait2`) or for [`Stop`]. Each readable connection is read once per
+//! deadline (in nanoseconds) or for [`Stop`]. Each readable connection is read once per
 //! call, so that none starves another.
 
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use seeklab_core::Instant;
@@ -177,13 +177,24 @@ impl Server {
         self.places.len() - self.free.len()
     }
 
-    fn timeout(&self, wait: Wait) -> Option<Timespec> {
-        let ns = match wait {
-            Wait::Poll => 0,
-            Wait::Forever => return None,
-            Wait::Until(deadline) => deadline.saturating_since((self.clock)()).as_ns(),
+    /// Waits as `wait` says and fetches what has happened.
+    ///
+    /// `epoll_wait` counts in milliseconds, which no deadline can bear, and its successor is not on every
+    /// kernel; so the time is spent in `ppoll` on the epoll descriptor, which counts in nanoseconds.
+    fn fetch_events(&self, wait: Wait, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
+        const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let timeout = match wait {
+            Wait::Forever => None,
+            Wait::Poll => Some(&NOW),
+            Wait::Until(deadline) => {
+                let ns = deadline.saturating_since((self.clock)()).as_ns();
+                let left =
+                    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+                poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&left))?;
+                Some(&NOW)
+            }
         };
-        Some(Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ })
+        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout).map(drop)
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -354,11 +365,11 @@ impl Frontend for Server {
         }
         // What the stalled gave rise to must leave before anyone sleeps.
         let busy = handed_over || !self.dirty.is_empty();
-        let timeout = self.timeout(if busy { Wait::Poll } else { wait });
+        let wait = if busy { Wait::Poll } else { wait };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
+        match self.fetch_events(wait, &mut events) {
+            Ok(()) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         for event in &events {

@@ -1,0 +1,245 @@
+//! `seeklab serve`: a device in real time.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use seeklab::devices::{Setup, resolve};
+use seeklab::emulate::{Outcome, StoreChoice, Wishes, emulate};
+use seeklab::failure::Failure;
+use seeklab::output::{VERSION, print, print_json};
+use seeklab_core::{ByteSize, Duration, Seed};
+use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_emulator::clock::Pacing;
+use seeklab_emulator::frontend::nbd::Address;
+use seeklab_emulator::pacer::{MissCause, Mode};
+use serde_json::{Value, json};
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab serve cheetah-36es
+  seeklab serve atlas10k --nbd tcp:127.0.0.1:10809 --store file:disk.img
+  seeklab serve hp-c2247a --nbd unix:/tmp/hp.sock --size 512MiB --record seen.parquet --pacing exact
+
+Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI. Ctrl-C ends it in order.";
+
+/// Serves an emulated device over NBD until interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A catalog name or a TOML file
+    device: String,
+    /// Where clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder if absent
+    #[arg(long, value_name = "ADDRESS")]
+    nbd: Option<Address>,
+    /// Bytes to export; the whole device if absent
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+    /// Where the bytes live: ram, or file:PATH (sparse, kept); ram unless said
+    #[arg(long, value_name = "WHERE", default_value = "ram", value_parser = parse_store)]
+    store: StoreChoice,
+    /// Memory that a store in RAM may take; half of what is available unless said
+    #[arg(long, value_name = "SIZE")]
+    cap: Option<ByteSize>,
+    /// What the device holds at first: a raw image
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// Keep what it holds at the end as a raw image
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Refuse writes
+    #[arg(long)]
+    read_only: bool,
+    /// How much processor time exactness may cost
+    #[arg(long, value_enum, default_value = "balanced")]
+    pacing: PacingName,
+    /// How the model is run against the wall clock
+    #[arg(long, value_enum, default_value = "rollback")]
+    mode: ModeName,
+    /// Write every request as a trace, times as the emulator saw them
+    #[arg(long, value_name = "TRACE")]
+    record: Option<PathBuf>,
+    /// A queue in front of the device; fcfs unless said
+    #[arg(long, value_name = "S")]
+    scheduler: Option<SchedulerSpec>,
+    /// Requests that the queue lets the device hold at a time; 1 unless said
+    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
+    /// A disk's mechanics alone: no overheads, buffer or bus
+    #[arg(long)]
+    bare: bool,
+    /// Change a parameter of the device, by its name or path; after --bare
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Root of the model's random draws
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: Seed,
+    /// Print one JSON document at the end
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PacingName {
+    /// Spin for long before each deadline
+    Exact,
+    /// Spin shortly before each deadline
+    Balanced,
+    /// Never spin: as late as the kernel wakes
+    Frugal,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeName {
+    /// Each answer is fixed when the request arrives
+    RunToCompletion,
+    /// Answers are speculated and recomputed when a request arrives before them
+    Rollback,
+    /// The model's clock follows the wall clock
+    Synchronous,
+}
+
+fn parse_store(text: &str) -> Result<StoreChoice, String> {
+    match text.strip_prefix("file:") {
+        Some("") => Err("a path is missing behind `file:`".to_owned()),
+        Some(path) => Ok(StoreChoice::File(PathBuf::from(path))),
+        None if text == "ram" => Ok(StoreChoice::Ram(None)),
+        None => Err("`ram` and `file:PATH` are allowed".to_owned()),
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
+        let setup = Setup { bare: self.bare, overrides: self.overrides.clone(), queue };
+        let device = resolve(&self.device, &setup)?;
+        let wishes = self.wishes()?;
+        let json = self.json;
+        let outcome = emulate(&device, &wishes, |server| {
+            let text = format!(
+                "{} is ready: {}\nend it with Ctrl-C; look at it with: nbdinfo '{}'\n",
+                device.name,
+                server.uri(),
+                server.uri()
+            );
+            if json {
+                eprint!("{text}");
+                Ok(())
+            } else {
+                print(&text)
+            }
+        })?;
+        if json { print_json(&document(&device.name, &self, &outcome)) } else { print(&summary(&outcome)) }
+    }
+
+    fn wishes(&self) -> Result<Wishes, Failure> {
+        let address = match &self.nbd {
+            Some(address) => address.clone(),
+            None => {
+                let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
+                format!("unix:{}", socket.display())
+                    .parse()
+                    .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?
+            }
+        };
+        let store = match (&self.store, self.cap) {
+            (StoreChoice::Ram(_), cap) => StoreChoice::Ram(cap),
+            (StoreChoice::File(_), Some(_)) => {
+                return Err(Failure::new("--cap: is for a store in RAM").hint("leave it out"));
+            }
+            (file, None) => file.clone(),
+        };
+        Ok(Wishes {
+            address,
+            size: self.size,
+            store,
+            image: self.image.clone(),
+            save: self.save.clone(),
+            read_only: self.read_only,
+            pacing: match self.pacing {
+                PacingName::Exact => Pacing::Exact,
+                PacingName::Balanced => Pacing::Balanced,
+                PacingName::Frugal => Pacing::Frugal,
+            },
+            mode: match self.mode {
+                ModeName::RunToCompletion => Mode::RunToCompletion,
+                ModeName::Rollback => Mode::Rollback,
+                ModeName::Synchronous => Mode::Synchronous,
+            },
+            record: self.record.clone(),
+            seed: self.seed,
+        })
+    }
+}
+
+fn us(duration: Option<Duration>) -> f64 {
+    duration.unwrap_or_default().as_us()
+}
+
+fn summary(outcome: &Outcome) -> String {
+    let tally = &outcome.tally;
+    if tally.requests == 0 {
+        return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
+    }
+    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
+    let mut text = format!(
+        "\n{} requests in {:.1} s, {} refused by the store\n",
+        tally.requests,
+        outcome.elapsed.as_s(),
+        tally.refused
+    );
+    text += &format!(
+        "response  mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
+        response.moments().mean().unwrap_or(0.0) / 1e6,
+        us(response.quantile(0.5)) / 1e3,
+        us(response.quantile(0.99)) / 1e3,
+        response.moments().max().unwrap_or(0.0) / 1e6,
+    );
+    text += &format!(
+        "lateness  p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1}\n",
+        us(lateness.quantile(0.5)),
+        us(lateness.quantile(0.9)),
+        us(lateness.quantile(0.99)),
+        lateness.moments().max().unwrap_or(0.0) / 1e3,
+    );
+    let misses = tally.deadlines.misses();
+    let causes: Vec<String> = MissCause::ALL
+        .iter()
+        .map(|cause| (cause, tally.deadlines.missed(*cause)))
+        .filter(|(_, count)| *count > 0)
+        .map(|(cause, count)| format!("{} {count}", cause.name().replace('_', " ")))
+        .collect();
+    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+    text += &format!(
+        "trust     {:.2} % of the replies left within 20 us of when the model said; {misses} did not{causes}\n",
+        100.0 * (1.0 - misses as f64 / tally.requests as f64),
+    );
+    if outcome.not_recorded > 0 {
+        text += &format!("warning: {} requests are missing in the trace\n", outcome.not_recorded);
+    }
+    text
+}
+
+fn document(device: &str, arguments: &Arguments, outcome: &Outcome) -> Value {
+    let tally = &outcome.tally;
+    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
+    let misses: serde_json::Map<String, Value> = MissCause::ALL
+        .iter()
+        .map(|cause| (cause.name().to_owned(), tally.deadlines.missed(*cause).into()))
+        .collect();
+    json!({
+        "device": device,
+        "seed": arguments.seed.0,
+        "version": VERSION,
+        "elapsed_s": outcome.elapsed.as_s(),
+        "requests": tally.requests,
+        "refused": tally.refused,
+        "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
+        "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
+        "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),
+        "lateness_p50_us": lateness.quantile(0.5).map(Duration::as_us),
+        "lateness_p90_us": lateness.quantile(0.9).map(Duration::as_us),
+        "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
+        "deadline_misses": misses,
+        "not_recorded": outcome.not_recorded,
+    })
+}
