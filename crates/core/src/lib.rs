@@ -16,6 +16,7 @@
 
 pub mod completion;
 pub mod device;
+pub mod names;
 pub mod random;
 pub mod record;
 pub mod request;

@@ -10,8 +10,8 @@ use crate::compression::Compression;
 use crate::error::{ErrorKind, TraceError};
 use crate::format::{OpenTrace, ReadOptions, Sniff, TraceFormat, TraceWriter};
 use crate::metadata::Metadata;
-use crate::near::near_matches;
 use crate::source::{Head, Source};
+use seeklab_core::names::near;
 
 /// Formats to choose from.
 pub type Formats<'a> = &'a [&'static dyn TraceFormat];
@@ -85,7 +85,7 @@ pub fn create_with(
 /// If there is none; the hint names near matches.
 pub fn by_name(formats: Formats<'_>, name: &str) -> Result<&'static dyn TraceFormat, TraceError> {
     formats.iter().find(|format| format.name() == name).copied().ok_or_else(|| {
-        let near = near_matches(name, formats.iter().map(|format| format.name()));
+        let near = near(name, formats.iter().map(|format| format.name()));
         let error = no_such_format(formats, name.to_owned());
         match near.first() {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),

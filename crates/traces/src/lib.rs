@@ -23,7 +23,6 @@ pub mod guess;
 mod lines;
 mod metadata;
 mod msr;
-mod near;
 mod number;
 mod output;
 mod reorder;

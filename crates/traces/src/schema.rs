@@ -192,7 +192,7 @@ impl Column {
 
     /// Why this is no column of the schema, naming near matches.
     pub fn advice(unknown: &str) -> String {
-        let near = crate::near::near_matches(unknown, Self::ALL.map(Self::name));
+        let near = seeklab_core::names::near(unknown, Self::ALL.map(Self::name));
         match near.is_empty() {
             true => "the trace schema has no such column".to_owned(),
             false => {
