@@ -29,8 +29,10 @@ pub struct Setup {
 /// A device that is described, resolved and ready to be built.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// As it was named, `(bare)` added.
+    /// As it was named.
     pub name: String,
+    /// Whether it is its mechanics alone.
+    pub bare: bool,
     /// Its description, overrides applied.
     pub description: Description,
     queue: Option<(SchedulerSpec, usize)>,
@@ -78,11 +80,7 @@ pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<
         })?;
         description.set(key.trim(), value.trim().trim_matches('"'))?;
     }
-    let resolved = Resolved {
-        name: if setup.bare { format!("{name} (bare)") } else { name.to_owned() },
-        description,
-        queue: setup.queue,
-    };
+    let resolved = Resolved { name: name.to_owned(), bare: setup.bare, description, queue: setup.queue };
     resolved.build(Seed(0), "check")?;
     Ok(resolved)
 }
@@ -121,6 +119,11 @@ impl Resolved {
         Ok(Bank::growing(first, move |number| {
             this.build(seed, &format!("disk{number}")).expect("the first of its kind was built")
         }))
+    }
+
+    /// What it is called in a report.
+    pub fn label(&self) -> String {
+        if self.bare { format!("{} (bare)", self.name) } else { self.name.clone() }
     }
 
     /// Every parameter with its source, for the report.

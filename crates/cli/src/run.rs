@@ -7,11 +7,12 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
 use seeklab_core::{
-    ByteSize, Completion, Device, Duration, Limits, Seed, SimulationError, TraceRecord, Workload, simulate,
+    ArrivalOrder, ByteSize, Completion, Device, Duration, Limits, Seed, SimulationError, TraceRecord,
+    Workload, simulate,
 };
 use seeklab_report::Note;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
-use seeklab_workloads::replay::{Replay, ReplaySpec, Survey};
+use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{Supplied, Synthetic, Target, WorkloadSpec};
 
@@ -48,6 +49,7 @@ struct Observer<'a> {
     metrics: Metrics,
     writer: Option<&'a mut (dyn TraceWriter + 'static)>,
     write_error: Option<TraceError>,
+    order: ArrivalOrder,
     progress: &'a mut Progress,
 }
 
@@ -55,12 +57,28 @@ impl Observer<'_> {
     fn observe(&mut self, completion: &Completion) {
         let record = TraceRecord::from(completion);
         self.metrics.record(&record);
-        if let Some(writer) = &mut self.writer
-            && self.write_error.is_none()
-        {
-            self.write_error = writer.write(&record).err();
+        if let Some(writer) = &mut self.writer {
+            let write_error = &mut self.write_error;
+            self.order.push(completion.request.id.0, record, |record| {
+                if write_error.is_none() {
+                    *write_error = writer.write(record).err();
+                }
+            });
         }
         self.progress.step();
+    }
+
+    /// Writes what is held back.
+    fn finish(self) -> Result<Metrics, TraceError> {
+        let Self { metrics, writer, mut write_error, order, .. } = self;
+        if let Some(writer) = writer {
+            order.finish(|record| {
+                if write_error.is_none() {
+                    write_error = writer.write(record).err();
+                }
+            });
+        }
+        write_error.map_or(Ok(metrics), Err)
     }
 }
 
@@ -160,6 +178,10 @@ fn replay(
     let mut trace = workload.open_trace()?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
+    if let (Some(PopulationSpec::Auto), Mode::Closed { population }) = (spec.population, settings.mode) {
+        notes
+            .push(Note::Remark(format!("{}: {population} outstanding, the trace's own mean", workload.name)));
+    }
     if let Some(guess) = trace.guess() {
         notes.push(Note::Remark(format!("{}: read as {guess}", workload.name)));
     }
@@ -225,21 +247,20 @@ fn drive<W: Workload, D: Device>(
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
-    let mut observer = Observer { metrics, writer, write_error: None, progress };
+    let mut observer =
+        Observer { metrics, writer, write_error: None, order: ArrivalOrder::default(), progress };
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
     let result = simulate(workload, device, limits, |completion| observer.observe(completion));
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
-    if let Some(error) = observer.write_error {
-        return Err(error.into());
-    }
+    let metrics = observer.finish()?;
     let saturated = match result {
         Ok(_) => None,
         Err(error @ SimulationError::Saturated { .. }) => Some(error.to_string()),
         Err(error) => return Err(Failure::new(error.to_string())),
     };
-    Ok(Outcome { metrics: observer.metrics, notes: Vec::new(), saturated, cpu_s, wall_s })
+    Ok(Outcome { metrics, notes: Vec::new(), saturated, cpu_s, wall_s })
 }
 
 /// CPU time of this thread.

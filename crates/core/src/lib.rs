@@ -29,7 +29,7 @@ pub mod workload;
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
 pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
 pub use random::{Seed, Stream};
-pub use record::TraceRecord;
+pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};
 pub use simulate::{Limits, RunSummary, SimulationError, simulate};

@@ -1,5 +1,7 @@
 //! One row of the canonical trace.
 
+use std::collections::VecDeque;
+
 use crate::completion::{Breakdown, BufferOutcome, Completion, Status};
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Duration, Instant};
@@ -125,5 +127,85 @@ impl From<&Completion> for TraceRecord {
             seek_cylinders: Some(completion.seek_cylinders),
             buffer: completion.buffer,
         }
+    }
+}
+
+/// Puts records back in order of arrival as they complete, and fills in think times.
+///
+/// Requests are numbered from zero as they arrive; a record is handed on when all that arrived before it
+/// have been and the next is known. Memory grows with what completes while an older request waits.
+#[derive(Debug, Default)]
+pub struct ArrivalOrder {
+    /// Number of the first that waits.
+    next: u64,
+    waiting: VecDeque<Option<TraceRecord>>,
+    /// The one before, which waits for the next one's arrival to know its think time.
+    before: Option<TraceRecord>,
+}
+
+impl ArrivalOrder {
+    /// Takes the record of request `number`; hands on what is in order now.
+    ///
+    /// # Panics
+    /// If the number was given before.
+    pub fn push(&mut self, number: u64, record: TraceRecord, mut emit: impl FnMut(&TraceRecord)) {
+        let place = number.checked_sub(self.next).expect("every number is given once") as usize;
+        if self.waiting.len() <= place {
+            self.waiting.resize(place + 1, None);
+        }
+        assert!(self.waiting[place].replace(record).is_none(), "every number is given once");
+        while let Some(Some(record)) = self.waiting.front() {
+            let record = *record;
+            self.waiting.pop_front();
+            self.next += 1;
+            if let Some(before) = self.before.replace(record) {
+                emit(&before.followed_by(&record));
+            }
+        }
+    }
+
+    /// Hands on what is left: the last, and whatever waits behind a request that never completed.
+    pub fn finish(mut self, mut emit: impl FnMut(&TraceRecord)) {
+        for record in std::mem::take(&mut self.waiting).into_iter().flatten() {
+            if let Some(before) = self.before.replace(record) {
+                emit(&before.followed_by(&record));
+            }
+        }
+        self.before.iter().for_each(emit);
+    }
+}
+
+impl TraceRecord {
+    /// With the think time to the arrival of `next`, if that came after this completion and it is not known.
+    fn followed_by(self, next: &Self) -> Self {
+        let think = self.completion.filter(|completion| *completion <= next.arrival);
+        Self {
+            think: self.think.or(think.map(|completion| next.arrival.saturating_since(completion))),
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_records_handed_on_as_they_arrived() {
+        let record = |arrival, completion| TraceRecord {
+            completion: Some(Instant::from_ns(completion)),
+            ..TraceRecord::new(Instant::from_ns(arrival), Operation::Read, arrival, 1)
+        };
+        let mut seen = Vec::new();
+        let mut order = ArrivalOrder::default();
+        order.push(1, record(10, 20), |record| seen.push(*record));
+        assert!(seen.is_empty());
+        order.push(0, record(5, 30), |record| seen.push(*record));
+        order.push(3, record(60, 65), |record| seen.push(*record));
+        order.finish(|record| seen.push(*record));
+        let arrivals: Vec<u64> = seen.iter().map(|record| record.arrival.as_ns()).collect();
+        assert_eq!(arrivals, [5, 10, 60]);
+        let think = |index: usize| seen[index].think.map(Duration::as_ns);
+        assert_eq!((think(0), think(1), think(2)), (None, Some(40), None));
     }
 }

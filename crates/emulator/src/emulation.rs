@@ -14,7 +14,8 @@
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    BufferOutcome, Completion, Duration, Instant, Operation, Request, RequestId, Status, TraceRecord,
+    ArrivalOrder, BufferOutcome, Completion, Duration, Instant, Operation, Request, RequestId, Status,
+    TraceRecord,
 };
 
 use crate::clock::Clock;
@@ -52,12 +53,17 @@ pub struct Emulation {
     due: Vec<Due>,
     tally: Tally,
     observe: Option<Observe>,
+    /// Requests so far, and their records in order of arrival.
+    arrived: u64,
+    order: ArrivalOrder,
     /// When the loop last began to wait.
     waiting_since: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Outstanding {
+    /// Its rank of arrival.
+    number: u64,
     tag: Tag,
     answer: Answer,
     arrived: Instant,
@@ -91,11 +97,13 @@ impl Emulation {
             due: Vec::new(),
             tally: Tally::default(),
             observe: None,
+            arrived: 0,
+            order: ArrivalOrder::default(),
             waiting_since: Instant::ZERO,
         }
     }
 
-    /// Shows every completed request to `observe`, times at MP2: arrival at the return of the read that
+    /// Shows every completed request to `observe`, in order of arrival, times at MP2: arrival at the return of the read that
     /// delivered it, completion just before its reply is written; issue and start are the model's.
     #[must_use]
     pub fn observed_by(self, observe: Observe) -> Self {
@@ -117,8 +125,11 @@ impl Emulation {
         &self.store
     }
 
-    /// Takes the bytes back when all is over.
-    pub fn into_store(self) -> Store {
+    /// Shows the last requests, and gives the bytes back when all is over.
+    pub fn into_store(mut self) -> Store {
+        if let Some(observe) = &mut self.observe {
+            self.order.finish(observe);
+        }
         self.store
     }
 
@@ -179,9 +190,13 @@ impl Emulation {
             self.at_once.push((command.tag, answer));
             return;
         }
-        let outstanding = Outstanding { tag: command.tag, answer, arrived: command.arrived, stored };
+        let number = self.arrived;
+        let outstanding = Outstanding { number, tag: command.tag, answer, arrived: command.arrived, stored };
         match self.pacer.arrive(command.arrived, request) {
-            Ok(()) => self.outstanding[id as usize] = Some(outstanding),
+            Ok(()) => {
+                self.outstanding[id as usize] = Some(outstanding);
+                self.arrived += 1;
+            }
             Err(_) => {
                 self.free.push(id);
                 self.refuse(command.tag, ErrorCode::Invalid);
@@ -280,7 +295,7 @@ impl Emulation {
         self.tally.response.record(left.saturating_since(outstanding.arrived));
         self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
-            observe(&record(&due.completion, outstanding.arrived, left));
+            self.order.push(outstanding.number, record(&due.completion, outstanding.arrived, left), observe);
         }
     }
 }

@@ -100,8 +100,12 @@ impl Row {
     /// If a column that has to be there is null, a number is too large, or columns contradict.
     pub fn to_record(&self) -> Checked<TraceRecord> {
         let op = self.one_of(Op, &Operation::ALL)?.ok_or_else(|| missing(Op))?;
-        let blocks = self.narrow(Blocks)?.ok_or_else(|| missing(Blocks))?;
-        let lbn = self.required(Lbn)?;
+        // A flush addresses nothing, so its address may be null.
+        let (lbn, blocks) = if op.addresses_blocks() {
+            (self.required(Lbn)?, self.narrow(Blocks)?.ok_or_else(|| missing(Blocks))?)
+        } else {
+            (self.get(Lbn).unwrap_or_default(), self.narrow(Blocks)?.unwrap_or_default())
+        };
         check_extent(op, lbn, blocks)?;
         let times = self.times()?;
         let mut record = TraceRecord::new(Instant::from_ns(times.arrival), op, lbn, blocks);

@@ -131,7 +131,7 @@ fn cell(
         }
     };
     let values = [
-        device.0.name.clone(),
+        device.0.label(),
         chosen.name.clone(),
         scheduler_name(spec, scheduler),
         spec.arrivals[arrivals].to_string(),

@@ -17,6 +17,8 @@ Examples:
   seeklab compare a.parquet b.parquet --json";
 
 /// Errors per request (EI), between the distributions (EA, the demerit), and plots of both.
+///
+/// Response times are held in memory: about 100 bytes per request.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

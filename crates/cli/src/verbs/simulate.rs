@@ -9,7 +9,7 @@ use seeklab::output::{VERSION, check_place, command_line, print, print_json, wri
 use seeklab::progress::Progress;
 use seeklab::run::{Outcome, metadata, run};
 use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
-use seeklab_analysis::MetricsSummary;
+use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
@@ -123,6 +123,7 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
 #[derive(Debug, Serialize)]
 struct DeviceDocument<'a> {
     device: &'a str,
+    bare: bool,
     #[serde(flatten)]
     summary: MetricsSummary,
     requests_per_cpu_s: f64,
@@ -130,6 +131,28 @@ struct DeviceDocument<'a> {
     wall_s: f64,
     saturated: bool,
     notes: Vec<&'a str>,
+    throughput: Throughput,
+}
+
+/// Throughput over time, in stretches of equal width from the first arrival on.
+#[derive(Debug, Serialize)]
+struct Throughput {
+    stretch_s: f64,
+    requests_per_second: Vec<f64>,
+    mib_per_second: Vec<f64>,
+}
+
+impl Throughput {
+    fn of(timeline: &[TimeBin]) -> Self {
+        let per_second = |value: fn(&TimeBin) -> f64| {
+            timeline.iter().map(|bin| (value(bin) / bin.width_s * 1e3).round() / 1e3).collect()
+        };
+        Self {
+            stretch_s: timeline.first().map_or(0.0, |bin| bin.width_s),
+            requests_per_second: per_second(|bin| bin.requests as f64),
+            mib_per_second: per_second(|bin| bin.bytes as f64 / f64::from(1 << 20)),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -240,12 +263,14 @@ impl Arguments {
             .zip(devices)
             .map(|(outcome, device)| DeviceDocument {
                 device: &device.name,
+                bare: device.bare,
                 summary: outcome.metrics.summary(),
                 requests_per_cpu_s: outcome.requests_per_cpu_s().round(),
                 cpu_s: outcome.cpu_s,
                 wall_s: outcome.wall_s,
                 saturated: outcome.saturated.is_some(),
                 notes: outcome.notes.iter().map(Note::text).collect(),
+                throughput: Throughput::of(&outcome.metrics.timeline()),
             })
             .collect();
         print_json(&Document {
@@ -295,7 +320,7 @@ impl Arguments {
                 .iter()
                 .zip(devices)
                 .map(|(outcome, device)| {
-                    DeviceSection::new(&device.name, &device.description.header.title, &outcome.metrics)
+                    DeviceSection::new(device.label(), &device.description.header.title, &outcome.metrics)
                         .with_parameters(device.parameters())
                 })
                 .collect(),
@@ -306,5 +331,5 @@ impl Arguments {
 }
 
 fn names(devices: &[Resolved]) -> String {
-    devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")
+    devices.iter().map(Resolved::label).collect::<Vec<_>>().join(", ")
 }

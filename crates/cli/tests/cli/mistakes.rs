@@ -39,7 +39,7 @@ fn are_broken_traces_told() {
     bench.run(&["trace", "info", "no.csv"]).fails(&["no.csv: cannot open", "No such file"]);
     bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--format", "tar"]).fails(&["`tar`", "`csv`"]);
     bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--think"]).fails(&[
-        "record 1",
+        "record ",
         "think time",
         "hint: ",
     ]);

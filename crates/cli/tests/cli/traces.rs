@@ -102,3 +102,38 @@ fn does_each_device_of_a_trace_have_its_own_instance() {
     let mean = |device: &serde_json::Value| device["response_mean_ms"].as_f64().unwrap();
     assert!(mean(&four) < mean(&one) / 2.0, "{} against {}", mean(&four), mean(&one));
 }
+
+#[test]
+fn is_the_trace_of_a_reordered_run_the_same_load_again() {
+    let bench = Bench::new();
+    let workload = "synthetic,size=8KiB,read=66%,poisson=130/s,requests=2000";
+    let simulate =
+        |arguments: &[&str]| bench.json(&[&["simulate", "atlas10k", "--bare", "-w"], arguments].concat());
+    let first = simulate(&[workload]);
+    for file in ["sptf.csv", "sptf.parquet"] {
+        simulate(&[workload, "--scheduler", "sptf", "--out", file]);
+        let again = simulate(&[file]);
+        let device = &again["devices"][0];
+        assert_eq!(device["response_mean_ms"], first["devices"][0]["response_mean_ms"], "{file}");
+        assert_eq!(device["bare"], true);
+        let rates = device["throughput"]["requests_per_second"].as_array().unwrap();
+        assert!(rates.len() > 1, "throughput over time");
+    }
+}
+
+#[test]
+fn does_the_trace_of_a_run_one_at_a_time_carry_its_think_times() {
+    let bench = Bench::new();
+    let workload = "synthetic,size=8KiB,read=66%,closed=1,think=5ms,requests=500";
+    let first = bench.json(&["simulate", "atlas10k", "-w", workload, "--out", "t.csv"]);
+    let again = bench.json(&["simulate", "atlas10k", "-w", "t.csv", "--think"]);
+    assert_eq!(first["devices"][0]["response_mean_ms"], again["devices"][0]["response_mean_ms"]);
+}
+
+#[test]
+fn may_a_flush_have_no_address() {
+    let bench = Bench::new();
+    bench.write("f.csv", "arrival_ns,op,lbn,blocks\n0,write,8,8\n5000,flush,,\n");
+    let document = bench.json(&["simulate", "atlas10k", "-w", "f.csv"]);
+    assert_eq!(document["devices"][0]["requests"], 2);
+}

@@ -178,8 +178,12 @@ impl FromStr for SchedulerSpec {
                 return Err(format!("scheduler `{}` has no form ordered by cylinder", kind.name));
             }
             (None, None) => {
-                let names = SCHEDULERS.iter().map(|kind| kind.name);
-                return Err(format!("there is no scheduler `{name}`{}", near_matches(name, names)));
+                let names: Vec<&str> = SCHEDULERS.iter().map(|kind| kind.name).collect();
+                let near = match near_matches(name, names.iter().copied()) {
+                    near if near.is_empty() => format!("; there are {}", names.join(", ")),
+                    near => near,
+                };
+                return Err(format!("there is no scheduler `{name}`{near}"));
             }
         };
         let value = match (&kind.parameter, argument) {
