@@ -1,13 +1,13 @@
 //! Names that were probably meant.
 
-/// At most three of `names` that are near to `wrong`, the nearest first: those that differ by few letters
-/// (one in three, at least one), and those that contain it.
+/// At most three of `names` that are near to `wrong`, the nearest first: those that differ by few letters,
+/// swapped ones counting once (one in three, at least one), and those that contain it.
 pub fn near<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wrong = wrong.to_lowercase();
     let allowed = (wrong.chars().count() / 3).max(1);
     let mut near: Vec<(usize, &str)> = names
         .into_iter()
-        .map(|name| (strsim::levenshtein(&wrong, name), name))
+        .map(|name| (strsim::osa_distance(&wrong, name), name))
         .filter(|(distance, name)| *distance <= allowed || (wrong.len() > 2 && name.contains(&wrong)))
         .collect();
     near.sort_unstable();
