@@ -98,11 +98,25 @@ pub fn run(
         WorkloadSpec::Synthetic(spec) => {
             let mut built = device.build(seed, "disk0")?;
             let supplied = supplied(device, workload, spec)?;
-            let mut requests = Synthetic::new(spec, Target::from(built.capabilities()), seed, supplied)
+            let (spec, rounded) = in_whole_blocks(spec, built.capabilities().block_size);
+            let mut requests = Synthetic::new(&spec, Target::from(built.capabilities()), seed, supplied)
                 .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-            drive(&mut requests, &mut built, limits, writer, progress)
+            let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
+            outcome.notes.extend(rounded);
+            Ok(outcome)
         }
         WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress),
+    }
+}
+
+/// The description with sizes in whole blocks of the device, as traces are read, and a note if that changed any.
+fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec, Option<Note>) {
+    match spec.size.as_ref().and_then(|size| size.rounded_up(block_size)) {
+        None => (spec.clone(), None),
+        Some(size) => {
+            let note = Note::Warning(format!("sizes were rounded up to whole blocks of {block_size}"));
+            (SyntheticSpec { size: Some(size), ..spec.clone() }, Some(note))
+        }
     }
 }
 

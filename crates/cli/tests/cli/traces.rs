@@ -137,3 +137,11 @@ fn may_a_flush_have_no_address() {
     let document = bench.json(&["simulate", "atlas10k", "-w", "f.csv"]);
     assert_eq!(document["devices"][0]["requests"], 2);
 }
+
+#[test]
+fn are_sizes_below_a_block_rounded_up_and_said() {
+    let bench = Bench::new();
+    let document = bench.json(&["simulate", "nearline-7200", "-w", "fileserver,requests=100"]);
+    let note = document["devices"][0]["notes"][0].as_str().unwrap();
+    assert_eq!(note, "sizes were rounded up to whole blocks of 4KiB");
+}

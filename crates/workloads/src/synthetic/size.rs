@@ -61,6 +61,22 @@ pub struct WeightedSize {
     pub weight: u32,
 }
 
+impl SizeSpec {
+    /// The same with fixed sizes and those of a mix rounded up to whole blocks; `None` if all were whole.
+    pub fn rounded_up(&self, block_size: ByteSize) -> Option<Self> {
+        let block = block_size.as_bytes();
+        let up = |size: ByteSize| ByteSize::from_bytes(size.as_bytes().next_multiple_of(block));
+        let rounded = match self {
+            Self::Fixed(size) => Self::Fixed(up(*size)),
+            Self::Mix(sizes) => {
+                Self::Mix(sizes.iter().map(|one| WeightedSize { size: up(one.size), ..*one }).collect())
+            }
+            Self::Exponential { .. } | Self::Uniform { .. } => return None,
+        };
+        (rounded != *self).then_some(rounded)
+    }
+}
+
 const fn one() -> u32 {
     1
 }
