@@ -176,13 +176,23 @@ pub trait Frontend {
 /// How [`serve`] waits for the next deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiting {
-    /// Sleep until this long before the deadline.
+    /// Sleep until this long before the deadline; and look for more for as long after a command, since who
+    /// asked once asks again soon and waking takes tens of microseconds.
     pub margin: Duration,
     /// Spin for the rest; without it, sleep to the deadline and ignore the margin.
     pub spin: bool,
 }
 
 impl Waiting {
+    /// The wait for `deadline`, if there is one, seen from `now`; the last command came at `last`.
+    fn plan(self, now: Instant, deadline: Option<Instant>, last: Option<Instant>) -> Wait {
+        let lingers = last.is_some_and(|last| now.saturating_since(last) < self.margin);
+        if self.spin && lingers {
+            return Wait::Poll;
+        }
+        deadline.map_or(Wait::Forever, |deadline| self.until(now, deadline))
+    }
+
     /// The wait for `deadline`, seen from `now`.
     pub fn until(self, now: Instant, deadline: Instant) -> Wait {
         if deadline <= now {
@@ -226,7 +236,7 @@ pub fn serve(
     stop: &AtomicBool,
     backend: &mut dyn FnMut(Turn<'_>) -> Option<Instant>,
 ) -> io::Result<()> {
-    let mut deadline = None;
+    let (mut deadline, mut last) = (None, None);
     let mut give_up = None;
     loop {
         if give_up.is_none() && stop.load(Ordering::Acquire) {
@@ -238,8 +248,9 @@ pub fn serve(
             return Ok(());
         }
         let next: Option<Instant> = deadline.into_iter().chain(give_up).min();
-        let wait = next.map_or(Wait::Forever, |next| waiting.until(clock(), next));
+        let wait = waiting.plan(clock(), next, last);
         frontend.receive(wait, &mut |command| {
+            last = Some(command.arrived);
             backend(Turn::Command(command));
         })?;
         deadline = backend(Turn::Reply { now: clock(), frontend });
@@ -258,7 +269,10 @@ mod tests {
         assert_eq!(spin.until(at(0), at(1_000_000)), Wait::Until(at(940_000)));
         assert_eq!(spin.until(at(950_000), at(1_000_000)), Wait::Poll);
         assert_eq!(spin.until(at(1_000_001), at(1_000_000)), Wait::Poll);
+        assert_eq!(spin.plan(at(70_000), None, Some(at(20_000))), Wait::Poll, "more may come");
+        assert_eq!(spin.plan(at(80_001), None, Some(at(20_000))), Wait::Forever);
         let frugal = Waiting { spin: false, ..spin };
+        assert_eq!(frugal.plan(at(70_000), None, Some(at(20_000))), Wait::Forever);
         assert_eq!(frugal.until(at(950_000), at(1_000_000)), Wait::Until(at(1_000_000)));
     }
 }
