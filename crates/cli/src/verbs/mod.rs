@@ -4,6 +4,7 @@ mod compare;
 mod devices;
 mod experiment;
 mod serve;
+mod setup;
 mod simulate;
 mod trace;
 

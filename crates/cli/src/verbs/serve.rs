@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use seeklab::devices::{Setup, resolve};
+use seeklab::devices::resolve;
 use seeklab::emulate::{Outcome, StoreChoice, Wishes, emulate};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
 use seeklab_core::{ByteSize, Duration, Seed};
-use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
+
+use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,18 +59,8 @@ pub(crate) struct Arguments {
     /// Write every request as a trace, times as the emulator saw them
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
-    /// A queue in front of the device; fcfs unless said
-    #[arg(long, value_name = "S")]
-    scheduler: Option<SchedulerSpec>,
-    /// Requests that the queue lets the device hold at a time; 1 unless said
-    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
-    depth: Option<u32>,
-    /// A disk's mechanics alone: no overheads, buffer or bus
-    #[arg(long)]
-    bare: bool,
-    /// Change a parameter of the device, by its name or path; after --bare
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
+    #[command(flatten)]
+    setup: SetupFlags,
     /// Root of the model's random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
@@ -109,9 +100,7 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
-        let setup = Setup { bare: self.bare, overrides: self.overrides.clone(), queue };
-        let device = resolve(&self.device, &setup)?;
+        let device = resolve(&self.device, &self.setup.setup())?;
         let wishes = self.wishes()?;
         let json = self.json;
         let outcome = emulate(&device, &wishes, |server| {

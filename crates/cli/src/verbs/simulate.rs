@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use seeklab::devices::{Resolved, Setup, resolve};
+use seeklab::devices::{Resolved, resolve};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
@@ -11,11 +11,12 @@ use seeklab::run::{Outcome, metadata, run};
 use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
-use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
 use seeklab_traces::TraceWriter;
 use seeklab_workloads::replay::Beyond;
 use serde::Serialize;
+
+use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,18 +51,8 @@ pub(crate) struct Arguments {
     /// One at a time, with the trace's think time from each completion to the next arrival
     #[arg(long, group = "arrivals")]
     think: bool,
-    /// The host's queue in front of the device; fcfs unless said
-    #[arg(long, value_name = "S")]
-    scheduler: Option<SchedulerSpec>,
-    /// Requests that the host lets the device hold at a time; 1 unless said
-    #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
-    depth: Option<u32>,
-    /// A disk's mechanics alone: no overheads, buffer or bus
-    #[arg(long)]
-    bare: bool,
-    /// Change a parameter of the devices, by its name or path; after --bare
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
+    #[command(flatten)]
+    setup: SetupFlags,
     /// Root of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
@@ -194,8 +185,7 @@ impl Arguments {
     }
 
     fn resolve_devices(&self) -> Result<Vec<Resolved>, Failure> {
-        let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
-        let setup = Setup { bare: self.bare, overrides: self.overrides.clone(), queue };
+        let setup = self.setup.setup();
         self.device.iter().map(|name| resolve(name, &setup)).collect()
     }
 
