@@ -9,7 +9,10 @@
 //! what clients expect. It knows neither model time nor where bytes live. [`serve`] is the loop that
 //! drives any of them.
 
+pub mod fuse;
+pub mod loop_device;
 pub mod nbd;
+mod slots;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
