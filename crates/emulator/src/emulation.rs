@@ -26,7 +26,7 @@ use crate::pacer::{Deadlines, Due, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
 /// What becomes of every completed request, for traces and figures.
-pub type Observe = Box<dyn FnMut(&TraceRecord)>;
+pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
 /// What an emulation amounted to so far.
 #[derive(Debug, Clone, Default)]
