@@ -631,7 +631,7 @@ const _: () = assert!(MESSAGE_BYTES_MAX >= WRITE_HEADER_SIZE + TRANSFER_BYTES_MA
 
 /// One client: the kernel.
 const fn tag(command: u32) -> Tag {
-    Tag { client: 0, command }
+    Tag { frontend: 0, client: 0, command }
 }
 
 /// Where the first hole, or the first data, of a piece is.
