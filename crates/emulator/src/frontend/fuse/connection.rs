@@ -273,6 +273,7 @@ impl Connection {
                 Ok(8)
             }),
             (Reply::Done, Kind::Discard { rest } | Kind::WriteZeroes { rest }) if rest.length > 0 => {
+                self.output.push_nothing(Addressee::Command(command));
                 self.pieces.push(Outstanding { unique, kind });
             }
             (Reply::Done, Kind::Flush | Kind::Discard { .. } | Kind::WriteZeroes { .. }) => {
@@ -282,6 +283,7 @@ impl Connection {
                 let found = seek(extents, piece, hole).map(|at| at.max(from));
                 let at = match found {
                     None if rest.length > 0 => {
+                        self.output.push_nothing(Addressee::Command(command));
                         self.pieces.push(Outstanding { unique, kind });
                         return;
                     }
@@ -298,7 +300,7 @@ impl Connection {
     }
 
     /// The prepared answers in order: the command whose answer it is, if it is one's, and the bytes, which
-    /// are one `write(2)`.
+    /// are one `write(2)`; none where the command was a piece of a request that goes on.
     pub fn messages(&self) -> impl Iterator<Item = (Option<Tag>, &[u8])> {
         self.output.messages().map(|(addressee, bytes)| match addressee {
             Addressee::Kernel => (None, bytes),

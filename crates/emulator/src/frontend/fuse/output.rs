@@ -57,6 +57,11 @@ impl Output {
         self.messages.push(Message { addressee, range: start..end });
     }
 
+    /// Takes note that a command is done of which the kernel is told nothing.
+    pub(super) fn push_nothing(&mut self, addressee: Addressee) {
+        self.messages.push(Message { addressee, range: self.used..self.used });
+    }
+
     /// The answers, each of which leaves in one piece.
     pub(super) fn messages(&self) -> impl Iterator<Item = (Addressee, &[u8])> {
         self.messages.iter().map(|message| (message.addressee, &self.bytes[message.range.clone()]))
