@@ -35,8 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let serving = {
         let (place, stop) = (place.clone(), stop.clone());
         std::thread::spawn(move || -> std::io::Result<()> {
-            let mut server =
-                Server::mount(Export::new("", size_bytes as u64, 512), Box::new(now), &place)?;
+            let mut server = Server::mount(Export::new("", size_bytes as u64, 512), Box::new(now), &place)?;
             sender.send(server.directory()).expect("the main thread waits for it");
             let mut memory = Memory::new(size_bytes, delay);
             let waiting = Waiting { margin: Duration::from_us(60), spin: true };

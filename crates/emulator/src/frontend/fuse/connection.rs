@@ -5,9 +5,10 @@
 //! messages to write to /dev/fuse   ◀─            ◀─ Reply
 //! ```
 //! # Scope and limits
-//! - Reads of any offset and length are served, by reading the blocks they touch, as the page cache over a
-//!   block device does. Writes must be whole blocks (`EINVAL`), as direct writes to a block device must. Both
-//!   stop at the end of the device; a write that begins there fails with `ENOSPC`.
+//! - Reads and writes of any offset and length are served, as the page cache over a block device does: what
+//!   is not whole blocks is done by reading the blocks touched, and changing and writing them, one such write
+//!   at a time. It must be: the kernel cuts even whole blocks anywhere where the client's memory is not
+//!   aligned to pages. Both stop at the end of the device; a write that begins there fails with `ENOSPC`.
 //! - A write through a descriptor opened with `O_DSYNC` or `O_SYNC` is FUA; `fsync` is a flush; `close` is
 //!   nothing (it is answered as not implemented, so the kernel never asks again).
 //! - Punching a hole discards, zeroing a range writes zeroes, both in whole blocks; plain allocation is not
@@ -21,6 +22,7 @@ use std::fmt;
 use seeklab_core::Instant;
 
 use super::output::{Addressee, Output};
+use super::patch::{Patch, Patches, Step};
 use super::wire::{
     self, ACCESS_MODE, Allocation, Attributes, DSYNC, Encoder, FILE_NODE, Fields, Header, Offer, ROOT_NODE,
     SEEK_DATA, SEEK_HOLE, Transfer, WRITE_HEADER_SIZE, attribute, fallocate_mode, init_flag, opcode,
@@ -100,14 +102,32 @@ impl Range {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// Of the blocks read, `length` bytes from `skip` on are asked for.
-    Read { skip: u32, length: u32, blocks_bytes: u32 },
-    Write { length: u32 },
+    Read {
+        skip: u32,
+        length: u32,
+        blocks_bytes: u32,
+    },
+    Write {
+        length: u32,
+    },
+    /// Of the first of the patches.
+    PatchRead,
+    PatchWrite,
     Flush,
     /// `rest` is done when this piece is.
-    Discard { rest: Range },
-    WriteZeroes { rest: Range },
+    Discard {
+        rest: Range,
+    },
+    WriteZeroes {
+        rest: Range,
+    },
     /// Looks in `piece`, then in `rest`.
-    Seek { from: u64, hole: bool, piece: Range, rest: Range },
+    Seek {
+        from: u64,
+        hole: bool,
+        piece: Range,
+        rest: Range,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +138,13 @@ struct Outstanding {
 
 /// What becomes of a message.
 enum Outcome<'a> {
-    Command { offset: u64, length: u32, fua: bool, kind: Kind, action: Action<'a> },
+    Command {
+        offset: u64,
+        length: u32,
+        fua: bool,
+        kind: Kind,
+        action: Action<'a>,
+    },
     /// It has been answered, or wants no answer.
     Settled,
     /// An answer without a result: an error number, or 0 for success.
@@ -146,6 +172,7 @@ pub struct Connection {
     reserved_bytes: u64,
     /// What is to be done next for requests that take several commands.
     pieces: Vec<Outstanding>,
+    patches: Patches,
     output: Output,
     negotiated: bool,
     destroyed: bool,
@@ -169,6 +196,7 @@ impl Connection {
             outstanding: Slots::default(),
             reserved_bytes: 0,
             pieces: Vec::new(),
+            patches: Patches::default(),
             output: Output::default(),
             negotiated: false,
             destroyed: false,
@@ -213,8 +241,12 @@ impl Connection {
         }
     }
 
-    /// The next command of a request that takes several.
-    pub fn next_piece(&mut self, arrived: Instant) -> Option<Command<'static>> {
+    /// The next command of a request that takes several. Ask for all there are before anything else that
+    /// arrived is taken in.
+    pub fn next_piece(&mut self, arrived: Instant) -> Option<Command<'_>> {
+        if self.patches.has_next() {
+            return self.next_patch(arrived);
+        }
         let Outstanding { unique, kind } = self.pieces.pop()?;
         let (range, kind, action) = match kind {
             Kind::Discard { mut rest } => (rest.piece(), Kind::Discard { rest }, Action::Discard),
@@ -225,7 +257,7 @@ impl Connection {
                 let piece = rest.piece();
                 (piece, Kind::Seek { from, hole, piece, rest }, Action::BlockStatus { single: false })
             }
-            Kind::Read { .. } | Kind::Write { .. } | Kind::Flush => {
+            _ => {
                 unreachable!("only requests of any length are done in pieces")
             }
         };
@@ -234,9 +266,24 @@ impl Connection {
         Some(Command { tag, arrived, offset_bytes, length_bytes, fua: false, action })
     }
 
+    fn next_patch(&mut self, arrived: Instant) -> Option<Command<'_>> {
+        let (unique, kind) = match self.patches.next()? {
+            Step::Read(patch) => (patch.unique, Kind::PatchRead),
+            Step::Write(patch) => (patch.unique, Kind::PatchWrite),
+        };
+        let tag = self.hand_out(Outstanding { unique, kind });
+        let patch = self.patches.first();
+        let (action, fua) = match kind {
+            Kind::PatchWrite => (Action::Write(&patch.blocks), patch.fua),
+            _ => (Action::Read, false),
+        };
+        let (offset_bytes, length_bytes) = (patch.offset, patch.blocks_bytes);
+        Some(Command { tag, arrived, offset_bytes, length_bytes, fua, action })
+    }
+
     /// Whether [`next_piece`](Self::next_piece) has something.
     pub fn has_piece(&self) -> bool {
-        !self.pieces.is_empty()
+        !self.pieces.is_empty() || self.patches.has_next()
     }
 
     /// Encodes the answer to an outstanding command.
@@ -249,6 +296,9 @@ impl Connection {
         };
         if let Kind::Read { blocks_bytes, .. } = kind {
             self.reserved_bytes -= u64::from(blocks_bytes);
+        }
+        if matches!(kind, Kind::PatchRead | Kind::PatchWrite) {
+            return self.reply_to_patch(command, reply);
         }
         let mut push = |length_max: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<usize, i32>| {
             self.output.push(Addressee::Command(command), unique, length_max, fill);
@@ -299,6 +349,34 @@ impl Connection {
         }
     }
 
+    fn reply_to_patch(&mut self, command: u32, reply: Reply<'_>) {
+        let addressee = Addressee::Command(command);
+        let result = match reply {
+            Reply::Failed(code) => Err(code),
+            Reply::Done => Ok(()),
+            Reply::Data(fill) => {
+                let read = self.patches.change(|blocks| {
+                    if fill(blocks)? == Content::Zeroes {
+                        blocks.fill(0);
+                    }
+                    Ok(())
+                });
+                match read {
+                    Ok(()) => return self.output.push_nothing(addressee),
+                    Err(code) => Err(code),
+                }
+            }
+            Reply::Extents(_) => panic!("the answer does not fit a read or a write"),
+        };
+        let patch = self.patches.pop();
+        self.reserved_bytes -= u64::from(patch.blocks_bytes);
+        self.output.push(addressee, patch.unique, 8, |buffer| {
+            result.map_err(number)?;
+            Encoder::new(buffer).u32(patch.data.len() as u32).u32(0);
+            Ok(8)
+        });
+    }
+
     /// The prepared answers in order: the command whose answer it is, if it is one's, and the bytes, which
     /// are one `write(2)`; none where the command was a piece of a request that goes on.
     pub fn messages(&self) -> impl Iterator<Item = (Option<Tag>, &[u8])> {
@@ -325,7 +403,7 @@ impl Connection {
 
     /// Commands handed out and not yet replied to, and those still to be handed out.
     pub fn outstanding(&self) -> usize {
-        self.outstanding.len() + self.pieces.len()
+        self.outstanding.len() + self.pieces.len() + self.patches.waiting_count()
     }
 
     /// Whether the kernel has agreed on the protocol.
@@ -360,12 +438,7 @@ impl Connection {
         tag(self.outstanding.insert(outstanding))
     }
 
-    fn answer(
-        &mut self,
-        unique: u64,
-        length_max: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<usize, i32>,
-    ) {
+    fn answer(&mut self, unique: u64, length_max: usize, fill: impl FnOnce(&mut [u8]) -> Result<usize, i32>) {
         self.output.push(Addressee::Kernel, unique, length_max, fill);
     }
 
@@ -383,11 +456,15 @@ impl Connection {
             opcode::READ if on_file => self.read(Transfer::parse(&mut arguments)?),
             opcode::WRITE if on_file => {
                 let transfer = Transfer::parse(&mut arguments)?;
-                self.write(transfer, arguments.bytes(transfer.size as usize)?)
+                self.write(unique, transfer, arguments.bytes(transfer.size as usize)?)
             }
-            opcode::FSYNC if on_file && self.export.can_flush => {
-                Outcome::Command { offset: 0, length: 0, fua: false, kind: Kind::Flush, action: Action::Flush }
-            }
+            opcode::FSYNC if on_file && self.export.can_flush => Outcome::Command {
+                offset: 0,
+                length: 0,
+                fua: false,
+                kind: Kind::Flush,
+                action: Action::Flush,
+            },
             opcode::FALLOCATE if on_file => self.allocate(unique, Allocation::parse(&mut arguments)?),
             opcode::LSEEK if on_file => {
                 let (_handle, offset, whence) = (arguments.u64()?, arguments.u64()?, arguments.u32()?);
@@ -435,21 +512,39 @@ impl Connection {
         Outcome::Command { offset: first, length: blocks_bytes, fua: false, kind, action: Action::Read }
     }
 
-    fn write<'a>(&self, Transfer { offset, size, flags }: Transfer, data: &'a [u8]) -> Outcome<'a> {
+    fn write<'a>(
+        &mut self,
+        unique: u64,
+        Transfer { offset, size, flags }: Transfer,
+        data: &'a [u8],
+    ) -> Outcome<'a> {
         let left = self.export.size_bytes.saturating_sub(offset);
         let length = u64::from(size).min(left) as u32;
+        let (data, fua) = (&data[..length as usize], flags & DSYNC != 0);
         if self.export.read_only {
             Outcome::Status(errno::EROFS)
         } else if size == 0 {
             Outcome::Status(errno::EINVAL)
         } else if length == 0 {
             Outcome::Status(errno::ENOSPC)
-        } else if !self.is_whole(offset) || !self.is_whole(length.into()) {
-            Outcome::Status(errno::EINVAL)
+        } else if self.is_whole(offset) && self.is_whole(length.into()) {
+            Outcome::Command {
+                offset,
+                length,
+                fua,
+                kind: Kind::Write { length },
+                action: Action::Write(data),
+            }
+        } else if self.shutting_down {
+            Outcome::Status(errno::ESHUTDOWN)
         } else {
-            let fua = flags & DSYNC != 0;
-            let action = Action::Write(&data[..length as usize]);
-            Outcome::Command { offset, length, fua, kind: Kind::Write { length }, action }
+            let block = u64::from(self.export.block_size_bytes);
+            let first = offset / block * block;
+            let blocks_bytes = ((offset + u64::from(length)).next_multiple_of(block) - first) as u32;
+            self.reserved_bytes += u64::from(blocks_bytes);
+            let (skip, data, blocks) = ((offset - first) as usize, data.to_vec(), Vec::new());
+            self.patches.push(Patch { unique, offset: first, skip, data, blocks_bytes, blocks, fua });
+            Outcome::Settled
         }
     }
 

@@ -22,8 +22,10 @@
 
 mod connection;
 mod fusermount;
+mod guard;
 mod mount;
 mod output;
+mod patch;
 mod server;
 mod wire;
 

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, move_mount,
 };
 use rustix::process::{getegid, geteuid};
 
 use super::connection::{Owner, TRANSFER_BYTES_MAX};
-use super::fusermount::Fusermount;
+use super::fusermount;
+use super::guard::{Guard, Unmounter};
 
 /// Where the file appears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +41,10 @@ pub(super) struct Mount {
 #[derive(Debug)]
 enum Held {
     Detached(Arc<OwnedFd>),
-    At(PathBuf),
-    ByHelper(Fusermount),
+    /// Unmounts when it is dropped.
+    At {
+        _guard: Guard,
+    },
 }
 
 impl Mount {
@@ -68,23 +71,15 @@ impl Mount {
     pub(super) fn directory(&self) -> Option<Arc<OwnedFd>> {
         match &self.held {
             Held::Detached(mount) => Some(Arc::clone(mount)),
-            Held::At(_) | Held::ByHelper(_) => None,
+            Held::At { .. } => None,
         }
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
+        // First of all; what is held is let go of next.
         drop(self.device.take());
-        match &mut self.held {
-            // The kernel undoes it with its last descriptor.
-            Held::Detached(_) => {}
-            Held::At(path) => {
-                // Whoever unmounted it before us has done no harm.
-                let _ = unmount(path.as_path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-            }
-            Held::ByHelper(helper) => helper.unmount(),
-        }
     }
 }
 
@@ -150,8 +145,9 @@ fn mount_nowhere(read_only: bool) -> io::Result<(OwnedFd, OwnedFd)> {
         fsconfig_set_flag(context, flag)?;
     }
     fsconfig_create(context)?;
-    let mut attributes =
-        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOATIME;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOATIME;
     attributes.set(MountAttrFlags::MOUNT_ATTR_RDONLY, read_only);
     let mount = fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
     Ok((device, mount))
@@ -159,27 +155,18 @@ fn mount_nowhere(read_only: bool) -> io::Result<(OwnedFd, OwnedFd)> {
 
 fn mount_at(path: &Path, read_only: bool) -> io::Result<(OwnedFd, Held)> {
     let path = check_place(path)?;
-    // First by the helper, who unmounts even if this process is killed.
-    let by_helper = Fusermount::mount(&path, read_only);
-    let helper_error = match by_helper {
-        Ok((device, helper)) => return Ok((device, Held::ByHelper(helper))),
-        Err(error) => error,
-    };
-    let (device, mount) = match mount_nowhere(read_only) {
-        Ok(mounted) => mounted,
-        Err(error) => {
-            let error = explain_privilege(error);
-            return Err(io::Error::new(error.kind(), format!("{helper_error}; and by itself: {error}")));
+    let (device, unmounter) = match mount_nowhere(read_only) {
+        Ok((device, mount)) => {
+            let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+            move_mount(&mount, "", rustix::fs::CWD, path.as_path(), flags)?;
+            (device, Unmounter::Umount)
         }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            (fusermount::mount(&path, read_only)?, Unmounter::Fusermount)
+        }
+        Err(error) => return Err(explain_privilege(error)),
     };
-    move_mount(
-        &mount,
-        "",
-        rustix::fs::CWD,
-        path.as_path(),
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS,
-    )?;
-    Ok((device, Held::At(path)))
+    Ok((device, Held::At { _guard: Guard::new(unmounter, &path)? }))
 }
 
 /// The place without symbolic links, if it is an empty directory.
@@ -188,7 +175,9 @@ fn check_place(path: &Path) -> io::Result<PathBuf> {
         let shown = path.display();
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => "; create the directory first",
-            io::ErrorKind::NotConnected => "; something died that was mounted there: `fusermount3 -u` it first",
+            io::ErrorKind::NotConnected => {
+                "; something died that was mounted there: `umount` or `fusermount3 -u` it first"
+            }
             _ => "",
         };
         io::Error::new(error.kind(), format!("{shown}: {error}{remedy}"))

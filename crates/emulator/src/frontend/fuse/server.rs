@@ -113,6 +113,15 @@ impl Server {
         }
         Ok(true)
     }
+
+    fn hand_out_pieces(&mut self, commands: &mut dyn FnMut(Command<'_>)) {
+        if self.connection.has_piece() {
+            let now = (self.clock.0)();
+            while let Some(command) = self.connection.next_piece(now) {
+                commands(command);
+            }
+        }
+    }
 }
 
 impl Frontend for Server {
@@ -125,17 +134,13 @@ impl Frontend for Server {
     }
 
     fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
+        self.hand_out_pieces(commands);
         for _ in 0..BATCH {
             if self.over || !self.connection.wants_input() || !self.take_message(commands)? {
                 break;
             }
         }
-        if self.connection.has_piece() {
-            let now = (self.clock.0)();
-            while let Some(command) = self.connection.next_piece(now) {
-                commands(command);
-            }
-        }
+        self.hand_out_pieces(commands);
         let outstanding = self.connection.outstanding();
         self.statistics.outstanding_max = self.statistics.outstanding_max.max(outstanding);
         Ok(())

@@ -1,10 +1,10 @@
 //! What the loop device asks of the kernel that no safe crate offers: two ioctls, and descriptors of one's own.
 #![expect(unsafe_code, reason = "ioctl(2), and unshare(2) of the descriptor table")]
 
-use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::fs::{Dir, Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -77,14 +77,27 @@ pub(super) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
     // SAFETY: in the new table, the number is open, and it is this thread's alone.
     let kept = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let others: Vec<RawFd> = fs::read_dir("/proc/thread-self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|number| *number > 2 && *number != kept.as_fd().as_raw_fd())
-        .collect();
-    for number in others {
-        // SAFETY: a copy that nobody owns; closing a number that is not open (that of the directory just
-        // read) does nothing, and no other thread opens any in this table.
+    for number in others_open(&kept)? {
+        // SAFETY: a copy that nobody owns, open in this table, which no other thread changes.
         unsafe { rustix::io::close(number) };
     }
     Ok(kept)
+}
+
+/// The descriptors that this thread has open beside `kept` and the standard streams.
+fn others_open(kept: &OwnedFd) -> io::Result<Vec<RawFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
+    let own = folder.fd()?.as_raw_fd();
+    let mut others = Vec::new();
+    while let Some(entry) = folder.next() {
+        // Beside the numbers, there are `.` and `..`.
+        if let Ok(number) = entry?.file_name().to_string_lossy().parse::<RawFd>()
+            && number > 2
+            && ![own, kept.as_raw_fd()].contains(&number)
+        {
+            others.push(number);
+        }
+    }
+    Ok(others)
 }

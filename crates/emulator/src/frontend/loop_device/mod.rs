@@ -92,7 +92,8 @@ impl LoopDevice {
             Ok(Ok((path, queue))) => Ok(Self { path, queue, hold: Some(hold), keeper }),
             Ok(Err(error)) => Err(error),
             Err(RecvTimeoutError::Timeout) => {
-                let what = format!("the FUSE file did not open in {} s: is it being served?", PATIENCE.as_secs());
+                let what =
+                    format!("the FUSE file did not open in {} s: is it being served?", PATIENCE.as_secs());
                 Err(io::Error::new(io::ErrorKind::TimedOut, what))
             }
             Err(RecvTimeoutError::Disconnected) => panic!("the keeper of the loop device panicked"),
@@ -183,7 +184,9 @@ fn configure(file: &OwnedFd, access: OFlags, settings: &Settings) -> io::Result<
             Err(error) => return Err(named(error)),
         }
     }
-    Err(io::Error::other(format!("every loop device was taken before it could be used, {ATTEMPTS_MAX} times")))
+    Err(io::Error::other(format!(
+        "every loop device was taken before it could be used, {ATTEMPTS_MAX} times"
+    )))
 }
 
 fn open_control() -> io::Result<OwnedFd> {
@@ -191,7 +194,9 @@ fn open_control() -> io::Result<OwnedFd> {
     open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|error| {
         let remedy = match error {
             Errno::ACCESS | Errno::PERM => "run as root",
-            Errno::NOENT | Errno::NODEV | Errno::NXIO => "`modprobe loop`; in a container, give it the device",
+            Errno::NOENT | Errno::NODEV | Errno::NXIO => {
+                "`modprobe loop`; in a container, give it the device"
+            }
             _ => "is the loop driver there?",
         };
         io::Error::new(io::Error::from(error).kind(), format!("{PATH}: {error}; {remedy}"))

@@ -21,10 +21,15 @@ pub struct QueueWishes {
 
 impl QueueWishes {
     /// What Linux does with such a device when it is real: a disk that turns gets `mq-deadline`, anything else
-    /// no scheduler; the rest is as the kernel chooses.
+    /// no scheduler; both are read ahead by 128 KiB (a loop device by twice its largest request, 2560).
     pub fn of_device(rotational: bool) -> Self {
         let scheduler = if rotational { "mq-deadline" } else { "none" };
-        Self { rotational: Some(rotational), scheduler: Some(scheduler.to_owned()), ..Self::default() }
+        Self {
+            rotational: Some(rotational),
+            scheduler: Some(scheduler.to_owned()),
+            read_ahead_kib: Some(128),
+            request_count: None,
+        }
     }
 }
 
@@ -141,6 +146,6 @@ mod tests {
     fn does_a_turning_disk_get_the_scheduler_that_linux_gives_it() {
         assert_eq!(QueueWishes::of_device(true).scheduler.as_deref(), Some("mq-deadline"));
         assert_eq!(QueueWishes::of_device(false).scheduler.as_deref(), Some("none"));
-        assert_eq!(QueueWishes::of_device(false).read_ahead_kib, None);
+        assert_eq!(QueueWishes::of_device(false).read_ahead_kib, Some(128));
     }
 }
