@@ -11,6 +11,7 @@ pub mod emulate;
 pub mod experiment;
 pub mod failure;
 pub mod output;
+pub mod points;
 pub mod progress;
 pub mod run;
 pub mod workload;
