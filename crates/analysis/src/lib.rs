@@ -3,6 +3,7 @@
 //! ```text
 //!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
 //!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
+//!   one trace   ─▶ Stamps ─▶ between(mp1, mp3), lateness, misses, trust     (64 B per request)
 //!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
 //! ```
 //! Simulated, emulated, measured and imported requests come as the same
@@ -15,9 +16,14 @@ pub mod comparison;
 pub mod confidence;
 pub mod curve;
 pub mod metrics;
+pub mod points;
 mod rounding;
 
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
+pub use points::{
+    Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
+    TrustLevel,
+};

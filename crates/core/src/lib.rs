@@ -17,6 +17,7 @@
 pub mod completion;
 pub mod device;
 pub mod names;
+pub mod points;
 pub mod random;
 pub mod record;
 pub mod request;
@@ -28,6 +29,7 @@ pub mod workload;
 
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
 pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
+pub use points::{MeasurementPoints, MissCause};
 pub use random::{Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};

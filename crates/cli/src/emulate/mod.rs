@@ -159,10 +159,13 @@ fn emulate(
         uri = Some(server.uri());
         frontends.push(Box::new(server));
     }
-    let options = Options { mode: wishes.mode, ..Options::default() };
+    let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
     if let Some(observe) = wishes.observe {
         emulation = emulation.observed_by(observe);
+    }
+    if wishes.pacing != Pacing::Frugal {
+        emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
     let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
@@ -175,8 +178,7 @@ fn emulate(
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
-    let tally = emulation.tally().clone();
-    let store = emulation.into_store();
+    let (tally, store) = emulation.finish();
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;

@@ -22,7 +22,7 @@ pub(crate) enum Command {
     Experiment(experiment::Arguments),
     /// Emulate a device in real time: serve it over NBD until interrupted.
     Serve(Box<serve::Arguments>),
-    /// Compare the response times of two traces of the same requests.
+    /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
     Trace(trace::Arguments),

@@ -22,7 +22,10 @@ pub trait Backend {
     fn take(&mut self, command: Command<'_>);
 
     /// Replies to everything due at `now`; returns when it wants to be asked again at the latest.
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant>;
+    ///
+    /// # Errors
+    /// What the frontend fails with, if it is made to send.
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>>;
 
     /// The reply to `tag` is handed to the kernel now.
     fn left(&mut self, tag: Tag, now: Instant);
@@ -117,7 +120,7 @@ pub fn serve(
             last = Some(command.arrived);
             backend.take(command);
         })?;
-        deadline = backend.reply(clock(), frontend);
+        deadline = backend.reply(clock(), frontend)?;
         frontend.send(&mut |tag| backend.left(tag, clock()))?;
     }
 }
