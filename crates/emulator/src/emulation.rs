@@ -14,8 +14,7 @@
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    ArrivalOrder, BufferOutcome, Completion, Duration, Instant, Operation, Request, RequestId, Status,
-    TraceRecord,
+    ArrivalOrder, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId, TraceRecord,
 };
 
 use crate::clock::Clock;
@@ -103,8 +102,9 @@ impl Emulation {
         }
     }
 
-    /// Shows every completed request to `observe`, in order of arrival, times at MP2: arrival at the return of the read that
-    /// delivered it, completion just before its reply is written; issue and start are the model's.
+    /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its
+    /// points hold the arrival at MP2, at the return of the read that delivered it, when its reply was due,
+    /// and the completion at MP2, just before its reply is written.
     #[must_use]
     pub fn observed_by(self, observe: Observe) -> Self {
         Self { observe: Some(observe), ..self }
@@ -293,32 +293,23 @@ impl Emulation {
         };
         self.tally.requests += 1;
         self.tally.response.record(left.saturating_since(outstanding.arrived));
-        self.tally.deadlines.record(due, &steps);
+        let miss_cause = self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
-            self.order.push(outstanding.number, record(&due.completion, outstanding.arrived, left), observe);
+            self.order.push(outstanding.number, record(due, outstanding.arrived, left, miss_cause), observe);
         }
     }
 }
 
-/// The request as it was seen at MP2. The model's own times stay in issue and start; a breakdown is only
-/// kept where it sums to the response time at MP2.
-fn record(completion: &Completion, arrived: Instant, left: Instant) -> TraceRecord {
-    let response: Duration = left.saturating_since(arrived);
-    let breakdown = Some(completion.breakdown).filter(|breakdown| breakdown.total() == response);
-    TraceRecord {
-        arrival: arrived,
-        issue: None,
-        start: None,
-        completion: Some(left.max(arrived)),
-        breakdown,
-        status: Status::Ok,
-        buffer: if completion.buffer == BufferOutcome::None {
-            BufferOutcome::None
-        } else {
-            completion.buffer
-        },
-        ..TraceRecord::from(completion)
-    }
+/// The request as the model saw it (MP3), with what was seen at MP2 beside it.
+fn record(due: &Due, arrived: Instant, left: Instant, miss_cause: Option<MissCause>) -> TraceRecord {
+    let points = MeasurementPoints {
+        mp2_arrival: Some(arrived),
+        mp2_due: Some(due.due),
+        mp2_completion: Some(left.max(arrived)),
+        miss_cause,
+        ..MeasurementPoints::NONE
+    };
+    TraceRecord { points, ..TraceRecord::from(&due.completion) }
 }
 
 /// What a client is told of a failure of the store.

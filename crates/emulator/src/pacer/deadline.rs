@@ -9,40 +9,9 @@
 //! ```
 
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{Duration, Instant};
-use serde::{Deserialize, Serialize};
+use seeklab_core::{Duration, Instant, MissCause};
 
 use super::Due;
-
-/// Why a deadline was missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MissCause {
-    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
-    ModelTooSlow,
-    /// The store had not brought the data, or had not made it durable.
-    DataNotThere,
-    /// The request came after its answer was due, the loop was busy with others, or the reply took long.
-    Transport,
-    /// The loop waited for the deadline and was not woken in time.
-    KernelScheduling,
-}
-
-impl MissCause {
-    /// Every cause, in the order of the steps.
-    pub const ALL: [Self; 4] =
-        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
-
-    /// The name in traces and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ModelTooSlow => "model_too_slow",
-            Self::DataNotThere => "data_not_there",
-            Self::Transport => "transport",
-            Self::KernelScheduling => "kernel_scheduling",
-        }
-    }
-}
 
 /// When the steps of one completion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

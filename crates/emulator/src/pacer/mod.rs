@@ -59,8 +59,9 @@ use behind::Behind;
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
 pub use compensation::{Allowance, Compensation, Direction, MedianAdjuster, PerOperation};
-pub use deadline::{Deadlines, MissCause, Steps};
+pub use deadline::{Deadlines, Steps};
 pub use options::{Mode, Options};
+pub use seeklab_core::MissCause;
 
 /// Completions handed out of a speculation after which the model is brought up to them.
 const BEHIND_MAX: usize = 32;
