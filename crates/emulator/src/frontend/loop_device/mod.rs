@@ -40,7 +40,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-pub use queue::{Queue, QueueWishes};
+pub use queue::{Queue, QueueWishes, is_attached};
 
 use crate::frontend::fuse::FILE_NAME;
 
@@ -115,7 +115,7 @@ impl LoopDevice {
     pub fn detach(mut self) -> bool {
         drop(self.hold.take());
         let _ = self.keeper.join();
-        !queue::is_attached(&self.path)
+        !is_attached(&self.path)
     }
 }
 
