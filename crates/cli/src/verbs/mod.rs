@@ -3,7 +3,9 @@
 mod compare;
 mod devices;
 mod experiment;
+mod pace;
 mod queue;
+mod run;
 mod serve;
 mod setup;
 mod simulate;
@@ -21,6 +23,8 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
+    /// Run programs on emulated devices and say how long they took on each.
+    Run(Box<run::Arguments>),
     /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
@@ -35,6 +39,7 @@ impl Command {
             Self::Devices(arguments) => arguments.run(),
             Self::Simulate(arguments) => arguments.run(),
             Self::Experiment(arguments) => arguments.run(),
+            Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
