@@ -207,7 +207,7 @@ impl Evidence {
 fn short(percent: f64) -> String {
     let distance = percent.abs().min((100.0 - percent).abs());
     match distance {
-        distance if distance == 0.0 => format!("{percent:.0}"),
+        0.0 => format!("{percent:.0}"),
         distance if distance < 0.1 => format!("{percent:.3}"),
         distance if distance < 1.0 => format!("{percent:.2}"),
         _ => format!("{percent:.1}"),
