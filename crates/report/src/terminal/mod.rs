@@ -43,16 +43,17 @@ pub fn render_terminal(report: &Report) -> String {
     blocks.join("\n\n") + "\n"
 }
 
-/// `key: text` over as many lines as it needs, later ones indented.
+/// `key: text` over as many lines as it needs, later ones indented; a percent sign stays with its number.
 fn wrapped(key: &str, text: &str) -> String {
     let mut lines = vec![format!("{key}:")];
-    for word in text.split_whitespace() {
+    let together = text.replace(" %", "\u{a0}%");
+    for word in together.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " ")) {
         let last = lines.last_mut().expect("there is a first line");
         if last.chars().count() + 1 + word.chars().count() > WIDTH {
             lines.push(format!("  {word}"));
         } else {
             last.push(' ');
-            last.push_str(word);
+            last.push_str(&word);
         }
     }
     lines.join("\n")
