@@ -4,6 +4,7 @@
 //! ```text
 //!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
 //!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
+//!   one trace   ─▶ Stamps ─▶ between(mp1, mp3), lateness, misses, trust     (64 B per request)
 //!   requests of the host, records ─▶ Matcher ─▶ records that say what the host saw
 //!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
 //! ```
@@ -18,6 +19,7 @@ pub mod confidence;
 pub mod curve;
 pub mod matching;
 pub mod metrics;
+pub mod points;
 mod rounding;
 
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
@@ -25,3 +27,7 @@ pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use matching::{MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
+pub use points::{
+    Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
+    TrustLevel,
+};

@@ -3,35 +3,53 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use seeklab::devices::resolve;
-use seeklab::emulate::{Outcome, StoreChoice, Wishes, emulate};
+use seeklab::devices::{Resolved, resolve};
+use seeklab::emulate::{
+    Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
+    signals, start,
+};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
+use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
+use seeklab_emulator::frontend::Stop;
+use seeklab_emulator::frontend::fuse::FILE_NAME;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
 
+use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab serve cheetah-36es
   seeklab serve atlas10k --nbd tcp:127.0.0.1:10809 --store file:disk.img
+  seeklab serve cheetah-36es --block                   a block device, to make a file system on
+  seeklab serve cheetah-36es --fuse ~/disk              a plain file, without root
   seeklab serve hp-c2247a --nbd unix:/tmp/hp.sock --size 512MiB --record seen.parquet --pacing exact
 
 Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI. Ctrl-C ends it in order.";
 
-/// Serves an emulated device over NBD until interrupted.
+/// Serves an emulated device in real time until interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A catalog name or a TOML file
     device: String,
-    /// Where clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder if absent
+    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
+    #[arg(long)]
+    block: bool,
+    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    #[arg(long, value_name = "DIR")]
+    fuse: Option<PathBuf>,
+    #[command(flatten)]
+    queue: QueueFlags,
     /// Bytes to export; the whole device if absent
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
@@ -101,48 +119,102 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let device = resolve(&self.device, &self.setup.setup())?;
-        let wishes = self.wishes()?;
-        let json = self.json;
-        let outcome = emulate(&device, &wishes, |server| {
-            let text = format!(
-                "{} is ready: {}\nend it with Ctrl-C; look at it with: nbdinfo '{}'\n",
-                device.name,
-                server.uri(),
-                server.uri()
+        let size = exported_size(&device, self.size)?;
+        let store = open_store(&self.store_choice()?, size, self.read_only)?;
+        if let Some(image) = &self.image {
+            store.load_image(image)?;
+        }
+        let recorder = self.recorder(&device)?;
+        let signals = signals()?;
+        let mut running = start(&device, store, self.wishes(&device, recorder.as_ref())?, &Stop::new()?)?;
+        let text = self.ready(&device, &running);
+        if self.json {
+            eprint!("{text}")
+        } else {
+            print(&text)?
+        }
+        running.until(&signals, |path| {
+            eprintln!(
+                "{} is still in use: it is served until that ends (umount it), or until a second signal",
+                path.display()
             );
-            if json {
-                eprint!("{text}");
-                Ok(())
-            } else {
-                print(&text)
-            }
+        });
+        let outcome = running.end()?;
+        let not_recorded = recorder.map_or(Ok(0), |recorder| {
+            let (written, lost) = recorder.finish();
+            written.map(|()| lost)
         })?;
-        if json { print_json(&document(&device.name, &self, &outcome)) } else { print(&summary(&outcome)) }
+        if let Some(path) = &self.save {
+            outcome.store.save_image(path)?;
+        }
+        if self.json {
+            print_json(&document(&device.name, &self, &outcome, not_recorded))
+        } else {
+            print(&summary(&outcome, not_recorded))
+        }
     }
 
-    fn wishes(&self) -> Result<Wishes, Failure> {
-        let address = match &self.nbd {
-            Some(address) => address.clone(),
-            None => {
-                let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
-                format!("unix:{}", socket.display())
-                    .parse()
-                    .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?
-            }
-        };
-        let store = match (&self.store, self.cap) {
-            (StoreChoice::Ram(_), cap) => StoreChoice::Ram(cap),
+    /// Where it is, and what to do with it.
+    fn ready(&self, device: &Resolved, running: &Running) -> String {
+        let (mut places, mut ways) = (Vec::new(), Vec::new());
+        if let Some(block) = running.block() {
+            let path = block.path().display();
+            places.push(path.to_string());
+            ways.push(format!("mkfs.ext4 {path}; mount {path} /mnt"));
+        }
+        if let Some(folder) = &self.fuse {
+            let path = folder.join(FILE_NAME).display().to_string();
+            ways.push(format!("fio --name=x --filename={path} --direct=1 --rw=randread"));
+            places.push(path);
+        }
+        if let Some(uri) = running.uri() {
+            places.push(uri.to_string());
+            ways.push(format!("nbdinfo '{uri}'"));
+        }
+        format!(
+            "{} is ready: {}\nend it with Ctrl-C; look at it with: {}\n",
+            device.name,
+            places.join(", "),
+            ways.join(", or ")
+        )
+    }
+
+    fn recorder(&self, device: &Resolved) -> Result<Option<Observer<Recorder>>, Failure> {
+        let Some(path) = &self.record else { return Ok(None) };
+        let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
+        metadata.clock = Some("emulated".to_owned());
+        let writer = seeklab_columnar::create(path, None, &metadata)?;
+        Ok(Some(Observer::start(Recorder::new(writer))))
+    }
+
+    fn store_choice(&self) -> Result<StoreChoice, Failure> {
+        match (&self.store, self.cap) {
+            (StoreChoice::Ram(_), cap) => Ok(StoreChoice::Ram(cap)),
             (StoreChoice::File(_), Some(_)) => {
-                return Err(Failure::new("--cap: is for a store in RAM").hint("leave it out"));
+                Err(Failure::new("--cap: is for a store in RAM").hint("leave it out"))
             }
-            (file, None) => file.clone(),
+            (file, None) => Ok(file.clone()),
+        }
+    }
+
+    fn wishes(&self, device: &Resolved, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
+        let elsewhere = self.block || self.fuse.is_some();
+        let nbd = match &self.nbd {
+            Some(address) => Some(address.clone()),
+            None if elsewhere => None,
+            None => Some(own_socket()?),
         };
+        let block = self
+            .block
+            .then(|| -> Result<_, Failure> {
+                let rotational = capabilities_of(device)?.rotational;
+                Ok(self.queue.over(QueueWishes::of_device(rotational)))
+            })
+            .transpose()?;
         Ok(Wishes {
-            address,
-            size: self.size,
-            store,
-            image: self.image.clone(),
-            save: self.save.clone(),
+            nbd,
+            fuse: self.fuse.clone(),
+            block,
             read_only: self.read_only,
             pacing: match self.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -154,17 +226,25 @@ impl Arguments {
                 ModeName::Rollback => Mode::Rollback,
                 ModeName::Synchronous => Mode::Synchronous,
             },
-            record: self.record.clone(),
             seed: self.seed,
+            observe: recorder.map(Observer::observe),
+            live: true,
         })
     }
+}
+
+fn own_socket() -> Result<Address, Failure> {
+    let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
+    format!("unix:{}", socket.display())
+        .parse()
+        .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))
 }
 
 fn us(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_us()
 }
 
-fn summary(outcome: &Outcome) -> String {
+fn summary(outcome: &Outcome, not_recorded: u64) -> String {
     let tally = &outcome.tally;
     if tally.requests == 0 {
         return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
@@ -202,13 +282,13 @@ fn summary(outcome: &Outcome) -> String {
         "trust     {:.2} % of the replies left within 20 us of when the model said; {misses} did not{causes}\n",
         100.0 * (1.0 - misses as f64 / tally.requests as f64),
     );
-    if outcome.not_recorded > 0 {
-        text += &format!("warning: {} requests are missing in the trace\n", outcome.not_recorded);
+    if not_recorded > 0 {
+        text += &format!("warning: {not_recorded} requests are missing in the trace\n");
     }
     text
 }
 
-fn document(device: &str, arguments: &Arguments, outcome: &Outcome) -> Value {
+fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded: u64) -> Value {
     let tally = &outcome.tally;
     let (response, lateness) = (&tally.response, tally.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
@@ -229,6 +309,7 @@ fn document(device: &str, arguments: &Arguments, outcome: &Outcome) -> Value {
         "lateness_p90_us": lateness.quantile(0.9).map(Duration::as_us),
         "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
         "deadline_misses": misses,
-        "not_recorded": outcome.not_recorded,
+        "not_recorded": not_recorded,
+        "emulator_cpu_s": outcome.cpu.as_s(),
     })
 }

@@ -4,8 +4,8 @@
 //! limit; a miss is blamed on the first step that ended after the due time:
 //!
 //! ```text
-//! arrived ─▶ model knows the answer ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply leaves (MP2)
-//! Transport     ModelTooSlow            DataNotThere      Transport     KernelScheduling   Transport
+//! arrived ─▶ model knows ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply is ready ─▶ leaves (MP2)
+//! Transport   ModelTooSlow   DataNotThere     Transport     KernelScheduling   Transport     KernelScheduling
 //! ```
 
 use seeklab_core::statistics::Distribution;
@@ -24,8 +24,10 @@ pub struct Steps {
     pub data: Instant,
     /// The loop was done with other requests and began to wait for the deadline.
     pub free: Instant,
-    /// The wait ended.
+    /// The wait ended; ahead of the due by what preparing the reply is expected to take.
     pub woken: Instant,
+    /// The reply was prepared, and waited for its due if that was ahead.
+    pub ready: Instant,
     /// The reply is about to be written (completion at MP2).
     pub left: Instant,
 }
@@ -43,8 +45,10 @@ impl Steps {
             MissCause::Transport
         } else if self.woken.saturating_since(due) > WAKING {
             MissCause::KernelScheduling
-        } else {
+        } else if self.ready > due {
             MissCause::Transport
+        } else {
+            MissCause::KernelScheduling
         }
     }
 }
@@ -169,6 +173,7 @@ mod tests {
             data: us(120),
             free: us(130),
             woken: us(1_000),
+            ready: us(1_020),
             left: us(1_021),
         }
     }
@@ -184,9 +189,10 @@ mod tests {
 
     #[test]
     fn is_a_miss_blamed_on_the_first_late_step() {
-        check(Steps { left: us(1_020), ..steps() }, None);
+        check(Steps { ready: us(1_019), left: us(1_020), ..steps() }, None);
         check(steps(), Some(MissCause::Transport));
         check(Steps { woken: us(1_002), ..steps() }, Some(MissCause::KernelScheduling));
+        check(Steps { woken: us(995), ready: us(999), ..steps() }, Some(MissCause::KernelScheduling));
         check(Steps { free: us(1_001), woken: us(1_015), ..steps() }, Some(MissCause::Transport));
         check(Steps { data: us(1_001), free: us(1_020), ..steps() }, Some(MissCause::DataNotThere));
         check(Steps { known: us(1_001), data: us(1_020), ..steps() }, Some(MissCause::ModelTooSlow));

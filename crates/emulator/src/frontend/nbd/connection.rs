@@ -8,9 +8,9 @@ use seeklab_core::Instant;
 use super::buffer::Buffer;
 use super::export::Export;
 use super::handshake::{Agreement, Handshake, Progress};
-use super::slots::Slots;
 use super::transmission::{self, Kind, Refusal, RequestHeader};
 use super::wire::{PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
+use crate::frontend::slots::Slots;
 use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
 
 /// What one client may occupy.
@@ -195,7 +195,7 @@ impl Connection {
                     Kind::BlockStatus { single } => Action::BlockStatus { single },
                 };
                 Event::Command(Command {
-                    tag: Tag { client: self.client, command: index },
+                    tag: Tag { frontend: 0, client: self.client, command: index },
                     arrived: self.arrived,
                     offset_bytes: header.offset_bytes,
                     length_bytes: header.length_bytes,

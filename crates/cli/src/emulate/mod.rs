@@ -1,0 +1,325 @@
+//! Emulating a device in real time, on a thread of its own.
+//!
+//! ```text
+//! Wishes ─▶ start ─▶ Running ─┬─ clients come in by its doors
+//!                             └▶ end ─▶ Outcome
+//! ```
+
+mod live;
+mod observer;
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+
+use rustix::time::{ClockId, clock_gettime};
+use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
+use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
+use seeklab_emulator::emulation::{Emulation, Observe, Tally};
+use seeklab_emulator::frontend::fuse::{self, Place};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
+use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
+use seeklab_emulator::frontend::{Frontend, Frontends, Stop, Waiting, serve};
+use seeklab_emulator::pacer::{Mode, Options, Pacer};
+use seeklab_emulator::store::{Access, Store, StoreError};
+
+use crate::devices::{Resolved, Setup, customise, describe};
+use crate::failure::Failure;
+use live::{Live, Watched};
+
+pub use observer::{Observer, Recorder, Sink};
+
+/// What is asked for beside the device.
+pub struct Wishes {
+    /// Where NBD clients connect, if they may.
+    pub nbd: Option<Address>,
+    /// The directory in which the device is a file, if it is to be one.
+    pub fuse: Option<PathBuf>,
+    /// How the device is a block device of the host, if it is to be one.
+    pub block: Option<QueueWishes>,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// How much processor time exactness may cost.
+    pub pacing: Pacing,
+    /// How the model is run against the wall clock.
+    pub mode: Mode,
+    /// Root of the model's random draws.
+    pub seed: Seed,
+    /// Takes every completed request.
+    pub observe: Option<Observe>,
+    /// Whether a line on stderr shows what happens.
+    pub live: bool,
+}
+
+/// Where the bytes of the device live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreChoice {
+    /// In memory, up to a cap; by default half of what is available.
+    Ram(Option<ByteSize>),
+    /// In a sparse file or on a block device, kept.
+    File(PathBuf),
+}
+
+/// What an emulation amounted to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Requests, times and lateness.
+    pub tally: Tally,
+    /// From the start to the end.
+    pub elapsed: Duration,
+    /// Processor time that it took.
+    pub cpu: Duration,
+    /// What the device holds now.
+    pub store: Store,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint().map(|hint| hint.to_string());
+        hint.into_iter().fold(Self::chain(&error), Self::hint)
+    }
+}
+
+/// An emulation that serves clients.
+#[derive(Debug)]
+pub struct Running {
+    uri: Option<Uri>,
+    block: Option<LoopDevice>,
+    clock: Clock,
+    stop: Stop,
+    thread: JoinHandle<Result<Outcome, Failure>>,
+}
+
+impl Running {
+    /// What NBD clients connect with.
+    pub const fn uri(&self) -> Option<&Uri> {
+        self.uri.as_ref()
+    }
+
+    /// The block device of the host.
+    pub const fn block(&self) -> Option<&LoopDevice> {
+        self.block.as_ref()
+    }
+
+    /// Model time.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Serves until a signal comes, or until it cannot go on. A block device that somebody still has mounted
+    /// or open is served on until it is not, or until a second signal; `told` says so.
+    pub fn until(&mut self, signals: &Receiver<()>, told: impl FnOnce(&Path)) {
+        let over = |patience| match signals.recv_timeout(patience) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            Err(RecvTimeoutError::Timeout) => self.thread.is_finished(),
+        };
+        while !over(LOOK) {}
+        let Some(block) = self.block.take() else { return };
+        let path = block.path().to_owned();
+        if block.detach() || self.thread.is_finished() {
+            return;
+        }
+        told(&path);
+        while is_attached(&path) && !over(LOOK) {}
+    }
+
+    /// Ends it in order.
+    ///
+    /// # Errors
+    /// What it could not go on after, and a store that could not be flushed.
+    pub fn end(mut self) -> Result<Outcome, Failure> {
+        // What the host still holds of the block device is written while it is served.
+        if let Some(block) = self.block.take() {
+            block.detach();
+        }
+        self.stop.stop();
+        self.thread.join().expect("an emulation does not panic")
+    }
+}
+
+/// How often it is looked whether there is anything left to wait for.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What the thread has made before it serves.
+struct Doors {
+    uri: Option<Uri>,
+    directory: Option<Arc<OwnedFd>>,
+    clock: Clock,
+}
+
+/// Emulates `device` over `store` from now on, model time zero, until `stop` is asked for.
+///
+/// # Errors
+/// A device that cannot be served, and what cannot be opened or bound.
+pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
+    let model = device.build(wishes.seed, "disk0")?;
+    let title = device.description.header.title.clone();
+    let (sender, receiver) = channel();
+    let (seen, block) = (stop.clone(), wishes.block.clone());
+    let read_only = wishes.read_only;
+    let block_size_bytes = block_size(model.capabilities().block_size)?;
+    let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
+    let Ok(Doors { uri, directory, clock }) = receiver.recv() else {
+        // It ended before it served.
+        return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
+    };
+    let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
+    if let (Some(queue), Some(directory)) = (block, directory) {
+        let settings = Settings { block_size_bytes, read_only, queue };
+        match LoopDevice::attach(&directory, &settings) {
+            Ok(block) => running.block = Some(block),
+            Err(error) => {
+                let _ = running.end();
+                return Err(Failure::from(error).context("no block device can be made"));
+            }
+        }
+    }
+    Ok(running)
+}
+
+fn emulate(
+    model: Box<dyn Device>,
+    title: String,
+    store: Store,
+    wishes: Wishes,
+    stop: &Stop,
+    ready: &Sender<Doors>,
+) -> Result<Outcome, Failure> {
+    let capabilities = model.capabilities().clone();
+    let clock = Clock::start();
+    let export = Export {
+        description: title,
+        read_only: wishes.read_only,
+        rotational: capabilities.rotational,
+        ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
+    };
+    let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
+    let (mut uri, mut directory) = (None, None);
+    if let Some(path) = &wishes.fuse {
+        let server =
+            fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
+                .map_err(|error| Failure::from(error).context(format!("--fuse {}", path.display())))?;
+        frontends.push(Box::new(server));
+    }
+    if wishes.block.is_some() {
+        let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
+            .map_err(|error| Failure::from(error).context("no block device can be made"))?;
+        directory = server.directory();
+        frontends.push(Box::new(server));
+    }
+    if let Some(address) = &wishes.nbd {
+        let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
+            .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+        uri = Some(server.uri());
+        frontends.push(Box::new(server));
+    }
+    let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
+    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
+    if let Some(observe) = wishes.observe {
+        emulation = emulation.observed_by(observe);
+    }
+    if wishes.pacing != Pacing::Frugal {
+        emulation = emulation.prepares_ahead();
+    }
+    let _ = wake_this_thread_exactly();
+    let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
+    let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
+    let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
+    let mut frontends = Frontends::new(frontends)?;
+    // Whoever started it waits for this.
+    let _ = ready.send(Doors { uri, directory, clock });
+    let result = serve(&mut frontends, &mut watched, &|| clock.now(), waiting, stop);
+    let Watched { emulation, live, .. } = watched;
+    drop(live);
+    let elapsed = clock.now().saturating_since(Instant::ZERO);
+    let (tally, store) = emulation.finish();
+    let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
+    result?;
+    flushed?;
+    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store })
+}
+
+fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
+}
+
+/// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
+///
+/// # Errors
+/// As [`customise`].
+pub fn without_time(device: &Resolved) -> Result<Resolved, Failure> {
+    let capabilities = capabilities_of(device)?;
+    let overrides = vec![
+        format!("capacity_blocks={}", capabilities.capacity_blocks),
+        format!("block_size={}", capabilities.block_size),
+    ];
+    customise("immediate", describe("immediate")?, &Setup { bare: false, overrides, queue: None })
+}
+
+/// What `device` can do.
+///
+/// # Errors
+/// As [`Resolved::build`].
+pub fn capabilities_of(device: &Resolved) -> Result<Capabilities, Failure> {
+    Ok(device.build(Seed(0), "disk0")?.capabilities().clone())
+}
+
+/// How many bytes of `device` clients get: as `wanted`, else all.
+///
+/// # Errors
+/// A size that the device cannot have.
+pub fn exported_size(device: &Resolved, wanted: Option<ByteSize>) -> Result<ByteSize, Failure> {
+    let capabilities = capabilities_of(device)?;
+    let (capacity, block_size) = (capabilities.capacity(), capabilities.block_size);
+    let Some(size) = wanted else { return Ok(capacity) };
+    let (bytes, block) = (size.as_bytes(), block_size.as_bytes());
+    if bytes == 0 || bytes > capacity.as_bytes() || !bytes.is_multiple_of(block) {
+        return Err(Failure::new(format!(
+            "--size {size}: `{}` cannot be exported in that size",
+            device.name
+        ))
+        .hint(format!("a multiple of {block_size}, at most its capacity of {capacity}")));
+    }
+    Ok(size)
+}
+
+fn block_size(size: ByteSize) -> Result<u32, Failure> {
+    u32::try_from(size.as_bytes())
+        .ok()
+        .filter(|bytes| bytes.is_power_of_two() && *bytes <= 64 << 10)
+        .ok_or_else(|| {
+            Failure::new(format!("a device with blocks of {size} cannot be served"))
+                .hint("clients take blocks of a power of two up to 64KiB")
+        })
+}
+
+/// Opens the place of the bytes of a device of `size`.
+///
+/// # Errors
+/// As [`Store::in_ram`] and [`Store::in_file`].
+pub fn open_store(choice: &StoreChoice, size: ByteSize, read_only: bool) -> Result<Store, Failure> {
+    Ok(match choice {
+        StoreChoice::Ram(cap) => Store::in_ram(size, *cap)?,
+        StoreChoice::File(path) => {
+            let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
+            Store::in_file(path, size, access)?
+        }
+    })
+}
+
+/// Interrupts, terminations and hang-ups from now on.
+///
+/// # Errors
+/// If signals cannot be handled; they can be once in a process.
+pub fn signals() -> Result<Receiver<()>, Failure> {
+    let (sender, receiver) = channel();
+    ctrlc::set_handler(move || {
+        // Nobody listens any more once all is over.
+        let _ = sender.send(());
+    })
+    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+    Ok(receiver)
+}
