@@ -26,7 +26,8 @@ use crate::os::monotonic_ns;
 use crate::place;
 use crate::wire::Setting;
 
-/// How long a file system may be busy after its last process ended: the kernel closes files in the background.
+/// How long a file system may be busy after its last process ended: the kernel closes files in the
+/// background.
 const BUSY_WAIT: Duration = Duration::from_s(5);
 
 /// What is mounted where.
@@ -41,6 +42,8 @@ impl Mounts {
     /// Leaves the caller's mount namespace and makes the place.
     pub(super) fn new(setting: &Setting) -> Result<Self, Trouble> {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| Trouble::io("leave the mount namespace", error))?;
+        // Shared memory of killed databases would stay in the host's. A kernel may be without.
+        let _ = unshare(CloneFlags::CLONE_NEWIPC);
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).map_err(|error| Trouble::io("make mounts private", error))?;
         let nothing = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -112,8 +115,8 @@ impl Mounts {
         chown(target, Some(account.uid), Some(account.gid)).map_err(|error| Trouble::io(what(), error))
     }
 
-    /// Syncs, unmounts and lets go of what the kernel keeps of the device, so that the next reader finds nothing in
-    /// memory. Returns what went wrong with the data, if anything.
+    /// Syncs, unmounts and lets go of what the kernel keeps of the device, so that the next reader finds
+    /// nothing in memory. Returns what went wrong with the data, if anything.
     pub(super) fn sync_and_unmount(&mut self) -> Result<Option<String>, Trouble> {
         let mut lost = Vec::new();
         if let Some(target) = self.target.as_ref().filter(|_| self.is_mounted) {
