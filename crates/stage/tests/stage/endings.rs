@@ -1,10 +1,14 @@
 //! How runs end before they are done, and that nothing is left of them.
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use libtest_mimic::Trial;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
 
@@ -27,6 +31,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("do_signals_at_the_caller_end_the_run_in_order", do_signals_at_the_caller_end_the_run_in_order),
         test("does_nothing_survive_a_killed_caller", does_nothing_survive_a_killed_caller),
         test("does_a_killed_inside_end_the_stage", does_a_killed_inside_end_the_stage),
+        test(
+            "is_an_emulator_free_to_unmount_while_a_stage_is_open",
+            is_an_emulator_free_to_unmount_while_a_stage_is_open,
+        ),
         test("does_the_caller_of_sudo_run_the_command", does_the_caller_of_sudo_run_the_command),
         test("do_standard_streams_reach_the_command", do_standard_streams_reach_the_command),
         test("is_the_hidden_argument_no_way_in", is_the_hidden_argument_no_way_in),
@@ -108,6 +116,30 @@ fn does_dropping_leave_no_process() {
         assert_eq!(outcome.left_running, ["sleep"]);
         until(|| nothing_has(&mark));
     }
+}
+
+fn is_an_emulator_free_to_unmount_while_a_stage_is_open() {
+    let Ok(served) = File::options().read(true).write(true).open("/dev/fuse") else {
+        return eprintln!("skipped: /dev/fuse cannot be opened");
+    };
+    let device = Loop::new(32, &mark("unmount"));
+    let folder = tempfile::Builder::new().prefix("a b").tempdir().unwrap();
+    let fields = format!("fd={},rootmode=40000,user_id=0,group_id=0", served.as_raw_fd());
+    let fields = std::ffi::CString::new(fields).unwrap();
+    rustix::mount::mount("seeklab", folder.path(), "fuse.seeklab", MountFlags::empty(), fields.as_c_str())
+        .unwrap();
+    let stage = Stage::open(&options(&device, FileSystem::Ext4), &Stop::new());
+    let unmounted = unmount(folder.path(), UnmountFlags::NOFOLLOW);
+    let stage = stage.unwrap();
+    unmounted.unwrap();
+    // The last reference gone, the kernel closes the connection.
+    until(|| {
+        let mut watched = [PollFd::new(&served, PollFlags::IN)];
+        poll(&mut watched, Some(&Timespec::default())).unwrap();
+        let closed = watched[0].revents().contains(PollFlags::ERR);
+        if closed { Ok(()) } else { Err("the mount is held".to_owned()) }
+    });
+    stage.end().unwrap();
 }
 
 fn does_the_caller_of_sudo_run_the_command() {
