@@ -23,6 +23,7 @@ pub(crate) fn main() -> ExitCode {
     println!("ready");
     let mut options = options(&device, FileSystem::Ext4);
     options.output = if mode == "stdout" { Output::Stdout } else { Output::Stderr };
+    options.grace = seeklab_core::Duration::from_ms(100);
     options.account = Account::for_command(None).unwrap();
     if mode == "deaf" {
         #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]

@@ -113,7 +113,8 @@ fn does_dropping_leave_no_process() {
         let lines: Vec<&str> = stdout.lines().collect();
         assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{stdout}{stderr}");
         let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
-        assert_eq!(outcome.left_running, ["sleep"]);
+        // `sleep`, or `sh` if it had no time to execute that.
+        assert_eq!(outcome.left_running.len(), 1, "{outcome:?}");
         until(|| nothing_has(&mark));
     }
 }
@@ -209,11 +210,14 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
 fn does_nothing_survive_a_killed_caller() {
     let count = std::env::var("SEEKLAB_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let seed = monotonic_ns();
-    let line = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &); \
-                i=0; while [ $i -lt 50 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
+    let daemon = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &)";
+    let short = format!("{daemon}; for i in 1 2 3 4 5 6 7 8 9; do echo $i > f$i; sync f$i; done");
+    // The last ends only if it is killed.
+    let endless = format!("{daemon}; while :; do echo x > f; sync f; done");
     for round in 0..count {
         let mark = mark("kill");
-        let mut child = start(&mark, "stderr", &[line; 20]);
+        let lines = [short.as_str(), endless.as_str()];
+        let mut child = start(&mark, "stderr", &lines[usize::from(round % 2 == 0)..]);
         // The device frees itself only once it was told to, which is not what is tested.
         let _output = read_until(&mut child, "ready\n");
         // Anywhere from the start of the stage to the second phase, and more often early.
