@@ -35,8 +35,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What ends a client's work. All but [`Failed`](Self::Failed), [`Unsupported`](Self::Unsupported) and
-/// [`Invalid`](Self::Invalid) end the connection too.
+/// What ends a client's work. After [`Failed`](Self::Failed), [`Unsupported`](Self::Unsupported) and
+/// [`Invalid`](Self::Invalid) the connection can be used on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -111,6 +111,20 @@ pub enum ClientError {
         length_bytes: u64,
         /// What is allowed.
         reason: String,
+    },
+    /// The workload does not fit the export, or is described wrongly.
+    #[error("the workload does not run on `{server}`")]
+    Workload {
+        /// The server's URI.
+        server: String,
+        /// What is wrong, with a hint.
+        source: seeklab_workloads::Error,
+    },
+    /// The caller asked to stop.
+    #[error("stopped while {outstanding} requests were outstanding")]
+    Stopped {
+        /// Requests whose replies were not waited for.
+        outstanding: usize,
     },
     /// The server failed a request.
     #[error("{} of {length_bytes} bytes at {offset_bytes} failed: {failure}", .op.name())]

@@ -11,12 +11,15 @@
 //! One thread, one connection per client; no privilege. Clients of other frontends would go beside
 //! [`nbd`] and share [`Command`], [`Reply`] and [`HostRequest`].
 
+mod content;
 mod error;
 pub mod nbd;
+pub mod runner;
 
 use seeklab_core::{Duration, Instant, Operation};
 
 pub use error::{ClientError, Failure};
+pub use runner::{BuiltinOutcome, Progress, RunnerOptions, run_builtin, run_builtin_with};
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

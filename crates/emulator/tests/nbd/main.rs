@@ -1,6 +1,7 @@
 //! The NBD frontend from outside: against a client codec written apart from it, hostile bytes, and the
 //! clients that people use.
 
+mod builtin;
 mod client;
 mod hostile;
 mod memory;

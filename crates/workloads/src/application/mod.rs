@@ -193,6 +193,9 @@ pub struct Application {
     is_full: bool,
 }
 
+/// Requests that a host hands to a device at a time: Linux's default for `nr_requests`.
+const OUTSTANDING_MAX: usize = 128;
+
 /// Processes that wait for their log records.
 #[derive(Debug, Default)]
 struct GroupCommit {
@@ -296,6 +299,9 @@ impl Application {
 
     /// The next request that may be issued: one that conflicts with none outstanding or before it.
     fn dispatch(&mut self) -> Option<Request> {
+        if self.outstanding.len() >= OUTSTANDING_MAX {
+            return None;
+        }
         let is_free = |index: usize| {
             let io = &self.ready[index].0;
             !self.outstanding.values().any(|(other, _)| io.conflicts(other))
