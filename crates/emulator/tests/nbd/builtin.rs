@@ -145,10 +145,10 @@ fn is_a_server_that_goes_told() {
     let mut serving = Some(Serving::start(SIZE_MIB, Duration::from_us(200)));
     let uri = serving.as_ref().expect("it was just started").uri.clone();
     let mut progress = |progress: Progress| {
-        if progress.requests > 10 {
-            if let Some(serving) = serving.take() {
-                serving.end();
-            }
+        if progress.requests > 10
+            && let Some(serving) = serving.take()
+        {
+            serving.end();
         }
     };
     let result = run_builtin(&parse("postmark"), &uri, Seed(1), &mut progress);
