@@ -79,6 +79,20 @@ impl Content {
         });
     }
 
+    /// The ranges that hold what was written, at most `length_max` bytes each.
+    pub(super) fn ranges(&self, length_max: u64) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &address in self.versions.keys() {
+            match ranges.last_mut() {
+                Some(last) if last.end == address && address - last.start < length_max => {
+                    last.end += self.block_bytes;
+                }
+                _ => ranges.push(address..address + self.block_bytes),
+            }
+        }
+        ranges
+    }
+
     /// Compares what was read; returns how many bytes could be compared.
     pub(super) fn check(&self, offset: u64, bytes: &[u8], mismatches: &mut dyn FnMut(Mismatch)) -> u64 {
         let mut compared = 0;
@@ -144,7 +158,9 @@ mod tests {
         assert!(check(&content, 1536, &first[1024..1536]).1[0].contains("something else"));
         second[511] ^= 1;
         assert!(check(&content, 1536, &second).1[0].contains("damaged"));
+        assert_eq!(content.ranges(1024), [1024..2048, 2048..3072]);
         content.forget(1536..2048);
+        assert_eq!(content.ranges(4096), [1024..1536, 2048..3072]);
         assert_eq!(check(&content, 1536, &second), (0, vec![]));
     }
 }

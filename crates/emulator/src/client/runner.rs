@@ -43,6 +43,9 @@ pub struct RunnerOptions<'a> {
     pub margin: Duration,
     /// Whether to compare what is read with what was written.
     pub verify: bool,
+    /// Whether to read all that was written once more at the end, and compare it: a check of the data whose
+    /// time and requests are not part of the outcome, but for `verified_bytes` and mismatches.
+    pub read_back: bool,
     /// Ends the run when true.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -55,6 +58,7 @@ impl Default for RunnerOptions<'_> {
             pacing: Pacing::Balanced,
             margin: DEFAULT_MARGIN,
             verify: true,
+            read_back: false,
             stop: None,
         }
     }
@@ -106,6 +110,15 @@ impl BuiltinOutcome {
         self.phases.iter().map(|phase| phase.operations).sum()
     }
 
+    fn compare(&mut self, content: &Content, offset: u64, data: &[u8]) {
+        self.verified_bytes += content.check(offset, data, &mut |mismatch| {
+            self.mismatch_count += 1;
+            if self.mismatches.len() < MISMATCHES_KEPT {
+                self.mismatches.push(mismatch);
+            }
+        });
+    }
+
     /// Operations per second in the phase of that name; `None` if there is none or it took no time.
     pub fn operations_per_s(&self, phase: &str) -> Option<f64> {
         let phase = self.phases.iter().find(|candidate| candidate.name == phase)?;
@@ -118,6 +131,9 @@ impl BuiltinOutcome {
 const PATIENCE: Duration = Duration::from_s(60);
 const PROGRESS_INTERVAL: Duration = Duration::from_ms(100);
 const MISMATCHES_KEPT: usize = 16;
+/// Reading back: enough at a time to keep a disk streaming.
+const READ_BACK_BYTES: u64 = 512 << 10;
+const READ_BACK_DEPTH: usize = 8;
 
 /// Runs `builtin` on the export that `uri` names, which it overwrites.
 ///
@@ -188,8 +204,12 @@ pub fn run_builtin_with(
         },
     };
     runner.run(progress)?;
+    let elapsed = clock.now().saturating_since(start);
+    if options.read_back {
+        runner.read_back()?;
+    }
     let mut outcome = runner.outcome;
-    outcome.elapsed = clock.now().saturating_since(start);
+    outcome.elapsed = elapsed;
     outcome.phases = runner.application.phases().to_vec();
     outcome.is_full = runner.application.is_full();
     for client in runner.clients {
@@ -323,6 +343,33 @@ impl Runner<'_> {
         }
     }
 
+    /// Reads all that was written and compares it, on the first connection.
+    fn read_back(&mut self) -> Result<(), ClientError> {
+        let client = &mut self.clients[0];
+        let length_max = READ_BACK_BYTES.min(u64::from(client.export().payload_bytes_max));
+        let mut ranges = self.content.ranges(length_max).into_iter();
+        loop {
+            while client.outstanding() < READ_BACK_DEPTH {
+                let Some(range) = ranges.next() else { break };
+                client.submit(Command::read(0, range.start, (range.end - range.start) as u32))?;
+            }
+            let until = self.clock.now() + PATIENCE;
+            let outstanding = client.outstanding();
+            let Some(reply) = client.collect(Patience::Until(until))? else {
+                if outstanding == 0 {
+                    return Ok(());
+                }
+                let seconds = PATIENCE.as_ns() / 1_000_000_000;
+                return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
+            };
+            let HostRequest { op, offset_bytes, length_bytes, .. } = reply.request;
+            if let Some(failure) = reply.failure {
+                return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
+            }
+            self.outcome.compare(&self.content, offset_bytes, reply.data);
+        }
+    }
+
     /// Whether any reply had come.
     fn collect(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
@@ -341,12 +388,7 @@ impl Runner<'_> {
                     _ => {}
                 }
                 if self.options.verify {
-                    outcome.verified_bytes += self.content.check(offset_bytes, reply.data, &mut |mismatch| {
-                        outcome.mismatch_count += 1;
-                        if outcome.mismatches.len() < MISMATCHES_KEPT {
-                            outcome.mismatches.push(mismatch);
-                        }
-                    });
+                    outcome.compare(&self.content, offset_bytes, reply.data);
                 }
                 outcome.requests.push(reply.request);
                 self.application.complete(RequestId(reply.tag));

@@ -73,6 +73,12 @@ fn is_what_is_read_really_compared() {
     let serving = Serving::start(SIZE_MIB, Duration::ZERO);
     let unchecked = run_builtin_with(&parse(BUILD), &serving.uri, Seed(1), &options, &mut |_| ());
     assert_eq!(unchecked.expect(BUILD).verified_bytes, 0);
+    // PostMark's files are all cached, so nothing of them is read unless it is read back.
+    let options = RunnerOptions { read_back: true, ..RunnerOptions::default() };
+    let outcome = run_builtin_with(&parse(POSTMARK), &serving.uri, Seed(1), &options, &mut |_| ());
+    let outcome = outcome.expect(POSTMARK);
+    assert!(outcome.verified_bytes > 40 * 4096 && outcome.mismatch_count == 0, "{}", outcome.verified_bytes);
+    assert!(outcome.read_bytes < outcome.verified_bytes);
 }
 
 #[test]

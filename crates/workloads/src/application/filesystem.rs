@@ -380,9 +380,10 @@ impl FileSystem {
         self.cache.drop_clean();
     }
 
-    /// What the kernel's threads do when they wake up: write old pages, commit the transaction.
-    pub(super) fn wake_up(&mut self) {
-        if self.mount == Mount::Journal && !self.running.is_empty() {
+    /// What the kernel's threads do when they wake up: write old pages, and what exceeds the background
+    /// ratio; and, when it is `time`, commit the transaction.
+    pub(super) fn wake_up(&mut self, is_time: bool) {
+        if is_time && self.mount == Mount::Journal && !self.running.is_empty() {
             self.commit();
         }
         let before = self.now.as_ns().saturating_sub(AGE.as_ns());

@@ -284,7 +284,7 @@ impl Application {
         self.system.lookups()
     }
 
-    /// Tells it at `now` that one of its requests is complete.
+    /// Tells it that one of its requests is complete; what that lets it do, it does when it is next asked.
     ///
     /// # Panics
     /// If the request is not outstanding.
@@ -397,15 +397,14 @@ impl Application {
     }
 
     fn advance_daemon(&mut self, now: Instant) -> bool {
-        if self.stage == Progress::Running
-            && self.daemon.is_idle()
-            && (now >= self.next_wake_up || self.system.is_above(10))
-        {
-            self.system.wake_up();
+        let is_time = now >= self.next_wake_up;
+        let is_due = is_time || self.system.is_above(10);
+        if self.stage == Progress::Running && self.daemon.is_idle() && is_due {
+            self.system.wake_up(is_time);
             let plan = self.system.plan.take();
             self.daemon.then(plan);
         }
-        if now >= self.next_wake_up {
+        if is_time {
             let missed = now.saturating_since(self.next_wake_up).as_ns() / WAKE_UP.as_ns();
             self.next_wake_up += WAKE_UP * (missed + 1);
         }

@@ -138,7 +138,7 @@ impl<'a> Handshake<'a> {
         let mut bytes = vec![0; count];
         let mut filled = 0;
         while filled < count {
-            match self.socket.receive(&mut bytes[filled..], 0)? {
+            match self.socket.receive(&mut bytes[filled..], false, 0)? {
                 Some(more) => filled += more,
                 None => self.wait(false)?,
             }

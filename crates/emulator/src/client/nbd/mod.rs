@@ -138,8 +138,8 @@ impl Client {
             Operation::WriteZeroes => command::WRITE_ZEROES,
         };
         let Command { tag, op, fua, offset_bytes, length_bytes, data } = command;
-        let issue = self.clock.now();
-        let request = HostRequest { issue, completion: issue, op, fua, offset_bytes, length_bytes };
+        let (issue, completion) = (Instant::ZERO, Instant::ZERO);
+        let request = HostRequest { issue, completion, op, fua, offset_bytes, length_bytes };
         let cookie = self.replies.expect(tag, request);
         let mut head = [0; REQUEST_SIZE];
         head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -148,6 +148,8 @@ impl Client {
         head[8..16].copy_from_slice(&cookie.to_be_bytes());
         head[16..24].copy_from_slice(&offset_bytes.to_be_bytes());
         head[24..].copy_from_slice(&length_bytes.to_be_bytes());
+        // Behind all that takes time, such as room for what is read.
+        self.replies.issued(cookie, self.clock.now());
         self.send(&head, data)
     }
 
@@ -171,14 +173,14 @@ impl Client {
             if self.replies.outstanding() == 0 {
                 return Ok(None);
             }
-            if self.receive()? {
+            if self.receive(patience == Patience::Unlimited)? {
                 continue;
             }
             match patience {
                 Patience::None => return Ok(None),
                 Patience::Until(until) if self.clock.now() >= until => return Ok(None),
                 Patience::Until(until) => self.socket.wait(false, Some((until, self.clock)))?,
-                Patience::Unlimited => self.socket.wait(false, None)?,
+                Patience::Unlimited => {}
             }
         }
     }
@@ -312,17 +314,17 @@ impl Client {
                 return Ok(());
             }
             // The server may itself be waiting for its replies to be taken.
-            if count == 0 && !self.receive()? {
+            if count == 0 && !self.receive(false)? {
                 self.socket.wait(true, None)?;
             }
         }
     }
 
-    /// Takes what has come; whether anything had.
-    fn receive(&mut self) -> Result<bool, ClientError> {
+    /// Takes what has come, waiting for it if it `blocks`; whether anything had.
+    fn receive(&mut self, blocks: bool) -> Result<bool, ClientError> {
         let outstanding = self.replies.outstanding();
         if let Some(place) = self.replies.direct() {
-            let Some(count) = self.socket.receive(place, outstanding)? else { return Ok(false) };
+            let Some(count) = self.socket.receive(place, blocks, outstanding)? else { return Ok(false) };
             let now = self.clock.now();
             self.replies.advance(count, now).map_err(|what| self.socket.protocol(what))?;
             return Ok(true);
@@ -332,8 +334,8 @@ impl Client {
             self.pending = 0..self.pending.len();
         }
         let free = &mut self.received[self.pending.end..];
-        let Some(count) = self.socket.receive(free, outstanding)? else { return Ok(false) };
-        let now: Instant = self.clock.now();
+        let Some(count) = self.socket.receive(free, blocks, outstanding)? else { return Ok(false) };
+        let now = self.clock.now();
         self.pending.end += count;
         let taken = self.replies.take(&self.received[self.pending.clone()], now);
         self.pending.start += taken.map_err(|what| self.socket.protocol(what))?;

@@ -95,6 +95,12 @@ impl Replies {
         cookie
     }
 
+    /// The request goes to the kernel now.
+    pub(super) fn issued(&mut self, cookie: u64, now: Instant) {
+        let slot = &mut self.slots[(cookie & 0xffff_ffff) as usize];
+        (slot.request.issue, slot.request.completion) = (now, now);
+    }
+
     /// The next complete reply; its place is given back with [`release`](Self::release).
     pub(super) fn next(&mut self) -> Option<usize> {
         self.done.pop_front()

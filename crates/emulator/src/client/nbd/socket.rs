@@ -1,4 +1,4 @@
-//! A connected socket that never blocks by itself: waiting is a call of its own.
+//! A connected socket that blocks only where it is asked to.
 
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
@@ -25,13 +25,9 @@ impl Socket {
     pub(super) fn connect(uri: &Uri) -> Result<Self, ClientError> {
         let server = uri.to_string();
         let stream: io::Result<OwnedFd> = match uri {
-            Uri::Unix { path, .. } => UnixStream::connect(path).and_then(|stream| {
-                stream.set_nonblocking(true)?;
-                Ok(stream.into())
-            }),
+            Uri::Unix { path, .. } => UnixStream::connect(path).map(OwnedFd::from),
             Uri::Tcp { host, port, .. } => TcpStream::connect((host.as_str(), *port)).and_then(|stream| {
                 stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)?;
                 Ok(stream.into())
             }),
         };
@@ -53,13 +49,16 @@ impl Socket {
         ClientError::Closed { server: self.server(), outstanding }
     }
 
-    /// How many bytes came: `None` if none is there yet, zero never.
+    /// How many bytes came, never zero; `None` if none is there yet, or a signal came first while it
+    /// `blocks` until there is.
     pub(super) fn receive(
         &self,
         buffer: &mut [u8],
+        blocks: bool,
         outstanding: usize,
     ) -> Result<Option<usize>, ClientError> {
-        match recv(&self.stream, buffer, RecvFlags::DONTWAIT) {
+        let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        match recv(&self.stream, buffer, flags) {
             Ok((_, 0)) => Err(self.closed(outstanding)),
             Ok((_, count)) => Ok(Some(count)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
