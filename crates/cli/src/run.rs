@@ -136,15 +136,15 @@ fn application(
             _ => String::new(),
         };
         outcome.notes.push(Note::Remark(format!(
-            "{}: {} {} in {:.2} s{unmount}",
+            "{}: {}: {} operations in {:.2} s{unmount}",
+            device.name,
             phase.name,
             phase.operations,
-            builtin.operations(),
             elapsed.as_s()
         )));
     }
     if requests.is_full() {
-        outcome.notes.push(Note::Warning("it ended early: the device was full".to_owned()));
+        outcome.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
     }
     Ok(outcome)
 }

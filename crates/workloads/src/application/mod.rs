@@ -81,14 +81,6 @@ impl Builtin {
         }
     }
 
-    /// What its operations are, in the plural.
-    pub const fn operations(&self) -> &'static str {
-        match self {
-            Self::Postmark(_) | Self::Database(_) => "transactions",
-            Self::Build(_) => "files",
-        }
-    }
-
     fn host(&self) -> (Mount, u64, bool) {
         match self {
             Self::Postmark(spec) => (spec.mount, spec.cache.as_bytes(), spec.discard),
@@ -155,7 +147,7 @@ pub struct Phase {
     pub end: Option<Instant>,
     /// When everything was written back, where it ends with an unmount.
     pub unmounted: Option<Instant>,
-    /// Operations done: transactions or files.
+    /// Operations done: transactions, files, or what else the phase is about.
     pub operations: u64,
     /// Requests made, those of write-back included.
     pub requests: u64,
