@@ -5,10 +5,11 @@
 //!                             └▶ end ─▶ Outcome
 //! ```
 
+mod doors;
 mod live;
 mod observer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -16,13 +17,15 @@ use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
-use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
-use seeklab_emulator::frontend::{Frontend, Frontends, Stop, Waiting, serve};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes};
+use seeklab_emulator::frontend::nbd::{Address, Export, Uri};
+use seeklab_emulator::frontend::{Stop, Waiting, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
 use seeklab_emulator::store::{Access, Store, StoreError};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
+use doors::{Doors, Opened};
 use live::{Live, Watched};
 
 pub use observer::{Observer, Recorder, Sink};
@@ -31,6 +34,10 @@ pub use observer::{Observer, Recorder, Sink};
 pub struct Wishes {
     /// Where NBD clients connect, if they may.
     pub nbd: Option<Address>,
+    /// An empty directory in which the device appears as a file, if it shall.
+    pub fuse: Option<PathBuf>,
+    /// How the host treats the block device, if there shall be one. What is not said is as the device has it.
+    pub block: Option<QueueWishes>,
     /// Whether writes are refused.
     pub read_only: bool,
     /// How much processor time exactness may cost.
@@ -65,6 +72,8 @@ pub struct Outcome {
     pub cpu: Duration,
     /// What the device holds now.
     pub store: Store,
+    /// The block device, if somebody still used it when serving ended: what they had not written is lost.
+    pub in_use: Option<PathBuf>,
 }
 
 impl From<StoreError> for Failure {
@@ -78,7 +87,12 @@ impl From<StoreError> for Failure {
 #[derive(Debug)]
 pub struct Running {
     uri: Option<Uri>,
+    file: Option<PathBuf>,
+    block: Option<LoopDevice>,
     clock: Clock,
+    /// Asks it to end, or says that it has ended by itself.
+    asked: Stop,
+    /// Ends serving, once nothing that is served is needed any more.
     stop: Stop,
     thread: JoinHandle<Result<Outcome, Failure>>,
 }
@@ -89,17 +103,32 @@ impl Running {
         self.uri.as_ref()
     }
 
+    /// The device as a file.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The device as a block device of the kernel.
+    pub const fn block(&self) -> Option<&LoopDevice> {
+        self.block.as_ref()
+    }
+
     /// Model time.
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Waits for its end.
+    /// Waits until it is asked to end, and ends it in order: what was written to the block device and not sent
+    /// yet goes to the device before serving ends.
     ///
     /// # Errors
     /// What it could not go on after, and a store that could not be flushed.
     pub fn wait(self) -> Result<Outcome, Failure> {
-        self.thread.join().expect("an emulation does not panic")
+        doors::wait_for(&self.asked)?;
+        let in_use = self.block.and_then(doors::close);
+        self.stop.stop();
+        let outcome = join(self.thread)?;
+        Ok(Outcome { in_use, ..outcome })
     }
 
     /// Ends it in order.
@@ -107,32 +136,47 @@ impl Running {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn end(self) -> Result<Outcome, Failure> {
-        self.stop.stop();
+        self.asked.stop();
         self.wait()
     }
 }
 
-/// What the thread has made before it serves.
-struct Doors {
-    uri: Option<Uri>,
-    clock: Clock,
+fn join(thread: JoinHandle<Result<Outcome, Failure>>) -> Result<Outcome, Failure> {
+    thread.join().expect("an emulation does not panic")
 }
 
-/// Emulates `device` over `store` from now on, model time zero, until `stop` is asked for.
+/// Emulates `device` over `store` from now on, model time zero, until `asked` says so.
 ///
 /// # Errors
-/// A device that cannot be served, and what cannot be opened or bound.
-pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
+/// A device that cannot be served, and what cannot be opened, bound, mounted or attached.
+pub fn start(device: &Resolved, store: Store, wishes: Wishes, asked: &Stop) -> Result<Running, Failure> {
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
+    let capabilities = model.capabilities().clone();
+    let block = wishes.block.clone();
+    let block = block.map(|queue| doors::settings(&capabilities, wishes.read_only, queue)).transpose()?;
+    let stop = Stop::new()?;
     let (sender, receiver) = channel();
-    let seen = stop.clone();
-    let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
-    match receiver.recv() {
-        Ok(Doors { uri, clock }) => Ok(Running { uri, clock, stop: stop.clone(), thread }),
+    let (inner, outer) = (stop.clone(), asked.clone());
+    let thread = std::thread::spawn(move || {
+        let outcome = emulate(model, title, store, wishes, &inner, &sender);
+        outer.stop();
+        outcome
+    });
+    let Ok((Doors { uri, file, directory }, clock)) = receiver.recv() else {
         // It ended before it served.
-        Err(_) => Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve")),
-    }
+        return Err(join(thread).expect_err("it did not serve"));
+    };
+    let block = match doors::attach(directory, block) {
+        Ok(block) => block,
+        Err(failure) => {
+            stop.stop();
+            // Why there is no block device is the cause of the rest.
+            let _ = join(thread);
+            return Err(failure);
+        }
+    };
+    Ok(Running { uri, file, block, clock, asked: asked.clone(), stop, thread })
 }
 
 fn emulate(
@@ -141,7 +185,7 @@ fn emulate(
     store: Store,
     wishes: Wishes,
     stop: &Stop,
-    ready: &Sender<Doors>,
+    ready: &Sender<(Doors, Clock)>,
 ) -> Result<Outcome, Failure> {
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
@@ -151,14 +195,7 @@ fn emulate(
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
     };
-    let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
-    let mut uri = None;
-    if let Some(address) = &wishes.nbd {
-        let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-            .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
-        uri = Some(server.uri());
-        frontends.push(Box::new(server));
-    }
+    let Opened { mut frontends, doors } = doors::open(&wishes, export, clock)?;
     let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
     if let Some(observe) = wishes.observe {
@@ -171,9 +208,8 @@ fn emulate(
     let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
-    let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Doors { uri, clock });
+    let _ = ready.send((doors, clock));
     let result = serve(&mut frontends, &mut watched, &|| clock.now(), waiting, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
@@ -182,7 +218,7 @@ fn emulate(
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
-    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store })
+    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store, in_use: None })
 }
 
 fn thread_cpu_time() -> Duration {

@@ -1,12 +1,12 @@
 //! `seeklab serve`: a device in real time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
-    Observer, Outcome, Recorder, StoreChoice, Wishes, capabilities_of, exported_size, open_store, start,
-    stop_on_signals,
+    Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
+    start, stop_on_signals,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
@@ -14,6 +14,7 @@ use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::Stop;
+use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
@@ -25,18 +26,37 @@ Examples:
   seeklab serve cheetah-36es
   seeklab serve atlas10k --nbd tcp:127.0.0.1:10809 --store file:disk.img
   seeklab serve hp-c2247a --nbd unix:/tmp/hp.sock --size 512MiB --record seen.parquet --pacing exact
+  seeklab serve cheetah-36es --block       then, as root: mkfs.ext4 /dev/loopN; mount /dev/loopN /mnt
 
 Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI. Ctrl-C ends it in order.";
 
-/// Serves an emulated device over NBD until interrupted.
+/// Serves an emulated device over NBD, as a file or as a block device until interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A catalog name or a TOML file
     device: String,
-    /// Where clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder if absent
+    /// Where clients connect: unix:PATH or tcp:ADDR; without any way in, a socket in the temporary folder
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Make it a block device of the kernel, /dev/loopN (root)
+    #[arg(long)]
+    block: bool,
+    /// Make it a file called `disk` in this empty directory (no root needed)
+    #[arg(long, value_name = "DIRECTORY")]
+    fuse: Option<PathBuf>,
+    /// The host's I/O scheduler for the block device; mq-deadline for disks that turn, else none
+    #[arg(long, value_name = "NAME", requires = "block")]
+    host_scheduler: Option<String>,
+    /// How far the host reads ahead on the block device, in whole KiB; 128KiB unless said
+    #[arg(long, value_name = "SIZE", requires = "block")]
+    host_read_ahead: Option<ByteSize>,
+    /// Whether the host takes the block device for a disk that turns; as the device is unless said
+    #[arg(long, value_name = "BOOL", requires = "block")]
+    host_rotational: Option<bool>,
+    /// Requests that the host holds for the block device; 128 unless said
+    #[arg(long, value_name = "N", requires = "block")]
+    host_requests: Option<u32>,
     /// Bytes to export; the whole device if absent
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
@@ -115,17 +135,17 @@ impl Arguments {
         let stop = Stop::new()?;
         stop_on_signals(&stop)?;
         let running = start(&device, store, self.wishes(recorder.as_ref())?, &stop)?;
-        let uri = running.uri().expect("it serves NBD").to_string();
-        let text = format!(
-            "{} is ready: {uri}\nend it with Ctrl-C; look at it with: nbdinfo '{uri}'\n",
-            device.name,
-        );
+        let text = ways_in(&device.name, &running);
+        let queue = running.block().map(|block| block_document(block.path(), block.queue()));
         if self.json {
             eprint!("{text}")
         } else {
             print(&text)?
         }
         let outcome = running.wait()?;
+        if let Some(path) = &outcome.in_use {
+            eprintln!("warning: {} is still in use; what was not written yet is lost", path.display());
+        }
         let not_recorded = recorder.map_or(Ok(0), |recorder| {
             let (written, lost) = recorder.finish();
             written.map(|()| lost)
@@ -134,7 +154,7 @@ impl Arguments {
             outcome.store.save_image(path)?;
         }
         if self.json {
-            print_json(&document(&device.name, &self, &outcome, not_recorded))
+            print_json(&document(&device.name, &self, &outcome, not_recorded, queue))
         } else {
             print(&summary(&outcome, not_recorded))
         }
@@ -148,6 +168,22 @@ impl Arguments {
         Ok(Some(Observer::start(Recorder::new(writer))))
     }
 
+    fn queue(&self) -> Result<QueueWishes, Failure> {
+        let read_ahead_kib = self.host_read_ahead.map(|size| {
+            let kib = u32::try_from(size.as_bytes() / 1024).ok();
+            kib.filter(|_| size.as_bytes().is_multiple_of(1024)).ok_or_else(|| {
+                Failure::new(format!("--host-read-ahead {size}: is no number of KiB that Linux takes"))
+                    .hint("write, for example, `128KiB`")
+            })
+        });
+        Ok(QueueWishes {
+            rotational: self.host_rotational,
+            scheduler: self.host_scheduler.clone(),
+            read_ahead_kib: read_ahead_kib.transpose()?,
+            request_count: self.host_requests,
+        })
+    }
+
     fn store_choice(&self) -> Result<StoreChoice, Failure> {
         match (&self.store, self.cap) {
             (StoreChoice::Ram(_), cap) => Ok(StoreChoice::Ram(cap)),
@@ -159,17 +195,19 @@ impl Arguments {
     }
 
     fn wishes(&self, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
-        let address = match &self.nbd {
-            Some(address) => address.clone(),
+        let nbd = match &self.nbd {
+            None if self.block || self.fuse.is_some() => None,
+            Some(address) => Some(address.clone()),
             None => {
                 let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
-                format!("unix:{}", socket.display())
-                    .parse()
-                    .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?
+                let address = format!("unix:{}", socket.display()).parse();
+                Some(address.map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?)
             }
         };
         Ok(Wishes {
-            nbd: Some(address),
+            nbd,
+            fuse: self.fuse.clone(),
+            block: self.block.then(|| self.queue()).transpose()?,
             read_only: self.read_only,
             pacing: match self.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -186,6 +224,39 @@ impl Arguments {
             live: true,
         })
     }
+}
+
+/// What to do with a device that is ready.
+fn ways_in(name: &str, running: &Running) -> String {
+    let mut text = String::new();
+    if let Some(uri) = running.uri() {
+        text += &format!("{name} is ready: {uri}\nlook at it with: nbdinfo '{uri}'\n");
+    }
+    if let Some(file) = running.file() {
+        text += &format!("{name} is ready: {}\n", file.display());
+    }
+    if let Some(block) = running.block() {
+        let (path, queue) = (block.path().display(), block.queue());
+        text += &format!(
+            "{name} is ready: {path} ({}, scheduler {}, read-ahead {} KiB, {} requests)\n",
+            if queue.rotational { "rotational" } else { "not rotational" },
+            queue.scheduler,
+            queue.read_ahead_kib,
+            queue.request_count,
+        );
+    }
+    text + "end it with Ctrl-C\n"
+}
+
+fn block_document(path: &Path, queue: &Queue) -> Value {
+    json!({
+        "path": path.display().to_string(),
+        "rotational": queue.rotational,
+        "scheduler": queue.scheduler,
+        "read_ahead_kib": queue.read_ahead_kib,
+        "request_count": queue.request_count,
+        "block_size_bytes": queue.block_size_bytes,
+    })
 }
 
 fn us(duration: Option<Duration>) -> f64 {
@@ -236,7 +307,13 @@ fn summary(outcome: &Outcome, not_recorded: u64) -> String {
     text
 }
 
-fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded: u64) -> Value {
+fn document(
+    device: &str,
+    arguments: &Arguments,
+    outcome: &Outcome,
+    not_recorded: u64,
+    block: Option<Value>,
+) -> Value {
     let tally = &outcome.tally;
     let (response, lateness) = (&tally.response, tally.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
@@ -259,5 +336,6 @@ fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded
         "deadline_misses": misses,
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
+        "block_device": block,
     })
 }

@@ -147,6 +147,8 @@ fn keep(
     };
     // It ends without ever a message.
     let _ = held.recv();
+    // Closing syncs only where nobody else has it open. Errors have been seen by who wrote.
+    let _ = rustix::fs::fsync(&device);
     drop(device);
 }
 
