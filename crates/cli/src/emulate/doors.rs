@@ -1,14 +1,12 @@
 //! The doors by which clients come in: NBD, a file, a block device.
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use seeklab_core::Capabilities;
 use seeklab_emulator::clock::Clock;
-use seeklab_emulator::frontend::fuse::{self, FILE_NAME, Place};
+use seeklab_emulator::frontend::fuse::{self, DetachedFile, FILE_NAME, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings};
 use seeklab_emulator::frontend::nbd::{Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop};
@@ -21,8 +19,8 @@ use crate::failure::Failure;
 pub(super) struct Doors {
     pub(super) uri: Option<Uri>,
     pub(super) file: Option<PathBuf>,
-    /// Of the mount that a block device is made of.
-    pub(super) directory: Option<Arc<OwnedFd>>,
+    /// What a block device is made of.
+    pub(super) detached: Option<DetachedFile>,
 }
 
 /// Doors and who stands in them.
@@ -51,7 +49,7 @@ pub(super) fn open(wishes: &Wishes, export: Export, clock: Clock) -> Result<Open
     if wishes.block.is_some() {
         let server = fuse::Server::mount(export, now(), &Place::Detached)
             .map_err(|error| Failure::from(error).context("--block"))?;
-        doors.directory = server.directory();
+        doors.detached = server.detached_file();
         frontends.push(Box::new(server));
     }
     Ok(Opened { frontends: Frontends::new(frontends)?, doors })
@@ -82,11 +80,11 @@ pub(super) fn settings(
 
 /// Makes the block device, now that its mount is served.
 pub(super) fn attach(
-    directory: Option<Arc<OwnedFd>>,
+    file: Option<DetachedFile>,
     settings: Option<Settings>,
 ) -> Result<Option<LoopDevice>, Failure> {
-    let (Some(directory), Some(settings)) = (directory, settings) else { return Ok(None) };
-    let device = LoopDevice::attach(&directory, &settings);
+    let (Some(file), Some(settings)) = (file, settings) else { return Ok(None) };
+    let device = LoopDevice::attach(&file, &settings);
     device.map(Some).map_err(|error| Failure::from(error).context("--block"))
 }
 

@@ -163,11 +163,11 @@ pub fn start(device: &Resolved, store: Store, wishes: Wishes, asked: &Stop) -> R
         outer.stop();
         outcome
     });
-    let Ok((Doors { uri, file, directory }, clock)) = receiver.recv() else {
+    let Ok((Doors { uri, file, detached }, clock)) = receiver.recv() else {
         // It ended before it served.
         return Err(join(thread).expect_err("it did not serve"));
     };
-    let block = match doors::attach(directory, block) {
+    let block = match doors::attach(detached, block) {
         Ok(block) => block,
         Err(failure) => {
             stop.stop();
