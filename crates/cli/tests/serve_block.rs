@@ -32,8 +32,8 @@ impl Served {
         while !line.contains("Ctrl-C") {
             line.clear();
             assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it served");
-            if let Some((_, path)) = line.split_once(" is ready: ") {
-                paths.push(PathBuf::from(path.split(" (").next().unwrap().trim()));
+            if let Some((_, ready)) = line.split_once(" is ready: ") {
+                paths = ready.trim().split(", ").map(PathBuf::from).collect();
             }
         }
         Self { child, _said: said, paths }
@@ -70,21 +70,18 @@ fn does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let stored = format!("file:{}", store.display());
-    let overrides = ["--host-scheduler", "kyber", "--host-read-ahead", "64KiB", "--host-rotational", "true"];
-    let arguments: Vec<&str> = ["--store", &stored, "--block"].into_iter().chain(overrides).collect();
-    let served = Served::start(&arguments);
+    let served = Served::start(&["--store", &stored, "--block", "--host-read-ahead", "64KiB"]);
     let device = served.paths[0].clone();
+    let of_kernel = Path::new("/sys/block").join(device.file_name().unwrap());
+    assert_eq!(fs::read_to_string(of_kernel.join("queue/read_ahead_kb")).unwrap().trim(), "64");
+    assert_eq!(fs::read_to_string(of_kernel.join("queue/rotational")).unwrap().trim(), "0");
     let bytes: Vec<u8> = (0..4 << 20).map(|at: u32| (at / 512 % 251) as u8).collect();
     // Through the page cache, and not flushed: closing leaves it dirty while somebody else holds the device.
     OpenOptions::new().write(true).open(&device).unwrap().write_all(&bytes).unwrap();
     let document = served.interrupt();
-    let block = &document["block_device"];
-    assert_eq!(block["rotational"], true, "{document}");
-    assert_eq!(block["read_ahead_kib"], 64, "{document}");
-    assert!(["kyber", "none"].contains(&block["scheduler"].as_str().unwrap()), "{document}");
+    assert!(document["requests"].as_u64().unwrap() > 2, "{document}");
     assert!(fs::read(&store).unwrap()[..bytes.len()] == bytes, "contents differ");
-    let bound = Path::new("/sys/block").join(device.file_name().unwrap()).join("loop");
-    assert!(!bound.exists(), "the block device is left behind");
+    assert!(!of_kernel.join("loop").exists(), "the block device is left behind");
 }
 
 #[test]

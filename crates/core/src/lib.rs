@@ -16,6 +16,7 @@
 
 pub mod completion;
 pub mod device;
+pub mod host;
 pub mod names;
 pub mod points;
 pub mod random;
@@ -29,6 +30,7 @@ pub mod workload;
 
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
 pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
+pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
 pub use random::{Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};

@@ -5,27 +5,26 @@
 //!                             └▶ end ─▶ Outcome
 //! ```
 
-mod doors;
 mod live;
 mod observer;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
-use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes};
-use seeklab_emulator::frontend::nbd::{Address, Export, Uri};
-use seeklab_emulator::frontend::{Stop, Waiting, serve};
+use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
+use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
+use seeklab_emulator::frontend::{Frontend, Frontends, Stop, Waiting, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
 use seeklab_emulator::store::{Access, Store, StoreError};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
-use doors::{Doors, Opened};
 use live::{Live, Watched};
 
 pub use observer::{Observer, Recorder, Sink};
@@ -34,9 +33,9 @@ pub use observer::{Observer, Recorder, Sink};
 pub struct Wishes {
     /// Where NBD clients connect, if they may.
     pub nbd: Option<Address>,
-    /// An empty directory in which the device appears as a file, if it shall.
+    /// The directory in which the device is a file, if it is to be one.
     pub fuse: Option<PathBuf>,
-    /// How the host treats the block device, if there shall be one. What is not said is as the device has it.
+    /// How the device is a block device of the host, if it is to be one.
     pub block: Option<QueueWishes>,
     /// Whether writes are refused.
     pub read_only: bool,
@@ -72,8 +71,6 @@ pub struct Outcome {
     pub cpu: Duration,
     /// What the device holds now.
     pub store: Store,
-    /// The block device, if somebody still used it when serving ended: what they had not written is lost.
-    pub in_use: Option<PathBuf>,
 }
 
 impl From<StoreError> for Failure {
@@ -87,12 +84,8 @@ impl From<StoreError> for Failure {
 #[derive(Debug)]
 pub struct Running {
     uri: Option<Uri>,
-    file: Option<PathBuf>,
     block: Option<LoopDevice>,
     clock: Clock,
-    /// Asks it to end, or says that it has ended by itself.
-    asked: Stop,
-    /// Ends serving, once nothing that is served is needed any more.
     stop: Stop,
     thread: JoinHandle<Result<Outcome, Failure>>,
 }
@@ -103,12 +96,7 @@ impl Running {
         self.uri.as_ref()
     }
 
-    /// The device as a file.
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
-    }
-
-    /// The device as a block device of the kernel.
+    /// The block device of the host.
     pub const fn block(&self) -> Option<&LoopDevice> {
         self.block.as_ref()
     }
@@ -118,65 +106,75 @@ impl Running {
         self.clock
     }
 
-    /// Waits until it is asked to end, and ends it in order: what was written to the block device and not sent
-    /// yet goes to the device before serving ends.
-    ///
-    /// # Errors
-    /// What it could not go on after, and a store that could not be flushed.
-    pub fn wait(self) -> Result<Outcome, Failure> {
-        doors::wait_for(&self.asked)?;
-        let in_use = self.block.and_then(doors::close);
-        self.stop.stop();
-        let outcome = join(self.thread)?;
-        Ok(Outcome { in_use, ..outcome })
+    /// Serves until a signal comes, or until it cannot go on. A block device that somebody still has mounted
+    /// or open is served on until it is not, or until a second signal; `told` says so.
+    pub fn until(&mut self, signals: &Receiver<()>, told: impl FnOnce(&Path)) {
+        let over = |patience| match signals.recv_timeout(patience) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            Err(RecvTimeoutError::Timeout) => self.thread.is_finished(),
+        };
+        while !over(LOOK) {}
+        let Some(block) = self.block.take() else { return };
+        let path = block.path().to_owned();
+        if block.detach() || self.thread.is_finished() {
+            return;
+        }
+        told(&path);
+        while is_attached(&path) && !over(LOOK) {}
     }
 
     /// Ends it in order.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn end(self) -> Result<Outcome, Failure> {
-        self.asked.stop();
-        self.wait()
+    /// What it could not go on after, and a store that could not be flushed.
+    pub fn end(mut self) -> Result<Outcome, Failure> {
+        // What the host still holds of the block device is written while it is served.
+        if let Some(block) = self.block.take() {
+            block.detach();
+        }
+        self.stop.stop();
+        self.thread.join().expect("an emulation does not panic")
     }
 }
 
-fn join(thread: JoinHandle<Result<Outcome, Failure>>) -> Result<Outcome, Failure> {
-    thread.join().expect("an emulation does not panic")
+/// How often it is looked whether there is anything left to wait for.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What the thread has made before it serves.
+struct Doors {
+    uri: Option<Uri>,
+    file: Option<DetachedFile>,
+    clock: Clock,
 }
 
-/// Emulates `device` over `store` from now on, model time zero, until `asked` says so.
+/// Emulates `device` over `store` from now on, model time zero, until `stop` is asked for.
 ///
 /// # Errors
-/// A device that cannot be served, and what cannot be opened, bound, mounted or attached.
-pub fn start(device: &Resolved, store: Store, wishes: Wishes, asked: &Stop) -> Result<Running, Failure> {
+/// A device that cannot be served, and what cannot be opened or bound.
+pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
-    let capabilities = model.capabilities().clone();
-    let block = wishes.block.clone();
-    let block = block.map(|queue| doors::settings(&capabilities, wishes.read_only, queue)).transpose()?;
-    let stop = Stop::new()?;
     let (sender, receiver) = channel();
-    let (inner, outer) = (stop.clone(), asked.clone());
-    let thread = std::thread::spawn(move || {
-        let outcome = emulate(model, title, store, wishes, &inner, &sender);
-        outer.stop();
-        outcome
-    });
-    let Ok((Doors { uri, file, detached }, clock)) = receiver.recv() else {
+    let (seen, block) = (stop.clone(), wishes.block.clone());
+    let read_only = wishes.read_only;
+    let block_size_bytes = block_size(model.capabilities().block_size)?;
+    let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
+    let Ok(Doors { uri, file, clock }) = receiver.recv() else {
         // It ended before it served.
-        return Err(join(thread).expect_err("it did not serve"));
+        return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
     };
-    let block = match doors::attach(detached, block) {
-        Ok(block) => block,
-        Err(failure) => {
-            stop.stop();
-            // Why there is no block device is the cause of the rest.
-            let _ = join(thread);
-            return Err(failure);
+    let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
+    if let (Some(queue), Some(file)) = (block, file) {
+        let settings = Settings { block_size_bytes, read_only, queue };
+        match LoopDevice::attach(&file, &settings) {
+            Ok(block) => running.block = Some(block),
+            Err(error) => {
+                let _ = running.end();
+                return Err(Failure::from(error).context("no block device can be made"));
+            }
         }
-    };
-    Ok(Running { uri, file, block, clock, asked: asked.clone(), stop, thread })
+    }
+    Ok(running)
 }
 
 fn emulate(
@@ -185,7 +183,7 @@ fn emulate(
     store: Store,
     wishes: Wishes,
     stop: &Stop,
-    ready: &Sender<(Doors, Clock)>,
+    ready: &Sender<Doors>,
 ) -> Result<Outcome, Failure> {
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
@@ -195,7 +193,26 @@ fn emulate(
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
     };
-    let Opened { mut frontends, doors } = doors::open(&wishes, export, clock)?;
+    let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
+    let (mut uri, mut file) = (None, None);
+    if let Some(path) = &wishes.fuse {
+        let server =
+            fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
+                .map_err(|error| Failure::from(error).context("--fuse"))?;
+        frontends.push(Box::new(server));
+    }
+    if wishes.block.is_some() {
+        let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
+            .map_err(|error| Failure::from(error).context("no block device can be made"))?;
+        file = server.detached_file();
+        frontends.push(Box::new(server));
+    }
+    if let Some(address) = &wishes.nbd {
+        let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
+            .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+        uri = Some(server.uri());
+        frontends.push(Box::new(server));
+    }
     let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
     if let Some(observe) = wishes.observe {
@@ -208,8 +225,9 @@ fn emulate(
     let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
+    let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send((doors, clock));
+    let _ = ready.send(Doors { uri, file, clock });
     let result = serve(&mut frontends, &mut watched, &|| clock.now(), waiting, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
@@ -218,7 +236,7 @@ fn emulate(
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
-    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store, in_use: None })
+    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store })
 }
 
 fn thread_cpu_time() -> Duration {
@@ -290,12 +308,16 @@ pub fn open_store(choice: &StoreChoice, size: ByteSize, read_only: bool) -> Resu
     })
 }
 
-/// Interrupt, termination and hang-up stop an emulation in order.
+/// Interrupts, terminations and hang-ups from now on.
 ///
 /// # Errors
 /// If signals cannot be handled; they can be once in a process.
-pub fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
-    let stop = stop.clone();
-    ctrlc::set_handler(move || stop.stop())
-        .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))
+pub fn signals() -> Result<Receiver<()>, Failure> {
+    let (sender, receiver) = channel();
+    ctrlc::set_handler(move || {
+        // Nobody listens any more once all is over.
+        let _ = sender.send(());
+    })
+    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+    Ok(receiver)
 }

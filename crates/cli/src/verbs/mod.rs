@@ -3,6 +3,7 @@
 mod compare;
 mod devices;
 mod experiment;
+mod queue;
 mod serve;
 mod setup;
 mod simulate;
@@ -20,7 +21,7 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
-    /// Emulate a device in real time: serve it over NBD until interrupted.
+    /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),

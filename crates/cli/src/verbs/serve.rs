@@ -1,12 +1,12 @@
 //! `seeklab serve`: a device in real time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
     Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
-    start, stop_on_signals,
+    signals, start,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
@@ -14,49 +14,42 @@ use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
+use seeklab_emulator::frontend::fuse::FILE_NAME;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
 
+use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab serve cheetah-36es
   seeklab serve atlas10k --nbd tcp:127.0.0.1:10809 --store file:disk.img
+  seeklab serve cheetah-36es --block                   a block device, to make a file system on
+  seeklab serve cheetah-36es --fuse ~/disk              a plain file, without root
   seeklab serve hp-c2247a --nbd unix:/tmp/hp.sock --size 512MiB --record seen.parquet --pacing exact
-  seeklab serve cheetah-36es --block       then, as root: mkfs.ext4 /dev/loopN; mount /dev/loopN /mnt
 
 Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI. Ctrl-C ends it in order.";
 
-/// Serves an emulated device over NBD, as a file or as a block device until interrupted.
+/// Serves an emulated device in real time until interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A catalog name or a TOML file
     device: String,
-    /// Where clients connect: unix:PATH or tcp:ADDR; without any way in, a socket in the temporary folder
+    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
-    /// Make it a block device of the kernel, /dev/loopN (root)
+    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
     #[arg(long)]
     block: bool,
-    /// Make it a file called `disk` in this empty directory (no root needed)
-    #[arg(long, value_name = "DIRECTORY")]
+    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
-    /// The host's I/O scheduler for the block device; mq-deadline for disks that turn, else none
-    #[arg(long, value_name = "NAME", requires = "block")]
-    host_scheduler: Option<String>,
-    /// How far the host reads ahead on the block device, in whole KiB; 128KiB unless said
-    #[arg(long, value_name = "SIZE", requires = "block")]
-    host_read_ahead: Option<ByteSize>,
-    /// Whether the host takes the block device for a disk that turns; as the device is unless said
-    #[arg(long, value_name = "BOOL", requires = "block")]
-    host_rotational: Option<bool>,
-    /// Requests that the host holds for the block device; 128 unless said
-    #[arg(long, value_name = "N", requires = "block")]
-    host_requests: Option<u32>,
+    #[command(flatten)]
+    queue: QueueFlags,
     /// Bytes to export; the whole device if absent
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
@@ -132,20 +125,21 @@ impl Arguments {
             store.load_image(image)?;
         }
         let recorder = self.recorder(&device)?;
-        let stop = Stop::new()?;
-        stop_on_signals(&stop)?;
-        let running = start(&device, store, self.wishes(recorder.as_ref())?, &stop)?;
-        let text = ways_in(&device.name, &running);
-        let queue = running.block().map(|block| block_document(block.path(), block.queue()));
+        let signals = signals()?;
+        let mut running = start(&device, store, self.wishes(&device, recorder.as_ref())?, &Stop::new()?)?;
+        let text = self.ready(&device, &running);
         if self.json {
             eprint!("{text}")
         } else {
             print(&text)?
         }
-        let outcome = running.wait()?;
-        if let Some(path) = &outcome.in_use {
-            eprintln!("warning: {} is still in use; what was not written yet is lost", path.display());
-        }
+        running.until(&signals, |path| {
+            eprintln!(
+                "{} is still in use: it is served until that ends (umount it), or until a second signal",
+                path.display()
+            );
+        });
+        let outcome = running.end()?;
         let not_recorded = recorder.map_or(Ok(0), |recorder| {
             let (written, lost) = recorder.finish();
             written.map(|()| lost)
@@ -154,10 +148,35 @@ impl Arguments {
             outcome.store.save_image(path)?;
         }
         if self.json {
-            print_json(&document(&device.name, &self, &outcome, not_recorded, queue))
+            print_json(&document(&device.name, &self, &outcome, not_recorded))
         } else {
             print(&summary(&outcome, not_recorded))
         }
+    }
+
+    /// Where it is, and what to do with it.
+    fn ready(&self, device: &Resolved, running: &Running) -> String {
+        let (mut places, mut ways) = (Vec::new(), Vec::new());
+        if let Some(block) = running.block() {
+            let path = block.path().display();
+            places.push(path.to_string());
+            ways.push(format!("mkfs.ext4 {path}; mount {path} /mnt"));
+        }
+        if let Some(folder) = &self.fuse {
+            let path = folder.join(FILE_NAME).display().to_string();
+            ways.push(format!("fio --name=x --filename={path} --direct=1 --rw=randread"));
+            places.push(path);
+        }
+        if let Some(uri) = running.uri() {
+            places.push(uri.to_string());
+            ways.push(format!("nbdinfo '{uri}'"));
+        }
+        format!(
+            "{} is ready: {}\nend it with Ctrl-C; look at it with: {}\n",
+            device.name,
+            places.join(", "),
+            ways.join(", or ")
+        )
     }
 
     fn recorder(&self, device: &Resolved) -> Result<Option<Observer<Recorder>>, Failure> {
@@ -166,22 +185,6 @@ impl Arguments {
         metadata.clock = Some("emulated".to_owned());
         let writer = seeklab_columnar::create(path, None, &metadata)?;
         Ok(Some(Observer::start(Recorder::new(writer))))
-    }
-
-    fn queue(&self) -> Result<QueueWishes, Failure> {
-        let read_ahead_kib = self.host_read_ahead.map(|size| {
-            let kib = u32::try_from(size.as_bytes() / 1024).ok();
-            kib.filter(|_| size.as_bytes().is_multiple_of(1024)).ok_or_else(|| {
-                Failure::new(format!("--host-read-ahead {size}: is no number of KiB that Linux takes"))
-                    .hint("write, for example, `128KiB`")
-            })
-        });
-        Ok(QueueWishes {
-            rotational: self.host_rotational,
-            scheduler: self.host_scheduler.clone(),
-            read_ahead_kib: read_ahead_kib.transpose()?,
-            request_count: self.host_requests,
-        })
     }
 
     fn store_choice(&self) -> Result<StoreChoice, Failure> {
@@ -194,20 +197,24 @@ impl Arguments {
         }
     }
 
-    fn wishes(&self, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
+    fn wishes(&self, device: &Resolved, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
+        let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
-            None if self.block || self.fuse.is_some() => None,
             Some(address) => Some(address.clone()),
-            None => {
-                let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
-                let address = format!("unix:{}", socket.display()).parse();
-                Some(address.map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?)
-            }
+            None if elsewhere => None,
+            None => Some(own_socket()?),
         };
+        let block = self
+            .block
+            .then(|| -> Result<_, Failure> {
+                let rotational = capabilities_of(device)?.rotational;
+                Ok(self.queue.over(QueueWishes::of_device(rotational)))
+            })
+            .transpose()?;
         Ok(Wishes {
             nbd,
             fuse: self.fuse.clone(),
-            block: self.block.then(|| self.queue()).transpose()?,
+            block,
             read_only: self.read_only,
             pacing: match self.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -226,37 +233,11 @@ impl Arguments {
     }
 }
 
-/// What to do with a device that is ready.
-fn ways_in(name: &str, running: &Running) -> String {
-    let mut text = String::new();
-    if let Some(uri) = running.uri() {
-        text += &format!("{name} is ready: {uri}\nlook at it with: nbdinfo '{uri}'\n");
-    }
-    if let Some(file) = running.file() {
-        text += &format!("{name} is ready: {}\n", file.display());
-    }
-    if let Some(block) = running.block() {
-        let (path, queue) = (block.path().display(), block.queue());
-        text += &format!(
-            "{name} is ready: {path} ({}, scheduler {}, read-ahead {} KiB, {} requests)\n",
-            if queue.rotational { "rotational" } else { "not rotational" },
-            queue.scheduler,
-            queue.read_ahead_kib,
-            queue.request_count,
-        );
-    }
-    text + "end it with Ctrl-C\n"
-}
-
-fn block_document(path: &Path, queue: &Queue) -> Value {
-    json!({
-        "path": path.display().to_string(),
-        "rotational": queue.rotational,
-        "scheduler": queue.scheduler,
-        "read_ahead_kib": queue.read_ahead_kib,
-        "request_count": queue.request_count,
-        "block_size_bytes": queue.block_size_bytes,
-    })
+fn own_socket() -> Result<Address, Failure> {
+    let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
+    format!("unix:{}", socket.display())
+        .parse()
+        .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))
 }
 
 fn us(duration: Option<Duration>) -> f64 {
@@ -307,13 +288,7 @@ fn summary(outcome: &Outcome, not_recorded: u64) -> String {
     text
 }
 
-fn document(
-    device: &str,
-    arguments: &Arguments,
-    outcome: &Outcome,
-    not_recorded: u64,
-    block: Option<Value>,
-) -> Value {
+fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded: u64) -> Value {
     let tally = &outcome.tally;
     let (response, lateness) = (&tally.response, tally.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
@@ -336,6 +311,5 @@ fn document(
         "deadline_misses": misses,
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
-        "block_device": block,
     })
 }

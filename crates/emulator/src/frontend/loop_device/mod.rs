@@ -40,7 +40,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-pub use queue::{Queue, QueueWishes};
+pub use queue::{Queue, QueueWishes, is_attached};
 
 use crate::frontend::fuse::DetachedFile;
 
@@ -77,10 +77,14 @@ impl LoopDevice {
     /// # Errors
     /// What is missing, and its remedy; a server that does not answer.
     pub fn attach(file: &DetachedFile, settings: &Settings) -> io::Result<Self> {
-        assert!(
-            settings.block_size_bytes.is_power_of_two() && (512..=4096).contains(&settings.block_size_bytes),
-            "the loop driver has blocks of 512 to 4096 bytes"
-        );
+        let block = settings.block_size_bytes;
+        if !block.is_power_of_two() || !(512..=4096).contains(&block) {
+            let what = format!(
+                "blocks of {block} bytes are beyond the loop driver, which has 512 to 4096; NBD and the FUSE file \
+                 serve such a device"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let (ready, attached) = channel();
         let (hold, held) = channel();
         let (number, name) = (file.directory.as_raw_fd(), file.name.clone());
@@ -114,7 +118,7 @@ impl LoopDevice {
     pub fn detach(mut self) -> bool {
         drop(self.hold.take());
         let _ = self.keeper.join();
-        !queue::is_attached(&self.path)
+        !is_attached(&self.path)
     }
 }
 

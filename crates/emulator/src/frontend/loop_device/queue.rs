@@ -101,8 +101,8 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
     Ok(queue)
 }
 
-/// Whether the device at `path` is bound to a file.
-pub(super) fn is_attached(path: &Path) -> bool {
+/// Whether the loop device at `path` still has somebody who uses it.
+pub fn is_attached(path: &Path) -> bool {
     folder(path).join("loop").exists()
 }
 
