@@ -36,25 +36,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (place, stop) = (place.clone(), stop.clone());
         std::thread::spawn(move || -> std::io::Result<()> {
             let mut server = Server::mount(Export::new("", size_bytes as u64, 512), Box::new(now), &place)?;
-            sender.send(server.directory()).expect("the main thread waits for it");
+            sender.send(server.detached_file()).expect("the main thread waits for it");
             let mut memory = Memory::new(size_bytes, delay);
             let waiting = Waiting { margin: Duration::from_us(60), spin: true };
             serve(&mut server, &mut memory, &now, waiting, &stop)
         })
     };
-    let Ok(directory) = receiver.recv() else {
+    let Ok(file) = receiver.recv() else {
         return Ok(serving.join().expect("the server does not panic")?);
     };
-    let device = match (&place, directory) {
+    let device = match (&place, file) {
         (Place::At(path), _) => {
             println!("{}", path.join(FILE_NAME).display());
             None
         }
-        (Place::Detached, directory) => {
+        (Place::Detached, file) => {
             let queue = QueueWishes::of_device(false);
             let settings = Settings { block_size_bytes: 512, read_only: false, queue };
-            let directory = directory.expect("a mount without a place has it");
-            let device = LoopDevice::attach(&directory, &settings)?;
+            let file = file.expect("a mount without a place has it");
+            let device = LoopDevice::attach(&file, &settings)?;
             println!("{}", device.path().display());
             Some(device)
         }

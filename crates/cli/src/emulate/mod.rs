@@ -8,9 +8,7 @@
 mod live;
 mod observer;
 
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -18,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
-use seeklab_emulator::frontend::fuse::{self, Place};
+use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, Waiting, serve};
@@ -145,7 +143,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 /// What the thread has made before it serves.
 struct Doors {
     uri: Option<Uri>,
-    directory: Option<Arc<OwnedFd>>,
+    file: Option<DetachedFile>,
     clock: Clock,
 }
 
@@ -161,14 +159,14 @@ pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Re
     let read_only = wishes.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
-    let Ok(Doors { uri, directory, clock }) = receiver.recv() else {
+    let Ok(Doors { uri, file, clock }) = receiver.recv() else {
         // It ended before it served.
         return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
     };
     let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
-    if let (Some(queue), Some(directory)) = (block, directory) {
+    if let (Some(queue), Some(file)) = (block, file) {
         let settings = Settings { block_size_bytes, read_only, queue };
-        match LoopDevice::attach(&directory, &settings) {
+        match LoopDevice::attach(&file, &settings) {
             Ok(block) => running.block = Some(block),
             Err(error) => {
                 let _ = running.end();
@@ -196,17 +194,17 @@ fn emulate(
         ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
     };
     let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
-    let (mut uri, mut directory) = (None, None);
+    let (mut uri, mut file) = (None, None);
     if let Some(path) = &wishes.fuse {
         let server =
             fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
-                .map_err(|error| Failure::from(error).context(format!("--fuse {}", path.display())))?;
+                .map_err(|error| Failure::from(error).context("--fuse"))?;
         frontends.push(Box::new(server));
     }
     if wishes.block.is_some() {
         let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
             .map_err(|error| Failure::from(error).context("no block device can be made"))?;
-        directory = server.directory();
+        file = server.detached_file();
         frontends.push(Box::new(server));
     }
     if let Some(address) = &wishes.nbd {
@@ -229,7 +227,7 @@ fn emulate(
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Doors { uri, directory, clock });
+    let _ = ready.send(Doors { uri, file, clock });
     let result = serve(&mut frontends, &mut watched, &|| clock.now(), waiting, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);

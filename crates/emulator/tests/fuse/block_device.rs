@@ -118,3 +118,19 @@ fn are_the_contents_there_after_a_restart() {
     assert!(std::fs::read(&serving.path).expect("it can be read") == image, "contents differ");
     serving.end();
 }
+
+#[test]
+fn are_two_devices_told_apart_by_their_files() {
+    if !can("are_two_devices_told_apart_by_their_files", true, &[]) {
+        return;
+    }
+    // mkfs.btrfs takes a loop device whose file has the name of a mounted one's for mounted.
+    let name = |serving: &Serving| {
+        let folder = Path::new("/sys/block").join(serving.path.file_name().expect("it has a name"));
+        std::fs::read_to_string(folder.join("loop/backing_file")).expect("it is there")
+    };
+    let (first, second) =
+        (Serving::start(&Served::block_device(1)), Serving::start(&Served::block_device(1)));
+    assert_ne!(name(&first), name(&second));
+    assert!(name(&first).contains("seeklab-"), "{}", name(&first));
+}

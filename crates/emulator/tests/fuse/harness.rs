@@ -6,7 +6,6 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,7 +15,7 @@ use seeklab_core::{ByteSize, Duration};
 use seeklab_devices::simple::{Server as Model, ServerParameters};
 use seeklab_emulator::clock::Clock;
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::frontend::fuse::{FILE_NAME, Place, Server, unavailability};
+use seeklab_emulator::frontend::fuse::{DetachedFile, FILE_NAME, Place, Server, unavailability};
 use seeklab_emulator::frontend::loop_device::{self, LoopDevice, QueueWishes, Settings};
 use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Stop, Waiting, serve};
@@ -82,13 +81,13 @@ fn serve_when_asked() {
     let (sender, receiver) = mpsc::channel();
     let (seen, wanted) = (stop.clone(), served.clone());
     let thread = std::thread::spawn(move || serve_here(&wanted, &seen, &sender));
-    let directory = receiver.recv().expect("it is mounted");
+    let file = receiver.recv().expect("it is mounted");
     let device = served.directory.is_none().then(|| {
         let queue = QueueWishes::of_device(served.rotational);
         let (block_size_bytes, read_only) = (served.block_size, served.read_only);
         let settings = Settings { block_size_bytes, read_only, queue };
-        let directory = directory.expect("a mount without a place has it");
-        LoopDevice::attach(&directory, &settings).expect("a loop device can be made")
+        let file = file.expect("a mount without a place has it");
+        LoopDevice::attach(&file, &settings).expect("a loop device can be made")
     });
     let path = match (&device, &served.directory) {
         (Some(device), _) => {
@@ -106,7 +105,7 @@ fn serve_when_asked() {
     println!("{MARK}{}", serde_json::to_string(&figures).expect("it is plain"));
 }
 
-fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Arc<OwnedFd>>>) -> Figures {
+fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<DetachedFile>>) -> Figures {
     let size = ByteSize::from_bytes(served.size_mib << 20);
     let store = match &served.file {
         Some(path) => Store::in_file(path, size, Access::ReadWrite),
@@ -133,17 +132,16 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Arc<Owne
         counts.0 += u64::from(record.op == seeklab_core::Operation::Flush);
         counts.1 += u64::from(record.fua);
     }));
-    ready.send(server.directory()).expect("the main thread waits for it");
+    ready.send(server.detached_file()).expect("the main thread waits for it");
     let waiting = Waiting { margin: Duration::from_us(50), spin: true };
     serve(&mut server, &mut emulation, &|| clock.now(), waiting, stop).expect("serving ends when asked to");
     let statistics = server.statistics();
-    let (requests, refused) = (emulation.tally().requests, emulation.tally().refused);
-    let store = emulation.into_store();
+    let (tally, store) = emulation.finish();
     store.flush().expect("the store takes it");
     let (flushes, fua_writes) = *counts.lock().expect("nobody panicked");
     Figures {
-        requests,
-        refused,
+        requests: tally.requests,
+        refused: tally.refused,
         outstanding_max: statistics.outstanding_max,
         malformed: statistics.oddities.malformed_count,
         allocated_bytes: store.allocated_bytes().expect("it can be told").as_bytes(),

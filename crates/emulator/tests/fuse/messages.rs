@@ -99,6 +99,11 @@ fn are_the_entries_of_the_directory_given_from_any_place_in_any_room() {
     for from in [3, 4, u64::MAX] {
         assert!(entries(from, 4096).is_empty());
     }
+    let mut connection = disk().named("a-name-that-is-longer".to_owned());
+    let all = ask(&mut connection, &message(READDIR, 2, ROOT, &words(&[7, 2, 4096, 0, 0]))).result;
+    assert_eq!((all.len(), &all[24..45]), (48, b"a-name-that-is-longer".as_slice()));
+    assert_eq!(ask(&mut connection, &message(LOOKUP, 2, ROOT, b"a-name-that-is-longer\0")).errno, 0);
+    assert_eq!(ask(&mut connection, &message(LOOKUP, 2, ROOT, b"disk\0")).errno, ENOENT);
 }
 
 #[test]

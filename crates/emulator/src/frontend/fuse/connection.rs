@@ -17,22 +17,24 @@
 //! - The size cannot change: truncation (`O_TRUNC` too) is ignored, as a block device ignores it.
 //! - Interrupts are ignored: the command completes when the model says.
 
+mod device;
+mod names;
+
 use std::fmt;
 
 use seeklab_core::Instant;
 
 use super::output::{Addressee, Output};
-use super::patch::{Patch, Patches, Step};
+use super::patch::{Patches, Step};
 use super::wire::{
-    self, ACCESS_MODE, Allocation, Attributes, DSYNC, Encoder, FILE_NODE, Fields, Header, Offer, ROOT_NODE,
-    SEEK_DATA, SEEK_HOLE, Transfer, WRITE_HEADER_SIZE, attribute, fallocate_mode, init_flag, opcode,
-    open_flag,
+    self, Allocation, Encoder, FILE_NODE, Fields, Header, Offer, Transfer, WRITE_HEADER_SIZE, init_flag,
+    opcode,
 };
 use crate::frontend::nbd::Export;
 use crate::frontend::slots::Slots;
-use crate::frontend::{Action, Command, Content, ErrorCode, Extent, Reply, Tag};
+use crate::frontend::{Action, Command, Content, ErrorCode, Reply, Tag};
 
-/// The file's name.
+/// The file's name where it has a place.
 pub const FILE_NAME: &str = "disk";
 
 /// The most bytes of one read or write: what block devices over this file see whole.
@@ -168,6 +170,7 @@ pub struct Oddities {
 pub struct Connection {
     export: Export,
     owner: Owner,
+    name: String,
     outstanding: Slots<Outstanding>,
     reserved_bytes: u64,
     /// What is to be done next for requests that take several commands.
@@ -193,6 +196,7 @@ impl Connection {
         Self {
             export,
             owner,
+            name: FILE_NAME.to_owned(),
             outstanding: Slots::default(),
             reserved_bytes: 0,
             pieces: Vec::new(),
@@ -203,6 +207,13 @@ impl Connection {
             shutting_down: false,
             oddities: Oddities::default(),
         }
+    }
+
+    /// Gives the file another name than [`FILE_NAME`], at most 255 bytes.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        assert!((1..=255).contains(&name.len()), "the kernel takes names of 1 to 255 bytes");
+        Self { name, ..self }
     }
 
     /// Takes a message in, which arrived at `arrived`, and hands over what it asks of the device. Whatever
@@ -330,7 +341,7 @@ impl Connection {
                 push(0, &mut |_| Ok(0));
             }
             (Reply::Extents(extents), Kind::Seek { from, hole, piece, rest }) => {
-                let found = seek(extents, piece, hole).map(|at| at.max(from));
+                let found = device::seek(extents, piece, hole).map(|at| at.max(from));
                 let at = match found {
                     None if rest.length > 0 => {
                         self.output.push_nothing(Addressee::Command(command));
@@ -498,230 +509,6 @@ impl Connection {
         });
         Some(Outcome::Settled)
     }
-
-    fn read(&self, Transfer { offset, size, .. }: Transfer) -> Outcome<'static> {
-        let block = u64::from(self.export.block_size_bytes);
-        let end = offset.saturating_add(size.min(TRANSFER_BYTES_MAX).into()).min(self.export.size_bytes);
-        let length = end.saturating_sub(offset);
-        if length == 0 {
-            return Outcome::Status(0);
-        }
-        let (first, last) = (offset / block * block, end.next_multiple_of(block));
-        let blocks_bytes = (last - first) as u32;
-        let kind = Kind::Read { skip: (offset - first) as u32, length: length as u32, blocks_bytes };
-        Outcome::Command { offset: first, length: blocks_bytes, fua: false, kind, action: Action::Read }
-    }
-
-    fn write<'a>(
-        &mut self,
-        unique: u64,
-        Transfer { offset, size, flags }: Transfer,
-        data: &'a [u8],
-    ) -> Outcome<'a> {
-        let left = self.export.size_bytes.saturating_sub(offset);
-        let length = u64::from(size).min(left) as u32;
-        let (data, fua) = (&data[..length as usize], flags & DSYNC != 0);
-        if self.export.read_only {
-            Outcome::Status(errno::EROFS)
-        } else if size == 0 {
-            Outcome::Status(errno::EINVAL)
-        } else if length == 0 {
-            Outcome::Status(errno::ENOSPC)
-        } else if self.is_whole(offset) && self.is_whole(length.into()) {
-            Outcome::Command {
-                offset,
-                length,
-                fua,
-                kind: Kind::Write { length },
-                action: Action::Write(data),
-            }
-        } else if self.shutting_down {
-            Outcome::Status(errno::ESHUTDOWN)
-        } else {
-            let block = u64::from(self.export.block_size_bytes);
-            let first = offset / block * block;
-            let blocks_bytes = ((offset + u64::from(length)).next_multiple_of(block) - first) as u32;
-            self.reserved_bytes += u64::from(blocks_bytes);
-            let (skip, data, blocks) = ((offset - first) as usize, data.to_vec(), Vec::new());
-            self.patches.push(Patch { unique, offset: first, skip, data, blocks_bytes, blocks, fua });
-            Outcome::Settled
-        }
-    }
-
-    fn is_whole(&self, bytes: u64) -> bool {
-        bytes.is_multiple_of(self.export.block_size_bytes.into())
-    }
-
-    fn allocate(&mut self, unique: u64, Allocation { offset, length, mode }: Allocation) -> Outcome<'static> {
-        use fallocate_mode::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
-        let size = self.export.size_bytes;
-        let Some(end) = offset.checked_add(length) else { return Outcome::Status(errno::EINVAL) };
-        let rest = Range { offset: offset.min(size), length: end.min(size) - offset.min(size) };
-        let punches = mode == PUNCH_HOLE | KEEP_SIZE && self.export.can_discard;
-        let zeroes = mode & !KEEP_SIZE == ZERO_RANGE && self.export.can_write_zeroes;
-        if !punches && !zeroes {
-            return Outcome::Status(errno::EOPNOTSUPP);
-        }
-        if self.export.read_only {
-            return Outcome::Status(errno::EROFS);
-        }
-        if mode == ZERO_RANGE && end > size {
-            return Outcome::Status(errno::ENOSPC);
-        }
-        if !self.is_whole(rest.offset) || !self.is_whole(rest.length) {
-            return Outcome::Status(errno::EINVAL);
-        }
-        if rest.length == 0 {
-            return Outcome::Status(0);
-        }
-        if self.shutting_down {
-            return Outcome::Status(errno::ESHUTDOWN);
-        }
-        let kind = if punches { Kind::Discard { rest } } else { Kind::WriteZeroes { rest } };
-        self.pieces.push(Outstanding { unique, kind });
-        Outcome::Settled
-    }
-
-    fn seek(&mut self, unique: u64, offset: u64, whence: u32) -> Outcome<'static> {
-        if whence != SEEK_DATA && whence != SEEK_HOLE {
-            return Outcome::Status(errno::EINVAL);
-        }
-        if offset >= self.export.size_bytes {
-            return Outcome::Status(errno::ENXIO);
-        }
-        if self.shutting_down {
-            return Outcome::Status(errno::ESHUTDOWN);
-        }
-        let block = u64::from(self.export.block_size_bytes);
-        let first = offset / block * block;
-        let rest = Range { offset: first, length: self.export.size_bytes - first };
-        let piece = Range { offset: first, length: 0 };
-        let kind = Kind::Seek { from: offset, hole: whence == SEEK_HOLE, piece, rest };
-        self.pieces.push(Outstanding { unique, kind });
-        Outcome::Settled
-    }
-
-    fn attributes(&self, node: u64) -> Attributes {
-        const DIRECTORY: u32 = 0o040_000;
-        const REGULAR: u32 = 0o100_000;
-        let Owner { uid, gid } = self.owner;
-        let is_file = node == FILE_NODE;
-        let (mode, link_count) = match (is_file, self.export.read_only) {
-            (false, _) => (DIRECTORY | 0o500, 2),
-            (true, false) => (REGULAR | 0o600, 1),
-            (true, true) => (REGULAR | 0o400, 1),
-        };
-        let size_bytes = if is_file { self.export.size_bytes } else { 0 };
-        let block_size_bytes = self.export.block_size_bytes.max(4096);
-        Attributes { node, size_bytes, mode, link_count, uid, gid, block_size_bytes }
-    }
-
-    fn answer_about_names(&mut self, header: Header, mut arguments: Fields<'_>) -> Option<Outcome<'static>> {
-        let Header { opcode, unique, node } = header;
-        let on_root = node == ROOT_NODE;
-        if !on_root && node != FILE_NODE {
-            return Some(Outcome::Status(errno::ENOENT));
-        }
-        let attributes = self.attributes(node);
-        match opcode {
-            opcode::LOOKUP => {
-                if !on_root {
-                    return Some(Outcome::Status(errno::ENOTDIR));
-                }
-                if arguments.name()? != FILE_NAME.as_bytes() {
-                    return Some(Outcome::Status(errno::ENOENT));
-                }
-                let attributes = self.attributes(FILE_NODE);
-                self.answer(unique, 128, |buffer| {
-                    let mut encoder = Encoder::new(buffer);
-                    encoder.u64(FILE_NODE).u64(0).u64(VALID_S).u64(VALID_S).u32(0).u32(0);
-                    Ok(encoder.attributes(&attributes).used())
-                });
-            }
-            opcode::SETATTR => {
-                use attribute::{GID, MODE, UID};
-                if arguments.u32()? & (MODE | UID | GID) != 0 {
-                    return Some(Outcome::Status(errno::EPERM));
-                }
-                self.answer_attributes(unique, attributes);
-            }
-            opcode::GETATTR => self.answer_attributes(unique, attributes),
-            opcode::OPEN => {
-                let writes = arguments.u32()? & ACCESS_MODE != 0;
-                if on_root {
-                    return Some(Outcome::Status(errno::EISDIR));
-                }
-                if writes && self.export.read_only {
-                    return Some(Outcome::Status(errno::EROFS));
-                }
-                use open_flag::{DIRECT_IO, NOFLUSH, PARALLEL_DIRECT_WRITES};
-                self.answer_open(unique, DIRECT_IO | NOFLUSH | PARALLEL_DIRECT_WRITES);
-            }
-            opcode::OPENDIR if on_root => self.answer_open(unique, 0),
-            opcode::READDIR if on_root => {
-                let (_handle, from, size) = (arguments.u64()?, arguments.u64()?, arguments.u32()?);
-                self.answer_entries(unique, from, size);
-            }
-            opcode::STATFS => self.answer_space(unique),
-            opcode::RELEASE | opcode::RELEASEDIR | opcode::FSYNCDIR => self.answer(unique, 0, |_| Ok(0)),
-            opcode::DESTROY => {
-                self.destroyed = true;
-                self.answer(unique, 0, |_| Ok(0));
-            }
-            opcode::SYMLINK
-            | opcode::MKNOD
-            | opcode::MKDIR
-            | opcode::UNLINK
-            | opcode::RMDIR
-            | opcode::RENAME
-            | opcode::RENAME2
-            | opcode::LINK
-            | opcode::CREATE => return Some(Outcome::Status(errno::EPERM)),
-            _ => return Some(Outcome::Status(errno::ENOSYS)),
-        }
-        Some(Outcome::Settled)
-    }
-
-    fn answer_attributes(&mut self, unique: u64, attributes: Attributes) {
-        self.answer(unique, 104, |buffer| {
-            Ok(Encoder::new(buffer).u64(VALID_S).u32(0).u32(0).attributes(&attributes).used())
-        });
-    }
-
-    fn answer_open(&mut self, unique: u64, flags: u32) {
-        self.answer(unique, 16, |buffer| Ok(Encoder::new(buffer).u64(0).u32(flags).u32(0).used()));
-    }
-
-    fn answer_entries(&mut self, unique: u64, from: u64, size: u32) {
-        const DIRECTORY: u32 = 4;
-        const REGULAR: u32 = 8;
-        let entries: [(u64, u32, &[u8]); 3] = [
-            (ROOT_NODE, DIRECTORY, b"."),
-            (ROOT_NODE, DIRECTORY, b".."),
-            (FILE_NODE, REGULAR, FILE_NAME.as_bytes()),
-        ];
-        const ENTRY_SIZE: usize = 32;
-        self.answer(unique, entries.len() * ENTRY_SIZE, |buffer| {
-            let mut encoder = Encoder::new(buffer);
-            let entries = (1..).zip(entries).skip(from.min(entries.len() as u64) as usize);
-            for (next, (node, kind, name)) in entries.take(size as usize / ENTRY_SIZE) {
-                encoder.directory_entry(node, next, kind, name);
-            }
-            Ok(encoder.used())
-        });
-    }
-
-    fn answer_space(&mut self, unique: u64) {
-        let block = self.export.block_size_bytes.max(512);
-        let blocks = self.export.size_bytes / u64::from(block);
-        self.answer(unique, 80, |buffer| {
-            let mut encoder = Encoder::new(buffer);
-            // Blocks: all, free, available; files: all, free.
-            encoder.u64(blocks).u64(0).u64(0).u64(1).u64(0);
-            encoder.u32(block).u32(255).u32(block).zeroes(28);
-            Ok(encoder.used())
-        });
-    }
 }
 
 const _: () = assert!(MESSAGE_BYTES_MAX >= WRITE_HEADER_SIZE + TRANSFER_BYTES_MAX as usize);
@@ -729,18 +516,6 @@ const _: () = assert!(MESSAGE_BYTES_MAX >= WRITE_HEADER_SIZE + TRANSFER_BYTES_MA
 /// One client: the kernel.
 const fn tag(command: u32) -> Tag {
     Tag { frontend: 0, client: 0, command }
-}
-
-/// Where the first hole, or the first data, of a piece is.
-fn seek(extents: &[Extent], piece: Range, hole: bool) -> Option<u64> {
-    let mut at = piece.offset;
-    for extent in extents {
-        if extent.allocated != hole {
-            return (at < piece.offset + piece.length).then_some(at);
-        }
-        at += u64::from(extent.length_bytes);
-    }
-    None
 }
 
 const fn number(code: ErrorCode) -> i32 {

@@ -21,7 +21,7 @@ use super::guard::{Guard, Unmounter};
 /// Where the file appears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere: it is reached through [`Server::directory`](super::Server::directory) only.
+    /// Nowhere: it is reached through [`Server::detached_file`](super::Server::detached_file) only.
     Detached,
     /// In this directory.
     At(PathBuf),

@@ -8,8 +8,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{DupFlags, Errno, dup3};
 use seeklab_core::Instant;
 
-use super::connection::{Connection, MESSAGE_BYTES_MAX, Oddities};
+use super::connection::{Connection, FILE_NAME, MESSAGE_BYTES_MAX, Oddities};
 use super::mount::{Mount, Place, owner};
+use crate::clock::monotonic_ns;
 use crate::frontend::nbd::Export;
 use crate::frontend::{Command, Frontend, Reply, Tag};
 
@@ -27,11 +28,21 @@ pub struct Statistics {
     pub oddities: Oddities,
 }
 
+/// The file of a mount without a place. The mount lasts as long as this, or the file itself, is open.
+#[derive(Debug, Clone)]
+pub struct DetachedFile {
+    /// The root directory of the mount.
+    pub directory: Arc<OwnedFd>,
+    /// The file's name in it, unlike that of any other mount.
+    pub name: String,
+}
+
 /// A device as a file.
 #[derive(Debug)]
 pub struct Server {
     connection: Connection,
     mount: Mount,
+    name: String,
     input: Vec<u8>,
     clock: Clock,
     over: bool,
@@ -57,8 +68,14 @@ impl Server {
     /// What is missing, and its remedy.
     pub fn mount(export: Export, clock: Box<dyn Fn() -> Instant>, place: &Place) -> io::Result<Self> {
         let mount = Mount::new(place, export.read_only)?;
+        let name = match place {
+            // Tools compare the names of the files behind loop devices to see what is mounted.
+            Place::Detached => format!("seeklab-{:x}", monotonic_ns()),
+            Place::At(_) => FILE_NAME.to_owned(),
+        };
         Ok(Self {
-            connection: Connection::new(export, owner()),
+            connection: Connection::new(export, owner()).named(name.clone()),
+            name,
             mount,
             input: vec![0; MESSAGE_BYTES_MAX],
             clock: Clock(clock),
@@ -67,10 +84,9 @@ impl Server {
         })
     }
 
-    /// The root directory of a mount without a place, to open [`FILE_NAME`](super::FILE_NAME) in; `None` where
-    /// it has a place. The mount lasts as long as this, or a file opened in it, is open.
-    pub fn directory(&self) -> Option<Arc<OwnedFd>> {
-        self.mount.directory()
+    /// How to open the file of a mount without a place; `None` where it has one.
+    pub fn detached_file(&self) -> Option<DetachedFile> {
+        self.mount.directory().map(|directory| DetachedFile { directory, name: self.name.clone() })
     }
 
     /// Whether the mount has been undone, by somebody else or by force.

@@ -8,6 +8,8 @@ use rustix::fs::{Dir, Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
+use super::Settings;
+
 /// `struct loop_config`: descriptor and block size, a `struct loop_info64`, eight reserved words.
 type Config = [u8; 304];
 
@@ -20,22 +22,24 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Where `lo_flags` and `lo_file_name` are.
 const FLAGS_AT: usize = 8 + 52;
 const NAME_AT: usize = 8 + 56;
+const NAME_SIZE: usize = 64;
 
 /// Binds a device to a file: direct I/O, gone with its last user, partitions not looked for.
 pub(super) fn configure(
     device: &OwnedFd,
     file: &OwnedFd,
-    block_size_bytes: u32,
-    read_only: bool,
+    name: &str,
+    settings: &Settings,
 ) -> rustix::io::Result<()> {
     let mut config: Config = [0; 304];
     let mut flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
-    if read_only {
+    if settings.read_only {
         flags |= LO_FLAGS_READ_ONLY;
     }
-    let name = b"seeklab";
+    // With the NUL behind it.
+    let name = &name.as_bytes()[..name.len().min(NAME_SIZE - 1)];
     config[..4].copy_from_slice(&file.as_raw_fd().to_ne_bytes());
-    config[4..8].copy_from_slice(&block_size_bytes.to_ne_bytes());
+    config[4..8].copy_from_slice(&settings.block_size_bytes.to_ne_bytes());
     config[FLAGS_AT..][..4].copy_from_slice(&flags.to_ne_bytes());
     config[NAME_AT..][..name.len()].copy_from_slice(name);
     // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which has this size, and writes nothing.
@@ -87,10 +91,10 @@ pub(super) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
 /// The descriptors that this thread has open beside `kept` and the standard streams.
 fn others_open(kept: &OwnedFd) -> io::Result<Vec<RawFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
+    let folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
     let own = folder.fd()?.as_raw_fd();
     let mut others = Vec::new();
-    while let Some(entry) = folder.next() {
+    for entry in folder {
         // Beside the numbers, there are `.` and `..`.
         if let Ok(number) = entry?.file_name().to_string_lossy().parse::<RawFd>()
             && number > 2

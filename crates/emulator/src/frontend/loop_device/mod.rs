@@ -31,7 +31,7 @@ mod kernel;
 mod queue;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -42,7 +42,7 @@ use rustix::io::Errno;
 
 pub use queue::{Queue, QueueWishes, is_attached};
 
-use crate::frontend::fuse::FILE_NAME;
+use crate::frontend::fuse::DetachedFile;
 
 /// How the block device is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,22 +72,25 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ATTEMPTS_MAX: usize = 64;
 
 impl LoopDevice {
-    /// Makes a block device of the file in `directory`, the root of a FUSE mount that is being served by
-    /// another thread.
+    /// Makes a block device of `file`, which another thread is serving.
     ///
     /// # Errors
     /// What is missing, and its remedy; a server that does not answer.
-    pub fn attach(directory: &OwnedFd, settings: &Settings) -> io::Result<Self> {
-        assert!(
-            settings.block_size_bytes.is_power_of_two() && (512..=4096).contains(&settings.block_size_bytes),
-            "the loop driver has blocks of 512 to 4096 bytes"
-        );
+    pub fn attach(file: &DetachedFile, settings: &Settings) -> io::Result<Self> {
+        let block = settings.block_size_bytes;
+        if !block.is_power_of_two() || !(512..=4096).contains(&block) {
+            let what = format!(
+                "blocks of {block} bytes are beyond the loop driver, which has 512 to 4096; NBD and the FUSE file \
+                 serve such a device"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         let (ready, attached) = channel();
         let (hold, held) = channel();
-        let number = directory.as_fd().as_raw_fd();
+        let (number, name) = (file.directory.as_raw_fd(), file.name.clone());
         let settings = settings.clone();
         let keeper = std::thread::Builder::new().name("loop-keeper".to_owned());
-        let keeper = keeper.spawn(move || keep(number, &settings, &ready, &held))?;
+        let keeper = keeper.spawn(move || keep(number, &name, &settings, &ready, &held))?;
         match attached.recv_timeout(PATIENCE) {
             Ok(Ok((path, queue))) => Ok(Self { path, queue, hold: Some(hold), keeper }),
             Ok(Err(error)) => Err(error),
@@ -127,11 +130,13 @@ pub fn unavailability() -> Option<String> {
 /// The keeper: attaches, then holds the device until `held` ends.
 fn keep(
     directory: i32,
+    name: &str,
     settings: &Settings,
     ready: &Sender<io::Result<(PathBuf, Queue)>>,
     held: &Receiver<()>,
 ) {
-    let attached = kernel::own_descriptor_only(directory).and_then(|directory| attach(&directory, settings));
+    let attached =
+        kernel::own_descriptor_only(directory).and_then(|directory| attach(&directory, name, settings));
     let device = match attached {
         Ok((device, path, queue)) => {
             if ready.send(Ok((path, queue))).is_err() {
@@ -147,19 +152,26 @@ fn keep(
     };
     // It ends without ever a message.
     let _ = held.recv();
+    // Closing syncs only where nobody else has it open. Errors have been seen by who wrote.
+    let _ = rustix::fs::fsync(&device);
     drop(device);
 }
 
-fn attach(directory: &OwnedFd, settings: &Settings) -> io::Result<(OwnedFd, PathBuf, Queue)> {
+fn attach(directory: &OwnedFd, name: &str, settings: &Settings) -> io::Result<(OwnedFd, PathBuf, Queue)> {
     let access = if settings.read_only { OFlags::RDONLY } else { OFlags::RDWR };
-    let file = openat(directory, FILE_NAME, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
+    let file = openat(directory, name, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("the FUSE file: {error}")))?;
-    let (device, path) = configure(&file, access, settings)?;
+    let (device, path) = configure(&file, name, access, settings)?;
     let queue = queue::apply(&path, settings)?;
     Ok((device, path, queue))
 }
 
-fn configure(file: &OwnedFd, access: OFlags, settings: &Settings) -> io::Result<(OwnedFd, PathBuf)> {
+fn configure(
+    file: &OwnedFd,
+    name: &str,
+    access: OFlags,
+    settings: &Settings,
+) -> io::Result<(OwnedFd, PathBuf)> {
     let control = open_control()?;
     for _ in 0..ATTEMPTS_MAX {
         let number = kernel::free_device(&control)?;
@@ -173,7 +185,7 @@ fn configure(file: &OwnedFd, access: OFlags, settings: &Settings) -> io::Result<
             io::Error::new(io::Error::from(error).kind(), format!("{}: {error}{hint}", path.display()))
         };
         let device = open(&path, access | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
-        match kernel::configure(&device, file, settings.block_size_bytes, settings.read_only) {
+        match kernel::configure(&device, file, name, settings) {
             Ok(()) => {
                 // Held for reading only: who holds it for writing keeps some kernels from mounting it.
                 let held = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;

@@ -1,0 +1,122 @@
+//! Does a device that is served as a file and as a block device keep what was written, and leave nothing behind?
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use seeklab_emulator::frontend::fuse::{Place, unavailability};
+use seeklab_emulator::frontend::loop_device;
+
+/// An emulation that runs in the background, killed when a test fails: what it served goes with it.
+struct Served {
+    child: Child,
+    /// Kept open: who writes to it must not fail.
+    _said: BufReader<ChildStderr>,
+    paths: Vec<PathBuf>,
+}
+
+impl Served {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+            .args(["serve", "immediate", "--size", "16MiB", "--json"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut paths = Vec::new();
+        let mut line = String::new();
+        while !line.contains("Ctrl-C") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it served");
+            if let Some((_, ready)) = line.split_once(" is ready: ") {
+                paths = ready.trim().split(", ").map(PathBuf::from).collect();
+            }
+        }
+        Self { child, _said: said, paths }
+    }
+
+    fn interrupt(mut self) -> serde_json::Value {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+        serde_json::from_reader(self.child.stdout.take().unwrap()).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_possible(test: &str, missing: Option<String>) -> bool {
+    if let Some(missing) = &missing {
+        eprintln!("skipped: {test}: {missing}");
+    }
+    missing.is_none()
+}
+
+#[test]
+fn does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store() {
+    let test = "does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store";
+    if !is_possible(test, unavailability(&Place::Detached).or_else(loop_device::unavailability)) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let stored = format!("file:{}", store.display());
+    let served = Served::start(&["--store", &stored, "--block", "--host-read-ahead", "64KiB"]);
+    let device = served.paths[0].clone();
+    let of_kernel = Path::new("/sys/block").join(device.file_name().unwrap());
+    assert_eq!(fs::read_to_string(of_kernel.join("queue/read_ahead_kb")).unwrap().trim(), "64");
+    assert_eq!(fs::read_to_string(of_kernel.join("queue/rotational")).unwrap().trim(), "0");
+    let bytes: Vec<u8> = (0..4 << 20).map(|at: u32| (at / 512 % 251) as u8).collect();
+    // Through the page cache, and not flushed: closing leaves it dirty while somebody else holds the device.
+    OpenOptions::new().write(true).open(&device).unwrap().write_all(&bytes).unwrap();
+    let document = served.interrupt();
+    assert!(document["requests"].as_u64().unwrap() > 2, "{document}");
+    assert!(fs::read(&store).unwrap()[..bytes.len()] == bytes, "contents differ");
+    assert!(!of_kernel.join("loop").exists(), "the block device is left behind");
+}
+
+#[test]
+fn is_the_file_there_while_it_is_served_and_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = Place::At(folder.path().to_owned());
+    if !is_possible("is_the_file_there_while_it_is_served_and_no_longer", unavailability(&place)) {
+        return;
+    }
+    if !geteuid().is_root() && Command::new("fusermount3").arg("--version").output().is_err() {
+        eprintln!("skipped: fusermount3 is not installed");
+        return;
+    }
+    let served = Served::start(&["--fuse", folder.path().to_str().unwrap()]);
+    let file = served.paths[0].clone();
+    assert_eq!(file, folder.path().join("disk"));
+    assert_eq!(fs::metadata(&file).unwrap().len(), 16 << 20);
+    OpenOptions::new().write(true).open(&file).unwrap().write_all(&[7; 8192]).unwrap();
+    assert!(fs::read(&file).unwrap().iter().map(|byte| u64::from(*byte)).sum::<u64>() == 7 * 8192);
+    let document = served.interrupt();
+    assert!(document["requests"].as_u64().unwrap() > 2, "{document}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "the file is left behind");
+}
+
+#[test]
+fn is_a_place_that_is_taken_refused_with_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("precious"), "x").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["serve", "immediate", "--size", "1MiB", "--fuse", folder.path().to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("--fuse: "), "{said}");
+    assert!(said.contains("is not empty"), "{said}");
+    assert_eq!(fs::read(folder.path().join("precious")).unwrap(), b"x");
+}
