@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, TraceRecord};
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Tally};
-use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Stop};
-use seeklab_emulator::frontend::{Turn, Waiting, serve};
+use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions};
+use seeklab_emulator::frontend::{Backend, Command, Frontend, Stop, Tag, Waiting, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
 use seeklab_emulator::store::{Access, Store, StoreError};
 use seeklab_traces::{TraceError, TraceWriter};
@@ -95,7 +95,7 @@ pub fn emulate(
     let mut server =
         Server::bind(&wishes.address, export, ServerOptions::default(), Box::new(move || clock.now()))
             .map_err(|error| Failure::from(error).context(format!("--nbd {}", wishes.address)))?;
-    let stop = server.stop();
+    let stop = Stop::new()?;
     stop_on_signals(&stop)?;
     let recorder = wishes
         .record
@@ -111,15 +111,9 @@ pub fn emulate(
     let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
     ready(&server)?;
-    let live = Live::start();
-    let result = serve(&mut server, &|| clock.now(), waiting, stop.flag(), &mut |turn| {
-        let replies = matches!(turn, Turn::Reply { .. });
-        let deadline = emulation.turn(turn);
-        if replies {
-            live.show(clock.now(), deadline, &emulation);
-        }
-        deadline
-    });
+    let mut watched = Watched { emulation, live: Live::start(), clock };
+    let result = serve(&mut server, &mut watched, &|| clock.now(), waiting, &stop);
+    let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
     let tally = emulation.tally().clone();
@@ -225,6 +219,29 @@ fn write_all(mut writer: Box<dyn TraceWriter>, receiver: &Receiver<TraceRecord>)
         writer.write(&record)?;
     }
     writer.finish()
+}
+
+/// An emulation with its line on stderr.
+struct Watched {
+    emulation: Emulation,
+    live: Live,
+    clock: Clock,
+}
+
+impl Backend for Watched {
+    fn take(&mut self, command: Command<'_>) {
+        self.emulation.take(command);
+    }
+
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
+        let deadline = self.emulation.reply(now, frontend);
+        self.live.show(self.clock.now(), deadline, &self.emulation);
+        deadline
+    }
+
+    fn left(&mut self, tag: Tag, now: Instant) {
+        self.emulation.left(tag, now);
+    }
 }
 
 /// A line on stderr, redrawn every second by a thread of its own; nothing where stderr is not a terminal.

@@ -14,7 +14,7 @@ use std::error::Error;
 use memory::{Memory, now};
 use seeklab_core::Duration;
 use seeklab_emulator::frontend::nbd::{Export, Server, ServerOptions};
-use seeklab_emulator::frontend::{Waiting, serve};
+use seeklab_emulator::frontend::{Stop, Waiting, serve};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,9 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let export = Export::new("", size_bytes as u64, 512);
     let mut server = Server::bind(&address.parse()?, export, ServerOptions::default(), Box::new(now))?;
     println!("{}", server.uri());
-    let stop = server.stop();
     let mut memory = Memory::new(size_bytes, delay);
     let waiting = Waiting { margin: Duration::from_us(60), spin: true };
-    serve(&mut server, &now, waiting, stop.flag(), &mut |turn| memory.turn(turn))?;
+    serve(&mut server, &mut memory, &now, waiting, &Stop::new()?)?;
     Ok(())
 }

@@ -12,6 +12,8 @@
 //! - What the store refuses fails at once and takes no model time.
 //! - Block status is answered at once: it is no request to the device.
 
+use std::collections::VecDeque;
+
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     ArrivalOrder, BufferOutcome, Completion, Duration, Instant, Operation, Request, RequestId, Status,
@@ -19,7 +21,7 @@ use seeklab_core::{
 };
 
 use crate::clock::Clock;
-use crate::frontend::{Action, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag, Turn};
+use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
 use crate::pacer::{Deadlines, Due, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
@@ -51,6 +53,8 @@ pub struct Emulation {
     /// Answers that wait for no deadline.
     at_once: Vec<(Tag, Answer)>,
     due: Vec<Due>,
+    /// Answers that are prepared and have not left.
+    replied: VecDeque<Replied>,
     tally: Tally,
     observe: Option<Observe>,
     /// Requests so far, and their records in order of arrival.
@@ -69,6 +73,14 @@ struct Outstanding {
     arrived: Instant,
     /// When its data was in the store.
     stored: Instant,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Replied {
+    due: Due,
+    outstanding: Outstanding,
+    /// When the loop found it due.
+    woken: Instant,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -95,6 +107,7 @@ impl Emulation {
             free: Vec::new(),
             at_once: Vec::new(),
             due: Vec::new(),
+            replied: VecDeque::new(),
             tally: Tally::default(),
             observe: None,
             arrived: 0,
@@ -133,25 +146,7 @@ impl Emulation {
         self.store
     }
 
-    /// One turn of [`serve`](crate::frontend::serve).
-    pub fn turn(&mut self, turn: Turn<'_>) -> Option<Instant> {
-        match turn {
-            Turn::Command(command) => {
-                self.take(&command);
-                None
-            }
-            Turn::Reply { now, frontend } => {
-                self.answer(now, frontend);
-                let deadline = self.pacer.next_deadline();
-                let after = self.clock.now();
-                self.pacer.model_ended(after);
-                self.waiting_since = after;
-                deadline
-            }
-        }
-    }
-
-    fn take(&mut self, command: &Command<'_>) {
+    fn accept(&mut self, command: &Command<'_>) {
         let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
         let applied = match command.action {
             Action::Read => Ok(Answer::Data { offset }),
@@ -213,7 +208,7 @@ impl Emulation {
     fn answer(&mut self, now: Instant, frontend: &mut dyn Frontend) {
         let mut at_once = std::mem::take(&mut self.at_once);
         for (tag, answer) in at_once.drain(..) {
-            self.reply(frontend, tag, answer);
+            self.prepare(frontend, tag, answer);
         }
         self.at_once = at_once;
         let mut due = std::mem::take(&mut self.due);
@@ -223,14 +218,13 @@ impl Emulation {
             let outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
-            self.reply(frontend, outstanding.tag, outstanding.answer);
-            let left = self.clock.now();
-            self.book(&due, &outstanding, now, left);
+            self.prepare(frontend, outstanding.tag, outstanding.answer);
+            self.replied.push_back(Replied { due, outstanding, woken: now });
         }
         self.due = due;
     }
 
-    fn reply(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer) {
+    fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer) {
         match answer {
             Answer::Done => frontend.reply(tag, Reply::Done),
             Answer::Failed(code) => frontend.reply(tag, Reply::Failed(code)),
@@ -282,13 +276,13 @@ impl Emulation {
         Ok(extents)
     }
 
-    fn book(&mut self, due: &Due, outstanding: &Outstanding, woken: Instant, left: Instant) {
+    fn book(&mut self, Replied { due, outstanding, woken }: &Replied, left: Instant) {
         let steps = Steps {
             arrived: outstanding.arrived,
             known: due.known,
             data: outstanding.stored,
             free: self.waiting_since,
-            woken,
+            woken: *woken,
             left,
         };
         self.tally.requests += 1;
@@ -296,6 +290,33 @@ impl Emulation {
         self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
             self.order.push(outstanding.number, record(&due.completion, outstanding.arrived, left), observe);
+        }
+    }
+}
+
+impl Backend for Emulation {
+    fn take(&mut self, command: Command<'_>) {
+        self.accept(&command);
+    }
+
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
+        // Answers to clients that have gone leave here.
+        while let Some(replied) = self.replied.pop_front() {
+            self.book(&replied, now);
+        }
+        self.answer(now, frontend);
+        let deadline = self.pacer.next_deadline();
+        let after = self.clock.now();
+        self.pacer.model_ended(after);
+        self.waiting_since = after;
+        deadline
+    }
+
+    fn left(&mut self, tag: Tag, now: Instant) {
+        // Answers leave in the order in which they were prepared, but for several clients.
+        let place = self.replied.iter().position(|replied| replied.outstanding.tag == tag);
+        if let Some(replied) = place.and_then(|place| self.replied.remove(place)) {
+            self.book(&replied, now);
         }
     }
 }

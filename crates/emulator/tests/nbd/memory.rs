@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Instant};
-use seeklab_emulator::frontend::{Action, Command, Content, ErrorCode, Extent, Reply, Tag, Turn};
+use seeklab_emulator::frontend::{
+    Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag,
+};
 
 /// What is asked of what range, once the data of a write is in place.
 #[derive(Debug, Clone, Copy)]
@@ -35,35 +37,6 @@ impl Memory {
             later: BTreeMap::new(),
             command_count: 0,
         }
-    }
-
-    /// The backend's closure body.
-    pub(crate) fn turn(&mut self, turn: Turn<'_>) -> Option<Instant> {
-        match turn {
-            Turn::Command(command) => {
-                let answer = self.apply(&command);
-                let number = self.command_count;
-                self.command_count += 1;
-                if self.delay.is_zero() {
-                    self.due.push((command.tag, answer));
-                } else {
-                    // Every other one overtakes the one before it.
-                    let delay = Duration::from_ns(self.delay.as_ns() << (number & 1 ^ 1));
-                    self.later.insert((command.arrived + delay, number), (command.tag, answer));
-                }
-            }
-            Turn::Reply { now, frontend } => {
-                while let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) {
-                    self.due.push(first.remove());
-                }
-                let mut due = std::mem::take(&mut self.due);
-                for (tag, answer) in due.drain(..) {
-                    self.answer(answer, &mut |reply| frontend.reply(tag, reply));
-                }
-                self.due = due;
-            }
-        }
-        self.later.first_key_value().map(|((due, _), _)| *due)
     }
 
     fn apply(&mut self, command: &Command<'_>) -> Answer {
@@ -115,6 +88,35 @@ impl Memory {
             }
         }
     }
+}
+
+impl Backend for Memory {
+    fn take(&mut self, command: Command<'_>) {
+        let answer = self.apply(&command);
+        let number = self.command_count;
+        self.command_count += 1;
+        if self.delay.is_zero() {
+            self.due.push((command.tag, answer));
+        } else {
+            // Every other one overtakes the one before it.
+            let delay = Duration::from_ns(self.delay.as_ns() << (number & 1 ^ 1));
+            self.later.insert((command.arrived + delay, number), (command.tag, answer));
+        }
+    }
+
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
+        while let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) {
+            self.due.push(first.remove());
+        }
+        let mut due = std::mem::take(&mut self.due);
+        for (tag, answer) in due.drain(..) {
+            self.answer(answer, &mut |reply| frontend.reply(tag, reply));
+        }
+        self.due = due;
+        self.later.first_key_value().map(|((due, _), _)| *due)
+    }
+
+    fn left(&mut self, _: Tag, _: Instant) {}
 }
 
 /// `CLOCK_MONOTONIC`.

@@ -10,10 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration as Time;
 
 use seeklab_core::Duration;
-use seeklab_emulator::frontend::nbd::{
-    Address, Export, Limits, Server, ServerOptions, Statistics, Stop, Uri,
-};
-use seeklab_emulator::frontend::{Waiting, serve};
+use seeklab_emulator::frontend::nbd::{Address, Export, Limits, Server, ServerOptions, Statistics, Uri};
+use seeklab_emulator::frontend::{Stop, Waiting, serve};
 
 use crate::client::{self, Client, Request};
 use crate::memory::{Memory, now};
@@ -44,12 +42,11 @@ impl Serving {
             let export = Export::new("disk", (size_mib as u64) << 20, 512);
             let server = Server::bind(&address, export, options, Box::new(now));
             let mut server = server.expect("the address is free");
-            sender.send((server.uri(), server.stop())).expect("the test waits for it");
+            let stop = Stop::new().expect("a descriptor is left");
+            sender.send((server.uri(), stop.clone())).expect("the test waits for it");
             let mut memory = Memory::new(size_mib << 20, delay);
             let waiting = Waiting { margin: Duration::from_us(20), spin: true };
-            let stop = server.stop();
-            serve(&mut server, &now, waiting, stop.flag(), &mut |turn| memory.turn(turn))
-                .expect("serving ends only when asked to");
+            serve(&mut server, &mut memory, &now, waiting, &stop).expect("serving ends only when asked to");
             server.statistics()
         });
         let (uri, stop) = receiver.recv().expect("the server starts");

@@ -195,7 +195,7 @@ impl Connection {
                     Kind::BlockStatus { single } => Action::BlockStatus { single },
                 };
                 Event::Command(Command {
-                    tag: Tag { client: self.client, command: index },
+                    tag: Tag { frontend: 0, client: self.client, command: index },
                     arrived: self.arrived,
                     offset_bytes: header.offset_bytes,
                     length_bytes: header.length_bytes,

@@ -31,6 +31,6 @@ mod wire;
 pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use connection::{Connection, Event, Limits};
 pub use export::Export;
-pub use server::{Server, ServerOptions, Statistics, Stop};
+pub use server::{Server, ServerOptions, Statistics};
 pub use uri::{Uri, UriError};
 pub use wire::Violation;

@@ -1,16 +1,14 @@
 //! Many connections over one listening socket, driven by one thread.
 //!
-//! Sockets never block; the thread waits in one place, [`Server::receive`], for any of them, for a
-//! deadline (in nanoseconds) or for [`Stop`]. Each readable connection is read once per
-//! call, so that none starves another.
+//! Sockets never block; one epoll descriptor tells of all of them. Each readable connection is read once
+//! per call of [`Server::receive`], so that none starves another.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use seeklab_core::Instant;
@@ -21,7 +19,7 @@ use super::export::Export;
 use super::listener::Listener;
 use super::uri::Uri;
 use super::wire::Violation;
-use crate::frontend::{Command, Frontend, Reply, Tag, Wait};
+use crate::frontend::{Command, Frontend, Reply, Tag};
 
 /// How a [`Server`] treats its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,28 +33,6 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self { connection_count_max: 64, limits: Limits::default() }
-    }
-}
-
-/// Ends a server from another thread or a signal handler.
-#[derive(Debug, Clone)]
-pub struct Stop {
-    flag: Arc<AtomicBool>,
-    wake: Arc<OwnedFd>,
-}
-
-impl Stop {
-    /// Asks to end, and wakes a waiting server. Only an atomic store and a `write(2)`: safe in a signal
-    /// handler.
-    pub fn stop(&self) {
-        self.flag.store(true, Ordering::Release);
-        // The counter can only be full if it was written 2^64 - 1 times without being looked at.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
-    }
-
-    /// What [`serve`](crate::frontend::serve) watches.
-    pub fn flag(&self) -> &AtomicBool {
-        &self.flag
     }
 }
 
@@ -86,6 +62,8 @@ struct Client {
     interest: EventFlags,
     /// Whether it is in the list of those with something to send.
     dirty: bool,
+    /// Commands whose answers were prepared since the last sending.
+    prepared: Vec<u32>,
     /// Whether it is in the list of those with requests waiting for replies to leave.
     stalled: bool,
 }
@@ -105,7 +83,6 @@ pub struct Server {
     epoll: OwnedFd,
     listener: Listener,
     accepting: bool,
-    stop: Stop,
     shutting_down: bool,
     places: Vec<Place>,
     free: Vec<u32>,
@@ -116,7 +93,6 @@ pub struct Server {
 }
 
 const LISTENER: u64 = u64::MAX;
-const STOP: u64 = u64::MAX - 1;
 const EVENT_COUNT: usize = 64;
 
 impl Server {
@@ -132,8 +108,6 @@ impl Server {
         let listener = Listener::bind(address)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        epoll::add(&epoll, &wake, EventData::new_u64(STOP), EventFlags::IN)?;
         Ok(Self {
             export: Arc::new(export),
             options,
@@ -141,7 +115,6 @@ impl Server {
             epoll,
             listener,
             accepting: true,
-            stop: Stop { flag: Arc::new(AtomicBool::new(false)), wake },
             shutting_down: false,
             places: Vec::new(),
             free: Vec::new(),
@@ -162,11 +135,6 @@ impl Server {
         Uri::of(self.address(), &self.export.name)
     }
 
-    /// A handle that ends it.
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
-    }
-
     /// What has happened so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
@@ -175,26 +143,6 @@ impl Server {
     /// How many clients are connected.
     pub fn connection_count(&self) -> usize {
         self.places.len() - self.free.len()
-    }
-
-    /// Waits as `wait` says and fetches what has happened.
-    ///
-    /// `epoll_wait` counts in milliseconds, which no deadline can bear, and its successor is not on every
-    /// kernel; so the time is spent in `ppoll` on the epoll descriptor, which counts in nanoseconds.
-    fn fetch_events(&self, wait: Wait, events: &mut Vec<epoll::Event>) -> Result<(), Errno> {
-        const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let timeout = match wait {
-            Wait::Forever => None,
-            Wait::Poll => Some(&NOW),
-            Wait::Until(deadline) => {
-                let ns = deadline.saturating_since((self.clock)()).as_ns();
-                let left =
-                    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
-                poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&left))?;
-                Some(&NOW)
-            }
-        };
-        epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout).map(drop)
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -237,7 +185,8 @@ impl Server {
             return Err(error.into());
         }
         let connection = Connection::new(Arc::clone(&self.export), self.options.limits, name);
-        place.client = Some(Client { stream, connection, interest, dirty: true, stalled: false });
+        place.client =
+            Some(Client { stream, connection, interest, dirty: true, prepared: Vec::new(), stalled: false });
         self.dirty.push(index);
         self.statistics.connected_count += 1;
         Ok(())
@@ -306,9 +255,14 @@ impl Server {
     }
 
     /// Sends a client what it takes; closes what is over.
-    fn write(&mut self, index: u32) -> io::Result<()> {
-        let Some(client) = self.places[index as usize].client.as_mut() else { return Ok(()) };
+    fn write(&mut self, index: u32, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+        let place = &mut self.places[index as usize];
+        let Some(client) = place.client.as_mut() else { return Ok(()) };
         client.dirty = false;
+        let name = u64::from(place.generation) << 32 | u64::from(index);
+        for command in client.prepared.drain(..) {
+            leaving(Tag { frontend: 0, client: name, command });
+        }
         while !client.connection.output().is_empty() {
             match send(&client.stream, client.connection.output(), SendFlags::NOSIGNAL) {
                 Ok(count) => client.connection.consume_output(count),
@@ -351,36 +305,33 @@ impl Server {
 }
 
 impl Frontend for Server {
-    fn receive(&mut self, wait: Wait, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
-        let mut handed_over = false;
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.stalled.is_empty() || !self.dirty.is_empty()
+    }
+
+    fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
+        const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         for _ in 0..self.stalled.len() {
             let index = self.stalled.remove(0);
             if let Some(client) = self.places[index as usize].client.as_mut() {
                 client.stalled = false;
-                self.parse(index, &mut |command| {
-                    handed_over = true;
-                    commands(command);
-                })?;
+                self.parse(index, commands)?;
             }
         }
-        // What the stalled gave rise to must leave before anyone sleeps.
-        let busy = handed_over || !self.dirty.is_empty();
-        let wait = if busy { Wait::Poll } else { wait };
         let mut events = std::mem::take(&mut self.events);
         events.clear();
-        match self.fetch_events(wait, &mut events) {
-            Ok(()) | Err(Errno::INTR) => {}
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&NOW)) {
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         for event in &events {
             let (name, flags) = (event.data.u64(), event.flags);
             match name {
                 LISTENER => self.accept()?,
-                STOP => {
-                    let mut counter = [0; 8];
-                    // Reading resets it; the flag is what counts.
-                    let _ = rustix::io::read(&self.stop.wake, &mut counter);
-                }
                 name if self.is_current(name) => {
                     let index = name as u32;
                     let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
@@ -412,16 +363,17 @@ impl Frontend for Server {
         let index = tag.client as u32;
         let Some(client) = self.places[index as usize].client.as_mut() else { return };
         client.connection.reply(tag.command, reply);
+        client.prepared.push(tag.command);
         if !client.dirty {
             client.dirty = true;
             self.dirty.push(index);
         }
     }
 
-    fn send(&mut self) -> io::Result<()> {
+    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
-            self.write(index)?;
+            self.write(index, leaving)?;
         }
         self.dirty = dirty;
         Ok(())
