@@ -11,7 +11,7 @@ use seeklab_core::{ByteSize, Device, Duration, Instant, Seed, TraceRecord};
 use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Tally};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions};
-use seeklab_emulator::frontend::{Backend, Command, Frontend, Stop, Tag, Waiting, serve};
+use seeklab_emulator::frontend::{Backend, Command, Frontend, Stop, Tag, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
 use seeklab_emulator::store::{Access, Store, StoreError};
 use seeklab_traces::{TraceError, TraceWriter};
@@ -108,11 +108,10 @@ pub fn emulate(
         emulation = emulation.observed_by(recorder.observe());
     }
     let _ = wake_this_thread_exactly();
-    let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
-    let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
+    let mut waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     ready(&server)?;
     let mut watched = Watched { emulation, live: Live::start(), clock };
-    let result = serve(&mut server, &mut watched, &|| clock.now(), waiting, &stop);
+    let result = serve(&mut server, &mut watched, &mut waiter, &stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);

@@ -24,7 +24,7 @@ use timebase::{MACHINE, SYSTEM, Timebase};
 
 pub use discipline::Drift;
 pub use timebase::{ClockReport, ClockSource, WhySystem};
-pub use waiting::{DEFAULT_MARGIN, Pacing, Wait, Waited, Waiter, wake_this_thread_exactly};
+pub use waiting::{DEFAULT_MARGIN, MarginAdjuster, Pacing, Wait, Waited, Waiter, wake_this_thread_exactly};
 
 /// Nanoseconds of CLOCK_MONOTONIC, as the system says them.
 #[must_use]
@@ -96,6 +96,11 @@ impl Clock {
     /// was.
     pub fn check(&self) -> bool {
         self.timebase.check()
+    }
+
+    /// As [`check`](Self::check) by somebody who knows the time.
+    pub fn check_at(&self, now: Instant) -> bool {
+        self.timebase.check_at(self.origin_ns.saturating_add(now.as_ns()))
     }
 
     /// Checks until stamps come from the counter, or it is known that they will not, for a quarter of a

@@ -169,10 +169,11 @@ impl Timebase {
     /// Compares counter and clock if it is time to, and corrects the line; cheap where it is not.
     /// Returns whether a reading was taken.
     pub(super) fn check(&self) -> bool {
-        self.wanted && self.check_at(self.now_ns())
+        self.check_at(self.now_ns())
     }
 
-    fn check_at(&self, now_ns: u64) -> bool {
+    /// As [`check`](Self::check) by somebody who knows the time.
+    pub(super) fn check_at(&self, now_ns: u64) -> bool {
         if !self.wanted || now_ns < self.next_check_ns.load(Ordering::Relaxed) {
             return false;
         }
