@@ -4,6 +4,7 @@
 mod client;
 mod hostile;
 mod memory;
+mod own_client;
 mod protocol;
 mod real_clients;
 mod serving;

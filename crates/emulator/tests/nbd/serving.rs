@@ -31,7 +31,12 @@ impl Serving {
         Self::start_with(size_mib, delay, ServerOptions::default(), None)
     }
 
-    fn start_with(size_mib: usize, delay: Duration, options: ServerOptions, tcp: Option<&str>) -> Self {
+    pub(crate) fn start_with(
+        size_mib: usize,
+        delay: Duration,
+        options: ServerOptions,
+        tcp: Option<&str>,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let path = directory.path().join("disk.sock");
         let address = match tcp {

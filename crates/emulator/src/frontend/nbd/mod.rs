@@ -26,7 +26,7 @@ mod server;
 mod slots;
 mod transmission;
 mod uri;
-mod wire;
+pub(crate) mod wire;
 
 pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use connection::{Connection, Event, Limits};
