@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn is_a_counter_only_used_where_the_kernel_trusts_it() {
-        let flags = "processor\t: 0\nflags\t\t: fpu tsc constant_tsc rep_good nonstop_tsc avx\nbugs\t: none\n";
+        let flags =
+            "processor\t: 0\nflags\t\t: fpu tsc constant_tsc rep_good nonstop_tsc avx\nbugs\t: none\n";
         let without = flags.replace(" nonstop_tsc", "");
         let check = |architecture, cpuinfo: &str, source, expected| {
             assert_eq!(is_fit(architecture, cpuinfo, source), expected, "{architecture} {source} {cpuinfo}");

@@ -51,8 +51,7 @@ impl Serving {
             let stop = Stop::new().expect("a descriptor is left");
             sender.send((server.uri(), stop.clone())).expect("the test waits for it");
             let mut memory = Memory::new(size_mib << 20, delay);
-            let mut waiter =
-                Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(20));
+            let mut waiter = Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(20));
             serve(&mut server, &mut memory, &mut waiter, &stop).expect("serving ends only when asked to");
             server.statistics()
         });
