@@ -12,6 +12,8 @@
 //! [`nbd`] and share [`Command`], [`Reply`] and [`HostRequest`].
 
 mod error;
+#[cfg(target_os = "linux")]
+pub mod file;
 pub mod nbd;
 
 use seeklab_core::{Duration, Instant, Operation};
