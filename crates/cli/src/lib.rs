@@ -10,6 +10,7 @@ pub mod devices;
 pub mod emulate;
 pub mod experiment;
 pub mod failure;
+mod journal;
 pub mod output;
 pub mod progress;
 pub mod run;

@@ -20,13 +20,14 @@ use seeklab_core::{
     TraceRecord,
 };
 
+use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Deadlines, Due, Pacer, Steps};
+use crate::pacer::{Compensation, Deadlines, Due, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
 /// What becomes of every completed request, for traces and figures.
-pub type Observe = Box<dyn FnMut(&TraceRecord)>;
+pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
 /// What an emulation amounted to so far.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +63,8 @@ pub struct Emulation {
     order: ArrivalOrder,
     /// When the loop last began to wait.
     waiting_since: Instant,
+    /// Keeps early completion to what the run sees.
+    send_cost: Option<SendCost>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +116,19 @@ impl Emulation {
             arrived: 0,
             order: ArrivalOrder::default(),
             waiting_since: Instant::ZERO,
+            send_cost: None,
         }
+    }
+
+    /// Compensates dynamically: early completion follows how late replies leave in this run.
+    #[must_use]
+    pub fn following(self, send_cost: SendCost) -> Self {
+        Self { send_cost: Some(send_cost), ..self }
+    }
+
+    /// What it compensates for now.
+    pub const fn compensation(&self) -> Compensation {
+        self.pacer.compensation()
     }
 
     /// Shows every completed request to `observe`, in order of arrival, times at MP2: arrival at the return of the read that
@@ -276,6 +291,18 @@ impl Emulation {
         Ok(extents)
     }
 
+    /// Learns from a reply that only had to be waited for: any other is late for another reason.
+    fn follow(&mut self, Replied { due, outstanding, .. }: &Replied, left: Instant) {
+        let Some(send_cost) = &mut self.send_cost else { return };
+        if outstanding.arrived.max(outstanding.stored).max(due.known) <= due.due {
+            let mut compensation = self.pacer.compensation();
+            let op = due.completion.request.op;
+            if send_cost.observe(op, left.saturating_since(due.due), &mut compensation) {
+                self.pacer.set_compensation(compensation);
+            }
+        }
+    }
+
     fn book(&mut self, Replied { due, outstanding, woken }: &Replied, left: Instant) {
         let steps = Steps {
             arrived: outstanding.arrived,
@@ -316,6 +343,7 @@ impl Backend for Emulation {
         // Answers leave in the order in which they were prepared, but for several clients.
         let place = self.replied.iter().position(|replied| replied.outstanding.tag == tag);
         if let Some(replied) = place.and_then(|place| self.replied.remove(place)) {
+            self.follow(&replied, now);
             self.book(&replied, now);
         }
     }

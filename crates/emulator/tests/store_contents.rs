@@ -210,6 +210,10 @@ proptest! {
         let loaded = ram(MODEL_BYTES);
         loaded.load_image(&again).unwrap();
         prop_assert_eq!(digest(&contents(&loaded)), digest(&model));
+        let copied = ram(MODEL_BYTES);
+        copied.write(9, b"this goes, too").unwrap();
+        copied.copy_from(&loaded).unwrap();
+        prop_assert_eq!(digest(&contents(&copied)), digest(&model));
     }
 }
 

@@ -6,6 +6,7 @@ use seeklab_analysis::{
     TimeBin,
 };
 use seeklab_core::{Duration, Instant, Seed};
+use serde::{Deserialize, Serialize};
 
 /// A report: what was run, what came out, and how to run it again. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +43,8 @@ impl Report {
 }
 
 /// Something that a reader has to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Note {
     /// The figures may not mean what they seem to.
     Warning(String),

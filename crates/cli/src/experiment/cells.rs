@@ -12,11 +12,11 @@ use seeklab_workloads::WorkloadSpec;
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
-use super::journal::Key;
 use super::spec::{NamedDevice, NamedWorkload, Spec};
 use super::values::text_of;
 use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
+use crate::journal::Key;
 use crate::output::VERSION;
 use crate::workload::{Chosen, Wishes, from_spec};
 

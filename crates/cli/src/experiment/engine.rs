@@ -7,16 +7,17 @@ use std::thread;
 
 use seeklab_core::Limits;
 use seeklab_report::Note;
+use serde::{Deserialize, Serialize};
 
 use super::cells::{self, Cell, Run};
 use super::figures::{self, Figures};
-use super::journal::{Entry, Journal};
 use super::spec::Spec;
 use crate::failure::Failure;
+use crate::journal::{Entry, Journal};
 use crate::progress::Progress;
 
 /// What came out of a run, as far as it is the same every time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RunResult {
     /// Why it stopped early, if the device could not sustain the load.
     pub(super) saturated: Option<String>,
@@ -31,7 +32,7 @@ pub(super) fn run_all(
     spec: &Spec,
     cells: &[Cell],
     runs: &[Run],
-    journal: &mut Journal,
+    journal: &mut Journal<RunResult>,
     jobs: NonZero<usize>,
 ) -> Result<(Vec<RunResult>, usize), Failure> {
     let mut results: Vec<Option<RunResult>> = runs.iter().map(|run| journal.get(run.key).cloned()).collect();

@@ -52,7 +52,6 @@ mod arrivals;
 mod cells;
 mod engine;
 mod figures;
-mod journal;
 mod reader;
 mod report;
 mod spec;
@@ -70,8 +69,8 @@ pub use spec::Spec;
 pub use table::ResultTable;
 
 use crate::failure::Failure;
+use crate::journal::Journal;
 use crate::output::{VERSION, write_file};
-use journal::Journal;
 
 /// How an experiment is run, beside what its file says.
 #[derive(Debug, Clone)]

@@ -3,12 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use seeklab::devices::resolve;
-use seeklab::emulate::{Outcome, StoreChoice, Wishes, emulate};
+use seeklab::devices::{Resolved, resolve};
+use seeklab::emulate::{
+    Observer, Outcome, Recorder, StoreChoice, Wishes, capabilities_of, exported_size, open_store, start,
+    stop_on_signals,
+};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
+use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
+use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
@@ -101,26 +106,59 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let device = resolve(&self.device, &self.setup.setup())?;
-        let wishes = self.wishes()?;
-        let json = self.json;
-        let outcome = emulate(&device, &wishes, |server| {
-            let text = format!(
-                "{} is ready: {}\nend it with Ctrl-C; look at it with: nbdinfo '{}'\n",
-                device.name,
-                server.uri(),
-                server.uri()
-            );
-            if json {
-                eprint!("{text}");
-                Ok(())
-            } else {
-                print(&text)
-            }
+        let size = exported_size(&device, self.size)?;
+        let store = open_store(&self.store_choice()?, size, self.read_only)?;
+        if let Some(image) = &self.image {
+            store.load_image(image)?;
+        }
+        let recorder = self.recorder(&device)?;
+        let stop = Stop::new()?;
+        stop_on_signals(&stop)?;
+        let running = start(&device, store, self.wishes(recorder.as_ref())?, &stop)?;
+        let uri = running.uri().expect("it serves NBD").to_string();
+        let text = format!(
+            "{} is ready: {uri}\nend it with Ctrl-C; look at it with: nbdinfo '{uri}'\n",
+            device.name,
+        );
+        if self.json {
+            eprint!("{text}")
+        } else {
+            print(&text)?
+        }
+        let outcome = running.wait()?;
+        let not_recorded = recorder.map_or(Ok(0), |recorder| {
+            let (written, lost) = recorder.finish();
+            written.map(|()| lost)
         })?;
-        if json { print_json(&document(&device.name, &self, &outcome)) } else { print(&summary(&outcome)) }
+        if let Some(path) = &self.save {
+            outcome.store.save_image(path)?;
+        }
+        if self.json {
+            print_json(&document(&device.name, &self, &outcome, not_recorded))
+        } else {
+            print(&summary(&outcome, not_recorded))
+        }
     }
 
-    fn wishes(&self) -> Result<Wishes, Failure> {
+    fn recorder(&self, device: &Resolved) -> Result<Option<Observer<Recorder>>, Failure> {
+        let Some(path) = &self.record else { return Ok(None) };
+        let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
+        metadata.clock = Some("emulated".to_owned());
+        let writer = seeklab_columnar::create(path, None, &metadata)?;
+        Ok(Some(Observer::start(Recorder::new(writer))))
+    }
+
+    fn store_choice(&self) -> Result<StoreChoice, Failure> {
+        match (&self.store, self.cap) {
+            (StoreChoice::Ram(_), cap) => Ok(StoreChoice::Ram(cap)),
+            (StoreChoice::File(_), Some(_)) => {
+                Err(Failure::new("--cap: is for a store in RAM").hint("leave it out"))
+            }
+            (file, None) => Ok(file.clone()),
+        }
+    }
+
+    fn wishes(&self, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
         let address = match &self.nbd {
             Some(address) => address.clone(),
             None => {
@@ -130,19 +168,8 @@ impl Arguments {
                     .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?
             }
         };
-        let store = match (&self.store, self.cap) {
-            (StoreChoice::Ram(_), cap) => StoreChoice::Ram(cap),
-            (StoreChoice::File(_), Some(_)) => {
-                return Err(Failure::new("--cap: is for a store in RAM").hint("leave it out"));
-            }
-            (file, None) => file.clone(),
-        };
         Ok(Wishes {
-            address,
-            size: self.size,
-            store,
-            image: self.image.clone(),
-            save: self.save.clone(),
+            nbd: Some(address),
             read_only: self.read_only,
             pacing: match self.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -154,8 +181,9 @@ impl Arguments {
                 ModeName::Rollback => Mode::Rollback,
                 ModeName::Synchronous => Mode::Synchronous,
             },
-            record: self.record.clone(),
             seed: self.seed,
+            observe: recorder.map(Observer::observe),
+            live: true,
         })
     }
 }
@@ -164,7 +192,7 @@ fn us(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_us()
 }
 
-fn summary(outcome: &Outcome) -> String {
+fn summary(outcome: &Outcome, not_recorded: u64) -> String {
     let tally = &outcome.tally;
     if tally.requests == 0 {
         return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
@@ -202,13 +230,13 @@ fn summary(outcome: &Outcome) -> String {
         "trust     {:.2} % of the replies left within 20 us of when the model said; {misses} did not{causes}\n",
         100.0 * (1.0 - misses as f64 / tally.requests as f64),
     );
-    if outcome.not_recorded > 0 {
-        text += &format!("warning: {} requests are missing in the trace\n", outcome.not_recorded);
+    if not_recorded > 0 {
+        text += &format!("warning: {not_recorded} requests are missing in the trace\n");
     }
     text
 }
 
-fn document(device: &str, arguments: &Arguments, outcome: &Outcome) -> Value {
+fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded: u64) -> Value {
     let tally = &outcome.tally;
     let (response, lateness) = (&tally.response, tally.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
@@ -229,6 +257,7 @@ fn document(device: &str, arguments: &Arguments, outcome: &Outcome) -> Value {
         "lateness_p90_us": lateness.quantile(0.9).map(Duration::as_us),
         "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
         "deadline_misses": misses,
-        "not_recorded": outcome.not_recorded,
+        "not_recorded": not_recorded,
+        "emulator_cpu_s": outcome.cpu.as_s(),
     })
 }

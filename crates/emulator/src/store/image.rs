@@ -1,4 +1,4 @@
-//! Images: raw files to start a device from, or to save one to.
+//! Images: raw files or other stores to start a device from, and raw files to save one to.
 //!
 //! Only what is not zero is copied, so an image costs what is in it, not the size of its device.
 
@@ -46,6 +46,32 @@ impl Store {
             position += extent.length;
         }
         self.flush()
+    }
+
+    /// Fills the device with what is on `other`, which is no larger. What was on it is gone.
+    pub fn copy_from(&self, other: &Self) -> Result<(), StoreError> {
+        if other.size() > self.size() {
+            return Err(StoreError::OutOfRange {
+                offset: 0,
+                length: other.size().as_bytes(),
+                size: self.size(),
+            });
+        }
+        self.discard(0, self.size().as_bytes())?;
+        let mut buffer = vec![0; PIECE_BYTES];
+        let mut position = 0;
+        for extent in other.extents(0, other.size().as_bytes())? {
+            let extent = extent?;
+            if extent.allocation == Allocation::Allocated {
+                for_each_piece(position, extent.length, |offset, count| {
+                    let piece = &mut buffer[..count];
+                    other.read(offset, piece)?;
+                    if is_zero(piece) { Ok(()) } else { self.write(offset, piece) }
+                })?;
+            }
+            position += extent.length;
+        }
+        Ok(())
     }
 
     /// Saves the device as a raw image at `path`, in place of a file there, and returns when the

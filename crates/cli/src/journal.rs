@@ -1,4 +1,4 @@
-//! The journal of an experiment: a line of JSON for each run, written as soon as it is finished.
+//! The journal of an experiment or series: a line of JSON for each run, written as soon as it is finished.
 //!
 //! An interrupted run leaves whole lines and perhaps a torn one at the end, which is cut off. Lines whose
 //! key no run has are kept: they belong to an earlier form of the experiment, which may come back.
@@ -9,19 +9,17 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use seeklab_report::Note;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::engine::RunResult;
-use super::figures::Figures;
 use crate::failure::Failure;
 
 /// What determines a result, as a hash: FNV-1a of 128 bits, which is the same in every version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(u128);
+pub(crate) struct Key(u128);
 
 impl Key {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
         const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
         Self(bytes.iter().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME)))
@@ -35,38 +33,35 @@ impl fmt::Display for Key {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct Line<R> {
     key: String,
     /// For people who look into the file.
     cell: String,
     repetition: u64,
     seed: u64,
-    saturated: Option<String>,
-    warnings: Vec<String>,
-    remarks: Vec<String>,
-    figures: Figures,
+    result: R,
 }
 
 /// What a line says beside the result.
-pub(super) struct Entry<'a> {
-    pub(super) key: Key,
-    pub(super) cell: &'a str,
-    pub(super) repetition: u64,
-    pub(super) seed: u64,
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Key,
+    pub(crate) cell: &'a str,
+    pub(crate) repetition: u64,
+    pub(crate) seed: u64,
 }
 
 /// An open journal, which no other process can open.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(crate) struct Journal<R> {
     path: PathBuf,
     file: File,
-    known: BTreeMap<String, RunResult>,
+    known: BTreeMap<String, R>,
     damaged: usize,
 }
 
-impl Journal {
+impl<R: Serialize + DeserializeOwned> Journal<R> {
     /// Opens the journal at `path` and reads what is there; forgets it if `fresh`.
-    pub(super) fn open(path: &Path, fresh: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, fresh: bool) -> Result<Self, Failure> {
         let told = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be used", path.display()))
         };
@@ -87,12 +82,9 @@ impl Journal {
         file.set_len(whole as u64).map_err(told)?;
         let mut journal = Self { path: path.to_owned(), file, known: BTreeMap::new(), damaged: 0 };
         for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match serde_json::from_slice::<Line>(line) {
+            match serde_json::from_slice::<Line<R>>(line) {
                 Ok(line) => {
-                    let warnings = line.warnings.into_iter().map(Note::Warning);
-                    let notes = warnings.chain(line.remarks.into_iter().map(Note::Remark)).collect();
-                    let result = RunResult { saturated: line.saturated, figures: line.figures, notes };
-                    journal.known.insert(line.key, result);
+                    journal.known.insert(line.key, line.result);
                 }
                 Err(_) => journal.damaged += 1,
             }
@@ -101,30 +93,23 @@ impl Journal {
     }
 
     /// The result of the run with that key, if the journal holds it.
-    pub(super) fn get(&self, key: Key) -> Option<&RunResult> {
+    pub(crate) fn get(&self, key: Key) -> Option<&R> {
         self.known.get(&key.to_string())
     }
 
     /// Lines in the middle that could not be read.
-    pub(super) const fn damaged(&self) -> usize {
+    pub(crate) const fn damaged(&self) -> usize {
         self.damaged
     }
 
     /// Appends a result.
-    pub(super) fn append(&mut self, entry: &Entry, result: &RunResult) -> Result<(), Failure> {
-        let texts = |warnings: bool| {
-            let wanted = result.notes.iter().filter(|note| matches!(note, Note::Warning(_)) == warnings);
-            wanted.map(|note| note.text().to_owned()).collect()
-        };
+    pub(crate) fn append(&mut self, entry: &Entry, result: &R) -> Result<(), Failure> {
         let line = Line {
             key: entry.key.to_string(),
             cell: entry.cell.to_owned(),
             repetition: entry.repetition,
             seed: entry.seed,
-            saturated: result.saturated.clone(),
-            warnings: texts(true),
-            remarks: texts(false),
-            figures: result.figures.clone(),
+            result,
         };
         let mut text = serde_json::to_string(&line).expect("a line has text keys");
         text.push('\n');
@@ -143,9 +128,10 @@ mod tests {
         Entry { key: Key::of(text.as_bytes()), cell: text, repetition: 0, seed: 7 }
     }
 
-    fn result(value: f64) -> RunResult {
-        let notes = vec![Note::Warning("w".to_owned()), Note::Remark("r".to_owned())];
-        RunResult { saturated: None, figures: Figures::from([("a".to_owned(), value)]), notes }
+    type Result = BTreeMap<String, f64>;
+
+    fn result(value: f64) -> Result {
+        Result::from([("a".to_owned(), value)])
     }
 
     #[test]
@@ -160,12 +146,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
         let values = [0.1 + 0.2, 1.0 / 3.0, 123_456_789.012_345_67, 5e-324, 0.000_001];
-        let mut journal = Journal::open(&path, false).unwrap();
+        let mut journal = Journal::<Result>::open(&path, false).unwrap();
         for value in values {
             journal.append(&entry(&value.to_string()), &result(value)).unwrap();
         }
         drop(journal);
-        let journal = Journal::open(&path, false).unwrap();
+        let journal = Journal::<Result>::open(&path, false).unwrap();
         for value in values {
             assert_eq!(journal.get(entry(&value.to_string()).key), Some(&result(value)));
         }
@@ -175,28 +161,28 @@ mod tests {
     fn is_a_torn_line_cut_off_and_a_damaged_one_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
-        let mut journal = Journal::open(&path, false).unwrap();
+        let mut journal = Journal::<Result>::open(&path, false).unwrap();
         journal.append(&entry("a"), &result(1.0)).unwrap();
         drop(journal);
         let whole = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("nonsense\n{whole}{}", &whole[..whole.len() / 2])).unwrap();
-        let mut journal = Journal::open(&path, false).unwrap();
+        let mut journal = Journal::<Result>::open(&path, false).unwrap();
         assert_eq!((journal.damaged(), journal.get(entry("a").key)), (1, Some(&result(1.0))));
         journal.append(&entry("b"), &result(2.0)).unwrap();
         drop(journal);
-        let journal = Journal::open(&path, false).unwrap();
+        let journal = Journal::<Result>::open(&path, false).unwrap();
         assert_eq!(journal.get(entry("b").key), Some(&result(2.0)));
         drop(journal);
-        assert!(Journal::open(&path, true).unwrap().get(entry("a").key).is_none(), "fresh forgets");
+        assert!(Journal::<Result>::open(&path, true).unwrap().get(entry("a").key).is_none(), "fresh forgets");
     }
 
     #[test]
     fn can_one_run_at_a_time_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
-        let first = Journal::open(&path, false).unwrap();
-        assert!(Journal::open(&path, false).unwrap_err().to_string().contains("another run"));
+        let first = Journal::<Result>::open(&path, false).unwrap();
+        assert!(Journal::<Result>::open(&path, false).unwrap_err().to_string().contains("another run"));
         drop(first);
-        assert!(Journal::open(&path, false).is_ok());
+        assert!(Journal::<Result>::open(&path, false).is_ok());
     }
 }

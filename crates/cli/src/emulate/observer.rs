@@ -1,0 +1,105 @@
+//! Looking at completed requests beside the loop that answers them, which never waits for a disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration as Pause;
+
+use seeklab_core::TraceRecord;
+use seeklab_emulator::emulation::Observe;
+use seeklab_traces::{TraceError, TraceWriter};
+
+/// Takes requests in, in order of arrival, on a thread of its own.
+pub trait Sink: Send + 'static {
+    /// What it amounts to.
+    type Outcome: Send + 'static;
+
+    /// One request more.
+    fn take(&mut self, record: &TraceRecord);
+
+    /// There are no more.
+    fn finish(self) -> Self::Outcome;
+}
+
+/// Requests that may wait to be looked at.
+const WAITING_MAX: usize = 1 << 16;
+
+/// How often the thread looks for requests. Were it to wait for them, every request would wake it, at the
+/// cost of whoever emulates.
+const LOOK: Pause = Pause::from_millis(5);
+
+/// A sink with its thread.
+#[derive(Debug)]
+pub struct Observer<S: Sink> {
+    sender: SyncSender<TraceRecord>,
+    lost: Arc<AtomicU64>,
+    thread: JoinHandle<S::Outcome>,
+}
+
+impl<S: Sink> Observer<S> {
+    /// Begins to observe.
+    pub fn start(sink: S) -> Self {
+        let (sender, receiver) = sync_channel(WAITING_MAX);
+        let thread = std::thread::spawn(move || feed(sink, &receiver));
+        Self { sender, lost: Arc::default(), thread }
+    }
+
+    /// What an emulation shows its requests to.
+    pub fn observe(&self) -> Observe {
+        let (sender, lost) = (self.sender.clone(), Arc::clone(&self.lost));
+        Box::new(move |record| {
+            if sender.try_send(*record).is_err() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Ends when the emulation has; returns what the sink amounts to, and how many requests it missed,
+    /// since they came faster than it took them.
+    pub fn finish(self) -> (S::Outcome, u64) {
+        drop(self.sender);
+        let outcome = self.thread.join().expect("a sink does not panic");
+        (outcome, self.lost.load(Ordering::Relaxed))
+    }
+}
+
+fn feed<S: Sink>(mut sink: S, receiver: &Receiver<TraceRecord>) -> S::Outcome {
+    loop {
+        match receiver.try_recv() {
+            Ok(record) => sink.take(&record),
+            Err(TryRecvError::Empty) => std::thread::park_timeout(LOOK),
+            Err(TryRecvError::Disconnected) => return sink.finish(),
+        }
+    }
+}
+
+/// Writes a trace; what goes wrong first is told at the end.
+pub struct Recorder {
+    writer: Box<dyn TraceWriter + Send>,
+    failed: Option<TraceError>,
+}
+
+impl Recorder {
+    /// A trace into `writer`.
+    pub const fn new(writer: Box<dyn TraceWriter + Send>) -> Self {
+        Self { writer, failed: None }
+    }
+}
+
+impl Sink for Recorder {
+    type Outcome = Result<(), TraceError>;
+
+    fn take(&mut self, record: &TraceRecord) {
+        if self.failed.is_none() {
+            self.failed = self.writer.write(record).err();
+        }
+    }
+
+    fn finish(self) -> Self::Outcome {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.writer.finish(),
+        }
+    }
+}
