@@ -14,7 +14,9 @@ use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
-use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
+use seeklab_emulator::clock::{
+    Clock, ClockReport, DEFAULT_MARGIN, Pacing, Waited, Waiter, wake_this_thread_exactly,
+};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
@@ -63,6 +65,10 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Processor time that it took.
     pub cpu: Duration,
+    /// How it waited: what spinning has cost, and how often a sleep was too long.
+    pub waited: Waited,
+    /// How its clock did.
+    pub clock: ClockReport,
     /// What the device holds now.
     pub store: Store,
 }
@@ -179,7 +185,14 @@ fn emulate(
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
-    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store })
+    Ok(Outcome {
+        tally,
+        elapsed,
+        cpu: thread_cpu_time(),
+        waited: waiter.waited(),
+        clock: clock.report(),
+        store,
+    })
 }
 
 fn thread_cpu_time() -> Duration {

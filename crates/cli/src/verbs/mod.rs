@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod calibrate;
 mod compare;
 mod devices;
 mod experiment;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Experiment(experiment::Arguments),
     /// Emulate a device in real time: serve it over NBD until interrupted.
     Serve(Box<serve::Arguments>),
+    /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
+    Calibrate(calibrate::Arguments),
     /// Compare the response times of two traces of the same requests.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -35,6 +38,7 @@ impl Command {
             Self::Simulate(arguments) => arguments.run(),
             Self::Experiment(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
+            Self::Calibrate(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

@@ -60,9 +60,11 @@ impl FromStr for FrontendKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // The unix socket is what `serve` takes by default.
+        let name = if text == "nbd" { Self::NbdUnix.name() } else { text };
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
         let names = || Self::ALL.map(Self::name).join(", ");
-        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no frontend; allowed are {}", names()))
+        found.ok_or_else(|| format!("`{text}` is no frontend; allowed are nbd, {}", names()))
     }
 }
 

@@ -85,15 +85,45 @@ fn are_the_figures_of_a_real_calibration_sane() {
     let recheck =
         calibration.recheck_by(FrontendKind::NbdUnix, clock, Duration::from_ms(60)).unwrap().unwrap();
     assert_eq!(recheck.moved.len(), 2, "{recheck}");
-    let _ = std::fs::read_dir(std::env::temp_dir())
-        .unwrap()
-        .flatten()
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            assert!(
-                !name.starts_with(&format!("seeklab-calibrate-{}-", std::process::id())),
-                "{name} is left"
-            );
-        })
-        .count();
+    let ours = format!("seeklab-calibrate-{}-", std::process::id());
+    for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(!name.starts_with(&ours), "{name} is left");
+    }
+}
+
+#[test]
+fn does_compensation_move_the_completion_ahead() {
+    let clock = Clock::start();
+    let ahead = Duration::from_us(400);
+    let setting = Setting {
+        frontend: FrontendKind::NbdUnix,
+        service_time: Duration::from_ms(2),
+        pacing: Pacing::Balanced,
+        margin: Duration::from_us(100),
+        compensation: Compensation::default(),
+    };
+    let stream = Stream { op: Operation::Read, bytes: 512, requests: 10, pause: Duration::ZERO };
+    let fastest = |compensation| {
+        let mut served = Served::start(Setting { compensation, ..setting }, clock).unwrap();
+        let samples = served.run(stream).unwrap();
+        let waited = served.finish().unwrap();
+        assert!(waited.sleeps > 0 && waited.slept > Duration::ZERO, "{waited:?}");
+        samples.iter().map(|sample| sample.response).min().unwrap()
+    };
+    // No reply leaves before it is due, however busy the machine.
+    assert!(fastest(Compensation::default()) >= Duration::from_ms(2));
+    let compensated = fastest(Compensation::skew(ahead));
+    assert!(compensated >= Duration::from_us(1_200), "{compensated}");
+}
+
+#[test]
+fn are_names_of_frontends_read() {
+    for frontend in FrontendKind::ALL {
+        assert_eq!(frontend.name().parse(), Ok(frontend));
+        let text = serde_json::to_string(&frontend).unwrap();
+        assert_eq!(text, format!("\"{frontend}\""));
+    }
+    assert_eq!("nbd".parse(), Ok(FrontendKind::NbdUnix));
+    assert!("scsi".parse::<FrontendKind>().unwrap_err().contains("nbd-tcp"));
 }
