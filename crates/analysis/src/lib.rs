@@ -1,8 +1,11 @@
-//! What traces say: metrics of one, the comparison of two, the confidence in a mean.
+//! What traces say: metrics of one, the comparison of two, the matching of what was seen at two points,
+//! the confidence in a mean.
 //!
 //! ```text
 //!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
 //!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
+//!   one trace   ─▶ Stamps ─▶ between(mp1, mp3), lateness, misses, trust     (64 B per request)
+//!   requests of the host, records ─▶ Matcher ─▶ records that say what the host saw
 //!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
 //! ```
 //! Simulated, emulated, measured and imported requests come as the same
@@ -14,10 +17,17 @@
 pub mod comparison;
 pub mod confidence;
 pub mod curve;
+pub mod matching;
 pub mod metrics;
+pub mod points;
 mod rounding;
 
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
+pub use matching::{MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
+pub use points::{
+    Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
+    TrustLevel,
+};

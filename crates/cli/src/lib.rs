@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod failure;
 mod journal;
 pub mod output;
+pub mod points;
 pub mod progress;
 pub mod run;
 pub mod workload;

@@ -29,10 +29,10 @@ pub(crate) fn data_type(column: Column) -> DataType {
     }
 }
 
-/// The schema of written files.
-pub(crate) fn schema() -> Arc<Schema> {
-    let field = |column: Column| Field::new(column.name(), data_type(column), column.is_nullable());
-    Arc::new(Schema::new(Column::ALL.map(field).to_vec()))
+/// The schema of a file with those columns.
+pub(crate) fn schema(columns: &[Column]) -> Arc<Schema> {
+    let field = |column: &Column| Field::new(column.name(), data_type(*column), column.is_nullable());
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
 /// How files are written: numbers as differences, names from a dictionary, zstd over both, and

@@ -17,7 +17,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use seeklab_core::TraceRecord;
 use seeklab_traces::row::Row;
-use seeklab_traces::schema::{Column, NOT_CARRIED};
+use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, Note, Place, Problem, ReadOptions, Source, TraceError, TraceReader};
 
 use crate::batch::Values;
@@ -62,11 +62,7 @@ impl ParquetReader {
                 names.push(name.clone());
                 continue;
             }
-            let reason = match NOT_CARRIED.contains(&name.as_str()) {
-                true => "a trace record does not carry the emulator's measurement points".to_owned(),
-                false => Column::advice(name),
-            };
-            notes.push(Note::ColumnIgnored { column: name.clone(), reason: reason.into() });
+            notes.push(Note::ColumnIgnored { column: name.clone(), reason: Column::advice(name).into() });
         }
         if let Some(missing) =
             Column::REQUIRED.iter().find(|column| !names.iter().any(|name| name == column.name()))

@@ -11,6 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use seeklab_core::TraceRecord;
 use seeklab_traces::row::Row;
@@ -28,12 +29,26 @@ pub(crate) const KEY_PREFIX: &str = "seeklab.";
 /// Writes Parquet.
 pub(crate) struct ParquetWriter {
     path: PathBuf,
+    /// The file until the first row, which decides on the columns.
+    empty: Option<Empty>,
+    body: Option<Body>,
+    row: Row,
+    rows: u64,
+}
+
+/// A file without its columns.
+struct Empty {
+    file: BufWriter<OutputFile>,
+    key_values: Vec<KeyValue>,
+}
+
+/// A file with its columns.
+struct Body {
     writer: ArrowWriter<BufWriter<OutputFile>>,
     schema: Arc<Schema>,
-    row: Row,
-    columns: Vec<Buffer>,
+    columns: &'static [Column],
+    buffers: Vec<Buffer>,
     buffered: usize,
-    rows: u64,
 }
 
 /// The values of one column that are yet to be written.
@@ -59,39 +74,38 @@ impl ParquetWriter {
                 .in_file(path)
                 .with_hint("end the file name in `.parquet`"));
         }
-        let schema = schema();
         let file = BufWriter::with_capacity(64 * 1024, OutputFile::create(path)?);
-        let writer =
-            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties(pairs))).map_err(|error| {
-                TraceError::malformed("cannot begin the file").with_source(error).in_file(path)
-            })?;
-        let columns = Column::ALL.map(Buffer::new).into();
-        Ok(Self { path: path.to_owned(), writer, schema, row: Row::default(), columns, buffered: 0, rows: 0 })
+        let empty = Some(Empty { file, key_values: pairs });
+        Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0 })
     }
 
-    fn flush(&mut self) -> Result<(), TraceError> {
-        if self.buffered == 0 {
-            return Ok(());
+    /// The body, begun with `columns` if it is not yet.
+    fn body(&mut self, columns: &'static [Column]) -> Result<&mut Body, TraceError> {
+        if let Some(empty) = self.empty.take() {
+            let body = Body::begin(empty, columns).map_err(|error| failed("begin", error, &self.path))?;
+            self.body = Some(body);
         }
-        let arrays = self.columns.iter_mut().map(|buffer| buffer.take(self.buffered)).collect();
-        self.buffered = 0;
-        RecordBatch::try_new(Arc::clone(&self.schema), arrays)
-            .map_err(parquet::errors::ParquetError::from)
-            .and_then(|batch| self.writer.write(&batch))
-            .map_err(|error| {
-                TraceError::malformed("cannot write the file").with_source(error).in_file(&self.path)
-            })
+        let gone = || TraceError::malformed("the file could not be begun").in_file(&self.path);
+        self.body.as_mut().ok_or_else(gone)
     }
 }
 
-impl TraceWriter for ParquetWriter {
-    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        self.rows += 1;
-        self.row
-            .set_record(record)
-            .map_err(|problem| TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path))?;
-        for buffer in &mut self.columns {
-            let value = self.row.get(buffer.column);
+fn failed(what: &str, error: ParquetError, path: &Path) -> TraceError {
+    TraceError::malformed(format!("cannot {what} the file")).with_source(error).in_file(path)
+}
+
+impl Body {
+    fn begin(empty: Empty, columns: &'static [Column]) -> Result<Self, ParquetError> {
+        let schema = schema(columns);
+        let writer =
+            ArrowWriter::try_new(empty.file, Arc::clone(&schema), Some(properties(empty.key_values)))?;
+        let buffers = columns.iter().copied().map(Buffer::new).collect();
+        Ok(Self { writer, schema, columns, buffers, buffered: 0 })
+    }
+
+    fn push(&mut self, row: &Row) -> Result<(), ParquetError> {
+        for buffer in &mut self.buffers {
+            let value = row.get(buffer.column);
             buffer.values.push(value.unwrap_or(0));
             buffer.valid.push(value.is_some());
             buffer.present += usize::from(value.is_some());
@@ -100,12 +114,34 @@ impl TraceWriter for ParquetWriter {
         if self.buffered == BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        if self.buffered == 0 {
+            return Ok(());
+        }
+        let arrays = self.buffers.iter_mut().map(|buffer| buffer.take(self.buffered)).collect();
+        self.buffered = 0;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
+        self.writer.write(&batch)
+    }
+}
+
+impl TraceWriter for ParquetWriter {
+    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
+        self.rows += 1;
+        let before = self.body.as_ref().map_or(&[][..], |body| body.columns);
+        let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(before));
+        let columns = columns
+            .map_err(|problem| TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path))?;
+        self.body(columns)?;
+        let body = self.body.as_mut().expect("it has just begun");
+        body.push(&self.row).map_err(|error| failed("write", error, &self.path))
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
-        self.flush()?;
-        let path = self.path;
-        let file = self.writer.into_inner().map_err(|error| {
-            TraceError::malformed("cannot write the end of the file").with_source(error).in_file(&path)
-        })?;
+        let flushed = self.body(Column::written(false))?.flush();
+        flushed.map_err(|error| failed("write", error, &self.path))?;
+        let (path, body) = (self.path, self.body.expect("it was just flushed"));
+        let file = body.writer.into_inner().map_err(|error| failed("write the end of", error, &path))?;
         let file = file
             .into_inner()
             .map_err(|error| TraceError::io("cannot write the file", error.into_error()).in_file(&path))?;
@@ -139,8 +175,9 @@ impl Buffer {
                 Arc::new(flags.finish())
             }
             Content::Name(_) => {
-                let keys = self.values.iter().map(|code| *code as i8);
-                let keys = PrimitiveArray::<Int8Type>::from_iter_values(keys);
+                let values = self.values.iter().zip(&self.valid);
+                let keys = values.map(|(code, valid)| valid.then_some(*code as i8));
+                let keys: PrimitiveArray<Int8Type> = keys.collect();
                 let names = Arc::clone(self.names.as_ref().expect("a column of names has its names"));
                 Arc::new(DictionaryArray::new(keys, names))
             }

@@ -10,13 +10,15 @@ use arrow_array::{
     LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt64Array,
 };
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_columnar::{create, open};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, Operation, Seed, Status, TraceRecord,
+    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, MissCause,
+    Operation, Seed, Status, TraceRecord,
 };
 use seeklab_traces::{Metadata, ReadOptions, TraceError};
 
@@ -66,6 +68,35 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
     })
 }
 
+/// Stamps outside the model: each may be missing, completions do not lie before arrivals.
+fn any_points() -> impl Strategy<Value = MeasurementPoints> {
+    let stamp = || proptest::option::of(0..1_u64 << 60);
+    let length = || proptest::option::of(0..1_u64 << 40);
+    let cause = proptest::option::of(select(&MissCause::ALL[..]));
+    (stamp(), length(), stamp(), length(), stamp(), cause).prop_map(
+        |(mp1, length1, mp2, length2, due, cause)| {
+            let after = |from: Option<u64>, length: Option<u64>| {
+                length.map(|length| Instant::from_ns(from.unwrap_or_default() + length))
+            };
+            MeasurementPoints {
+                mp1_arrival: mp1.map(Instant::from_ns),
+                mp1_completion: after(mp1, length1),
+                mp2_arrival: mp2.map(Instant::from_ns),
+                mp2_due: due.map(Instant::from_ns),
+                mp2_completion: after(mp2, length2),
+                miss_cause: cause,
+            }
+        },
+    )
+}
+
+/// `records` with `points`, of which there is one for each; the first has some, so all may.
+fn measured(records: Vec<TraceRecord>, points: &[MeasurementPoints]) -> Vec<TraceRecord> {
+    let first = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..points[0] };
+    let points = std::iter::once(first).chain(points[1..].iter().copied());
+    records.into_iter().zip(points).map(|(record, points)| TraceRecord { points, ..record }).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
@@ -73,6 +104,18 @@ proptest! {
     fn does_parquet_round_trip(records in proptest::collection::vec(any_record(), 0..40)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
+        write(&path, &Metadata::default(), &records);
+        prop_assert_eq!(read(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn do_measurement_points_round_trip(
+        records in proptest::collection::vec(any_record(), 1..40),
+        points in proptest::collection::vec(any_points(), 40),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let records = measured(records, &points);
         write(&path, &Metadata::default(), &records);
         prop_assert_eq!(read(&path).unwrap(), records);
     }
@@ -122,6 +165,25 @@ fn do_many_groups_and_all_metadata_round_trip() {
     assert_eq!((trace.format(), trace.metadata()), ("parquet", &metadata));
     assert!(trace.by_ref().map(Result::unwrap).eq(records));
     assert!(trace.notes().is_empty());
+}
+
+#[test]
+fn do_files_have_columns_of_measurement_points_only_where_the_first_row_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = |records: &[TraceRecord]| {
+        let path = folder.path().join("t.parquet");
+        write(&path, &Metadata::default(), records);
+        let file = fs::File::open(&path).unwrap();
+        ParquetRecordBatchReaderBuilder::try_new(file).unwrap().schema().fields().len()
+    };
+    let plain = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 1);
+    let points = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..MeasurementPoints::NONE };
+    let emulated = TraceRecord { points, ..plain };
+    assert_eq!([columns(&[]), columns(&[plain]), columns(&[emulated, plain])], [28, 28, 34]);
+    let mut writer = create(&folder.path().join("t.parquet"), None, &Metadata::default()).unwrap();
+    writer.write(&plain).unwrap();
+    let error = writer.write(&emulated).unwrap_err().to_string();
+    assert!(error.contains("row 2: mp2_due_ns is `0`"), "{error}");
 }
 
 /// A file as another program might write it.

@@ -16,7 +16,9 @@
 
 pub mod completion;
 pub mod device;
+pub mod host;
 pub mod names;
+pub mod points;
 pub mod random;
 pub mod record;
 pub mod request;
@@ -28,6 +30,8 @@ pub mod workload;
 
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
 pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
+pub use host::{HostRequest, ProcessName};
+pub use points::{MeasurementPoints, MissCause};
 pub use random::{Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};

@@ -3,11 +3,16 @@
 use std::collections::VecDeque;
 
 use crate::completion::{Breakdown, BufferOutcome, Completion, Status};
+use crate::points::MeasurementPoints;
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Duration, Instant};
 
 /// One request of a canonical trace, whether simulated, measured or imported; what its source does
 /// not know is `None`.
+///
+/// Of an emulated request, times and breakdown are the model's (MP3): `arrival` is what the model was
+/// given, so the trace replayed through the same model completes at the same times. What the emulator
+/// and the host saw stands beside, in [`points`](Self::points).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRecord {
     /// When the request arrived in the system.
@@ -46,6 +51,8 @@ pub struct TraceRecord {
     pub seek_cylinders: Option<u32>,
     /// What the device's buffer did for it.
     pub buffer: BufferOutcome,
+    /// What was measured outside the model.
+    pub points: MeasurementPoints,
 }
 
 impl TraceRecord {
@@ -70,6 +77,7 @@ impl TraceRecord {
             breakdown: None,
             seek_cylinders: None,
             buffer: BufferOutcome::None,
+            points: MeasurementPoints::NONE,
         }
     }
 
@@ -126,6 +134,7 @@ impl From<&Completion> for TraceRecord {
             breakdown: Some(completion.breakdown),
             seek_cylinders: Some(completion.seek_cylinders),
             buffer: completion.buffer,
+            points: MeasurementPoints::NONE,
         }
     }
 }

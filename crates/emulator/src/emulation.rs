@@ -1,8 +1,12 @@
 //! An emulated device: the pacer decides when, the store keeps what, a frontend brings the clients.
 //!
 //! ```text
-//! Command ─▶ store (writes at once) ─▶ pacer ─ due ─▶ data of reads ─▶ Reply
+//! Command ─▶ store (writes at once) ─▶ pacer ─ due less the lead ─▶ data of reads ─▶ Reply ─ due ─▶ leaves
 //! ```
+//! The *lead* is what running the model to a completion and preparing its reply took lately. A completion
+//! is taken from the model (and so is final) that long before it is due, its reply is prepared, and the
+//! rest of the lead is spun away, so that neither the model nor the copying of data makes a reply late.
+//!
 //! # Scope and limits
 //! - The data of a write is in the store before the model is asked, that of a read is taken when its reply
 //!   is made: a read sees every write that arrived before its reply.
@@ -13,17 +17,17 @@
 //! - Block status is answered at once: it is no request to the device.
 
 use std::collections::VecDeque;
+use std::io;
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    ArrivalOrder, BufferOutcome, Completion, Duration, Instant, Operation, Request, RequestId, Status,
-    TraceRecord,
+    ArrivalOrder, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId, TraceRecord,
 };
 
 use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Compensation, Deadlines, Due, Pacer, Steps};
+use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
 /// What becomes of every completed request, for traces and figures.
@@ -40,6 +44,10 @@ pub struct Tally {
     pub response: Distribution,
     /// How late replies left, and why.
     pub deadlines: Deadlines,
+    /// Arrivals that the model saw later than they came, known at the end.
+    pub clamped: Clamped,
+    /// What that changed, if a second instance of the model was run behind.
+    pub changed: Option<Changed>,
 }
 
 /// A device that is being emulated.
@@ -56,6 +64,8 @@ pub struct Emulation {
     due: Vec<Due>,
     /// Answers that are prepared and have not left.
     replied: VecDeque<Replied>,
+    /// Answers that have left and are not booked: that has time.
+    gone: Vec<(Replied, Instant)>,
     tally: Tally,
     observe: Option<Observe>,
     /// Requests so far, and their records in order of arrival.
@@ -63,8 +73,25 @@ pub struct Emulation {
     order: ArrivalOrder,
     /// When the loop last began to wait.
     waiting_since: Instant,
+    /// How far ahead of their due completions are taken from the model; `None` if there is no spinning.
+    lead: Option<Lead>,
     /// Keeps early completion to what the run sees.
     send_cost: Option<SendCost>,
+}
+
+/// How long taking a completion from the model and preparing its reply takes.
+#[derive(Debug, Clone, Copy)]
+struct Lead(Duration);
+
+impl Lead {
+    const MIN: Duration = Duration::from_us(2);
+    const MAX: Duration = Duration::from_us(50);
+
+    /// Moves towards `taken` and half as much again: up at once, down by an eighth of the way.
+    fn observe(&mut self, taken: Duration) {
+        let wanted = (taken + taken / 2).clamp(Self::MIN, Self::MAX);
+        self.0 = if wanted > self.0 { wanted } else { self.0 - (self.0 - wanted) / 8 };
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +111,8 @@ struct Replied {
     outstanding: Outstanding,
     /// When the loop found it due.
     woken: Instant,
+    /// When the reply was prepared, if that was ahead of its due.
+    ready: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +122,9 @@ enum Answer {
     Data { offset: u64 },
     Extents { offset: u64, length: u64, single: bool },
 }
+
+/// Time to the next deadline from which there is time for what can wait.
+const LEISURE: Duration = Duration::from_us(500);
 
 /// Extents in one answer at most.
 const EXTENTS_MAX: usize = 1 << 12;
@@ -111,11 +143,13 @@ impl Emulation {
             at_once: Vec::new(),
             due: Vec::new(),
             replied: VecDeque::new(),
+            gone: Vec::new(),
             tally: Tally::default(),
             observe: None,
             arrived: 0,
             order: ArrivalOrder::default(),
             waiting_since: Instant::ZERO,
+            lead: None,
             send_cost: None,
         }
     }
@@ -131,11 +165,18 @@ impl Emulation {
         self.pacer.compensation()
     }
 
-    /// Shows every completed request to `observe`, in order of arrival, times at MP2: arrival at the return of the read that
-    /// delivered it, completion just before its reply is written; issue and start are the model's.
+    /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its
+    /// points hold the arrival at MP2, at the return of the read that delivered it, when its reply was due,
+    /// and the completion at MP2, just before its reply is written.
     #[must_use]
     pub fn observed_by(self, observe: Observe) -> Self {
         Self { observe: Some(observe), ..self }
+    }
+
+    /// Takes completions from the model a little before they are due, and spins until they are.
+    #[must_use]
+    pub fn prepares_ahead(self) -> Self {
+        Self { lead: Some(Lead(Lead::MIN)), ..self }
     }
 
     /// What it amounted to so far.
@@ -153,12 +194,16 @@ impl Emulation {
         &self.store
     }
 
-    /// Shows the last requests, and gives the bytes back when all is over.
-    pub fn into_store(mut self) -> Store {
+    /// Shows the last requests; returns what it amounted to, and the bytes.
+    pub fn finish(mut self) -> (Tally, Store) {
+        self.forget_orphans(self.clock.now());
+        self.book_gone();
         if let Some(observe) = &mut self.observe {
             self.order.finish(observe);
         }
-        self.store
+        self.tally.clamped = self.pacer.clamped();
+        self.tally.changed = self.pacer.finish_behind();
+        (self.tally, self.store)
     }
 
     fn accept(&mut self, command: &Command<'_>) {
@@ -219,24 +264,59 @@ impl Emulation {
         self.at_once.push((tag, Answer::Failed(code)));
     }
 
-    /// Replies to everything that is due at `now`.
-    fn answer(&mut self, now: Instant, frontend: &mut dyn Frontend) {
+    /// Replies to everything that is due at `now`, and, each at its due, to what is due within the lead.
+    fn answer(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<()> {
         let mut at_once = std::mem::take(&mut self.at_once);
         for (tag, answer) in at_once.drain(..) {
             self.prepare(frontend, tag, answer);
         }
         self.at_once = at_once;
+        let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
         let mut due = std::mem::take(&mut self.due);
-        self.pacer.due(now, &mut due);
-        for due in due.drain(..) {
+        self.pacer.due(now, lead, &mut due);
+        let (mut begun, mut sent) = (now, due.is_empty());
+        let known = self.clock.now();
+        for mut due in due.drain(..) {
+            due.known = due.known.min(known);
+            let ahead = due.due > now;
+            if ahead && !sent {
+                // What is due already does not wait for what is not.
+                self.send(frontend)?;
+                begun = self.clock.now();
+            }
+            sent = ahead;
             let id = due.completion.request.id.0;
             let outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
             self.prepare(frontend, outstanding.tag, outstanding.answer);
-            self.replied.push_back(Replied { due, outstanding, woken: now });
+            let ready = ahead.then(|| self.clock.now());
+            if let (Some(lead), Some(ready)) = (&mut self.lead, ready) {
+                lead.observe(ready.saturating_since(begun));
+            }
+            self.replied.push_back(Replied { due, outstanding, woken: begun, ready });
+            if ahead {
+                while self.clock.now() < due.due {
+                    std::hint::spin_loop();
+                }
+                self.send(frontend)?;
+                begun = self.clock.now();
+            }
         }
         self.due = due;
+        Ok(())
+    }
+
+    fn send(&mut self, frontend: &mut dyn Frontend) -> io::Result<()> {
+        let clock = self.clock;
+        frontend.send(&mut |tag| self.left(tag, clock.now()))?;
+        self.forget_orphans(clock.now());
+        Ok(())
+    }
+
+    /// Answers that are still there after sending were for clients that had gone.
+    fn forget_orphans(&mut self, now: Instant) {
+        self.gone.extend(self.replied.drain(..).map(|replied| (replied, now)));
     }
 
     fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer) {
@@ -291,6 +371,16 @@ impl Emulation {
         Ok(extents)
     }
 
+    /// Books what has left since the last time.
+    fn book_gone(&mut self) {
+        let mut gone = std::mem::take(&mut self.gone);
+        for (replied, left) in gone.drain(..) {
+            self.follow(&replied, left);
+            self.book(&replied, left);
+        }
+        self.gone = gone;
+    }
+
     /// Learns from a reply that only had to be waited for: any other is late for another reason.
     fn follow(&mut self, Replied { due, outstanding, .. }: &Replied, left: Instant) {
         let Some(send_cost) = &mut self.send_cost else { return };
@@ -303,20 +393,21 @@ impl Emulation {
         }
     }
 
-    fn book(&mut self, Replied { due, outstanding, woken }: &Replied, left: Instant) {
+    fn book(&mut self, Replied { due, outstanding, woken, ready }: &Replied, left: Instant) {
         let steps = Steps {
             arrived: outstanding.arrived,
             known: due.known,
             data: outstanding.stored,
             free: self.waiting_since,
             woken: *woken,
+            ready: ready.unwrap_or(left),
             left,
         };
         self.tally.requests += 1;
         self.tally.response.record(left.saturating_since(outstanding.arrived));
-        self.tally.deadlines.record(due, &steps);
+        let miss_cause = self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
-            self.order.push(outstanding.number, record(&due.completion, outstanding.arrived, left), observe);
+            self.order.push(outstanding.number, record(due, outstanding.arrived, left, miss_cause), observe);
         }
     }
 }
@@ -326,48 +417,40 @@ impl Backend for Emulation {
         self.accept(&command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
-        // Answers to clients that have gone leave here.
-        while let Some(replied) = self.replied.pop_front() {
-            self.book(&replied, now);
-        }
-        self.answer(now, frontend);
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+        self.forget_orphans(now);
+        self.answer(now, frontend)?;
+        self.book_gone();
         let deadline = self.pacer.next_deadline();
         let after = self.clock.now();
         self.pacer.model_ended(after);
         self.waiting_since = after;
-        deadline
+        if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
+            self.pacer.run_behind();
+        }
+        let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
+        Ok(deadline.map(|deadline| Instant::from_ns(deadline.as_ns().saturating_sub(lead.as_ns()))))
     }
 
     fn left(&mut self, tag: Tag, now: Instant) {
         // Answers leave in the order in which they were prepared, but for several clients.
         let place = self.replied.iter().position(|replied| replied.outstanding.tag == tag);
         if let Some(replied) = place.and_then(|place| self.replied.remove(place)) {
-            self.follow(&replied, now);
-            self.book(&replied, now);
+            self.gone.push((replied, now));
         }
     }
 }
 
-/// The request as it was seen at MP2. The model's own times stay in issue and start; a breakdown is only
-/// kept where it sums to the response time at MP2.
-fn record(completion: &Completion, arrived: Instant, left: Instant) -> TraceRecord {
-    let response: Duration = left.saturating_since(arrived);
-    let breakdown = Some(completion.breakdown).filter(|breakdown| breakdown.total() == response);
-    TraceRecord {
-        arrival: arrived,
-        issue: None,
-        start: None,
-        completion: Some(left.max(arrived)),
-        breakdown,
-        status: Status::Ok,
-        buffer: if completion.buffer == BufferOutcome::None {
-            BufferOutcome::None
-        } else {
-            completion.buffer
-        },
-        ..TraceRecord::from(completion)
-    }
+/// The request as the model saw it (MP3), with what was seen at MP2 beside it.
+fn record(due: &Due, arrived: Instant, left: Instant, miss_cause: Option<MissCause>) -> TraceRecord {
+    let points = MeasurementPoints {
+        mp2_arrival: Some(arrived),
+        mp2_due: Some(due.due),
+        mp2_completion: Some(left.max(arrived)),
+        miss_cause,
+        ..MeasurementPoints::NONE
+    };
+    TraceRecord { points, ..TraceRecord::from(&due.completion) }
 }
 
 /// What a client is told of a failure of the store.

@@ -93,7 +93,7 @@ impl Host {
             let deadline = self.pacer.next_deadline().unwrap();
             self.now = self.now.max(deadline);
             self.due.clear();
-            self.pacer.due(self.now, &mut self.due);
+            self.pacer.due(self.now, Duration::ZERO, &mut self.due);
             self.pacer.run_behind();
         }
     }

@@ -29,7 +29,7 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
             pacer.model_ended(free);
             let mut woken = free;
             loop {
-                pacer.due(woken, &mut due);
+                pacer.due(woken, Duration::ZERO, &mut due);
                 if !due.is_empty() || woken >= deadline {
                     break;
                 }
@@ -39,7 +39,8 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
                 let left = clock.now();
                 assert!(left >= due.due, "request {id} left before it was due");
                 assert!(due.completion.completed >= arrived + Duration::from_ms(1));
-                let steps = Steps { arrived, known: due.known, data: arrived, free, woken, left };
+                let steps =
+                    Steps { arrived, known: due.known, data: arrived, free, woken, ready: left, left };
                 deadlines.record(&due, &steps);
             }
         }

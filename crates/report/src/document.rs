@@ -2,8 +2,8 @@
 
 use seeklab_analysis::comparison::ErrorHistogram;
 use seeklab_analysis::{
-    CdfPoint, Comparison, ComparisonSummary, HistogramBin, Interval, Metrics, MetricsSummary, SamplePoint,
-    TimeBin,
+    Between, BetweenSummary, CdfPoint, Comparison, ComparisonSummary, Evidence, HistogramBin, Interval,
+    LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps, TimeBin, Trust,
 };
 use seeklab_core::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub struct Report {
     pub devices: Vec<DeviceSection>,
     /// Comparisons of two traces of the same requests.
     pub comparisons: Vec<ComparisonSection>,
+    /// How exact emulations were: the same requests at two measurement points.
+    pub points: Vec<PointsSection>,
     /// Cells of an experiment.
     pub experiment: Option<ExperimentSection>,
     /// What a reader has to know to trust the figures; warnings are shown first.
@@ -142,6 +144,10 @@ pub struct ComparisonSection {
     pub other_cdf: Vec<CdfPoint>,
     /// Requests to draw as points: `(index in order of arrival, reference, other)`.
     pub sample: Vec<(u64, Duration, Duration)>,
+    /// Errors of individual requests in milliseconds, none cut off, over [`errors_over`](Self::errors_over).
+    pub errors: Vec<(f64, f64)>,
+    /// What those are plotted over.
+    pub errors_over: ErrorsOver,
     /// Errors of individual requests in buckets of 0.02 ms.
     pub error_histogram: ErrorHistogram,
     /// The same relative to each request's reference time, in buckets of 1 %.
@@ -158,8 +164,63 @@ impl ComparisonSection {
             reference_cdf: comparison.reference_cdf(),
             other_cdf: comparison.other_cdf(),
             sample: comparison.sample(),
+            errors: comparison.errors_over_requests(),
+            errors_over: ErrorsOver::Requests,
             error_histogram: comparison.error_histogram(),
             error_pct_histogram: comparison.error_pct_histogram(),
+        }
+    }
+}
+
+/// What errors of individual requests are plotted over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorsOver {
+    /// Their number in order of arrival, from zero.
+    Requests,
+    /// Their arrival in seconds since the first.
+    Time,
+}
+
+/// An emulated run, seen at two measurement points.
+#[derive(Debug, Clone)]
+pub struct PointsSection {
+    /// The response times at both points.
+    pub comparison: ComparisonSection,
+    /// The figures between the points.
+    pub summary: BetweenSummary,
+    /// Requests of the trace.
+    pub requests: u64,
+    /// Requests without stamps of the host, `None` if MP1 was not measured.
+    pub unmatched: Option<u64>,
+    /// Lateness at MP2, if it was measured.
+    pub lateness: Option<LatenessSummary>,
+    /// Missed deadlines by cause.
+    pub misses: MissCounts,
+    /// How far the run can be trusted.
+    pub trust: Trust,
+}
+
+impl PointsSection {
+    /// The section of the run `name` with these stamps, seen between two of its points; `evidence` is what
+    /// its trust rests on, see [`Stamps::evidence`].
+    pub fn new(name: &str, stamps: &Stamps, between: &Between, evidence: &Evidence) -> Self {
+        let at = |point: Point| match name {
+            "" => point.name().to_owned(),
+            name => format!("{name} at {}", point.name()),
+        };
+        let comparison = ComparisonSection {
+            errors: between.errors_over_time(),
+            errors_over: ErrorsOver::Time,
+            ..ComparisonSection::new(at(between.reference()), at(between.outer()), between.comparison())
+        };
+        Self {
+            comparison,
+            summary: between.summary(),
+            requests: stamps.requests(),
+            unmatched: stamps.unmatched(),
+            lateness: stamps.lateness(evidence.limit),
+            misses: stamps.misses(),
+            trust: evidence.trust(),
         }
     }
 }

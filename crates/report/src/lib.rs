@@ -13,10 +13,12 @@
 mod document;
 mod html;
 mod number;
+mod points;
 mod terminal;
 
 pub use document::{
-    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, Parameter, Report,
+    ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell, ExperimentSection, Note, Parameter,
+    PointsSection, Report,
 };
 pub use html::render_html;
 pub use terminal::render_terminal;

@@ -14,20 +14,20 @@
 //!
 //! # Scope and limits
 //! Fields hold numbers and names only, so nothing is quoted and a quote is an error. A number may end
-//! in `.0`, as pandas writes columns with empty fields. The columns of the emulator that a record
-//! does not carry ([`NOT_CARRIED`]) are skipped with a note; other unknown columns are an error.
+//! in `.0`, as pandas writes columns with empty fields. Unknown columns are an error. The columns of the
+//! measurement points are written if the first row has any of them, and then for all rows.
 
 use std::path::Path;
 
 use seeklab_core::TraceRecord;
 
 use crate::error::{Place, Problem, TraceError};
-use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::{Metadata, escape, is_key, unescape};
 use crate::number::{NotNumber, leading_number, push_unsigned, unsigned};
 use crate::output::TextOutput;
 use crate::row::Row;
-use crate::schema::{Column, Content, NOT_CARRIED};
+use crate::schema::{Column, Content};
 use crate::source::{Head, Source};
 use crate::text::{LineParser, Order, TextReader};
 
@@ -39,31 +39,25 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
 struct Parser {
-    /// What the fields of a row are, `None` for one that is skipped.
-    columns: Vec<Option<Column>>,
+    /// What the fields of a row are.
+    columns: Vec<Column>,
     row: Row,
 }
 
 impl Parser {
     /// Takes the header.
-    fn header(&mut self, line: &[u8], notes: &mut Vec<Note>) -> Result<(), Box<Problem>> {
+    fn header(&mut self, line: &[u8]) -> Result<(), Box<Problem>> {
         let mut seen = [false; Column::COUNT];
         for name in line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             let text = std::str::from_utf8(name).unwrap_or_default();
             let Some(column) = Column::from_name(text) else {
-                if !NOT_CARRIED.contains(&text) {
-                    return Err(Problem::new("column", name, Column::advice(text))
-                        .hint("drop or rename the column, or name another format"));
-                }
-                let reason = "a trace record does not carry the emulator's measurement points".into();
-                notes.push(Note::ColumnIgnored { column: text.to_owned(), reason });
-                self.columns.push(None);
-                continue;
+                return Err(Problem::new("column", name, Column::advice(text))
+                    .hint("drop or rename the column, or name another format"));
             };
             if std::mem::replace(&mut seen[column as usize], true) {
                 return Err(Problem::new("column", name, "it occurs twice"));
             }
-            self.columns.push(Some(column));
+            self.columns.push(column);
         }
         match Column::REQUIRED.into_iter().find(|column| !seen[*column as usize]) {
             Some(missing) => {
@@ -129,16 +123,14 @@ impl LineParser for Parser {
             // Most fields are plain numbers: their end is found while they are read.
             let (digits, number) = leading_number(text);
             let ends = digits == text.len() || text[digits] == b',';
-            let length = match column {
-                Some(column) if ends && digits > 0 && matches!(column.content(), Content::Number(_)) => {
+            let length = match column.content() {
+                Content::Number(_) if ends && digits > 0 => {
                     self.row.set(*column, number);
                     digits
                 }
                 _ => {
                     let length = text.iter().position(|byte| *byte == b',').unwrap_or(text.len());
-                    if let Some(column) = column
-                        && length > 0
-                    {
+                    if length > 0 {
                         self.row.set(*column, value(*column, &text[..length])?);
                     }
                     length
@@ -195,7 +187,7 @@ impl TraceFormat for Canonical {
         let mut reader = TextReader::new(source, Parser::default(), Order::AsWritten, options);
         let mut first = true;
         let mut stated = false;
-        reader.preamble(|line, parser, metadata, notes| {
+        reader.preamble(|line, parser, metadata| {
             let line = if std::mem::take(&mut first) {
                 line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
             } else {
@@ -214,7 +206,7 @@ impl TraceFormat for Canonical {
             if line.trim_ascii().is_empty() {
                 return Ok(true);
             }
-            parser.header(line, notes)?;
+            parser.header(line)?;
             Ok(false)
         })?;
         Ok(Box::new(reader))
@@ -231,10 +223,8 @@ impl TraceFormat for Canonical {
         for (key, value) in pairs {
             text += &format!("# {key}: {}\n", escape(&value));
         }
-        text += &Column::ALL.map(Column::name).join(",");
-        text.push('\n');
         output.write(text.as_bytes())?;
-        Ok(Box::new(Writer { output, line: Vec::new(), row: Row::default(), rows: 0 }))
+        Ok(Box::new(Writer { output, line: Vec::new(), row: Row::default(), columns: &[], rows: 0 }))
     }
 }
 
@@ -242,17 +232,32 @@ struct Writer {
     output: TextOutput,
     line: Vec<u8>,
     row: Row,
+    /// Those of the header, none before the first row.
+    columns: &'static [Column],
     rows: u64,
+}
+
+impl Writer {
+    /// Writes the header.
+    fn begin(&mut self, columns: &'static [Column]) -> Result<(), TraceError> {
+        self.columns = columns;
+        let names: Vec<_> = columns.iter().map(|column| column.name()).collect();
+        self.output.write((names.join(",") + "\n").as_bytes())
+    }
 }
 
 impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
         self.rows += 1;
-        self.row.set_record(record).map_err(|problem| {
+        let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(self.columns));
+        let columns = columns.map_err(|problem| {
             TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(self.output.path())
         })?;
+        if self.columns.is_empty() {
+            self.begin(columns)?;
+        }
         self.line.clear();
-        for column in Column::ALL {
+        for column in self.columns.iter().copied() {
             if let Some(value) = self.row.get(column) {
                 match column.content() {
                     Content::Number(_) => push_unsigned(&mut self.line, value),
@@ -269,7 +274,10 @@ impl TraceWriter for Writer {
         self.output.write(&self.line)
     }
 
-    fn finish(self: Box<Self>) -> Result<(), TraceError> {
+    fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
+        if self.columns.is_empty() {
+            self.begin(Column::written(false))?;
+        }
         self.output.finish()
     }
 }

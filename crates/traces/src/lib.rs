@@ -8,12 +8,16 @@
 //! [`TraceRecord`](seeklab_core::TraceRecord), time in nanoseconds and addresses in blocks; what a
 //! format does not know is `None`, nothing is guessed silently.
 //!
+//! Live capture of a block device is in `capture` (Linux only).
+//!
 //! # Scope and limits
 //! Rows stream: no trace is held in memory, and no row allocates. Text is parsed strictly, decimals
 //! with integer arithmetic. Parquet lives in the crate `seeklab-columnar`, whose list of formats
 //! contains these; programs open and create traces there.
 
 mod canonical;
+#[cfg(target_os = "linux")]
+pub mod capture;
 mod compression;
 mod disksim_ascii;
 mod disksim_validate;

@@ -7,13 +7,16 @@
 //!   what is absent is derived, what is present must agree.
 //! - The parts of the breakdown sum to the response time; its queue time is what the others leave.
 //!   Where some of them are null, the others must account for the service time alone.
+//! - At a measurement point, the completion does not lie before the arrival.
 //!
 //! # Scope and limits
 //! `Breakdown::queue` has no column of its own; the column `queue_ns` is the time to the start of
 //! service. Where the two differ (layers that wait inside), both are kept, for both follow from
 //! the other columns.
 
-use seeklab_core::{Breakdown, BufferOutcome, Criticality, Duration, Instant, Operation, TraceRecord};
+use seeklab_core::{
+    Breakdown, BufferOutcome, Criticality, Duration, Instant, MeasurementPoints, Operation, TraceRecord,
+};
 
 use crate::error::Problem;
 // `Criticality` and `Status` are columns where a value stands and the types of core where a type does.
@@ -24,7 +27,7 @@ use crate::schema::{Content, STATUSES};
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     values: [u64; Column::COUNT],
-    present: u32,
+    present: u64,
 }
 
 type Checked<T> = Result<T, Box<Problem>>;
@@ -46,13 +49,13 @@ impl Row {
     #[inline]
     pub fn set(&mut self, column: Column, value: u64) {
         self.values[column as usize] = value;
-        self.present |= 1 << column as u32;
+        self.present |= 1 << column as u64;
     }
 
     /// The value of `column`, `None` if it is null.
     #[inline]
     pub fn get(&self, column: Column) -> Option<u64> {
-        (self.present & 1 << column as u32 != 0).then(|| self.values[column as usize])
+        (self.present & 1 << column as u64 != 0).then(|| self.values[column as usize])
     }
 
     #[inline]
@@ -126,7 +129,33 @@ impl Row {
             Some(outcome) => outcome,
             None => BufferOutcome::None,
         };
+        if self.has_points() {
+            record.points = self.points()?;
+        }
         Ok(record)
+    }
+
+    /// Whether it says anything that was measured outside the model.
+    #[inline]
+    pub fn has_points(&self) -> bool {
+        const POINTS: u64 = mask(&Column::POINTS);
+        self.present & POINTS != 0
+    }
+
+    fn points(&self) -> Checked<MeasurementPoints> {
+        let instant = |column: Column| self.get(column).map(Instant::from_ns);
+        let end = |column: Column, begin: Column| {
+            let earliest = self.get(begin).unwrap_or_default();
+            self.not_before(column, self.get(column), earliest).map(|end| end.map(Instant::from_ns))
+        };
+        Ok(MeasurementPoints {
+            mp1_arrival: instant(Mp1ArrivalNs),
+            mp1_completion: end(Mp1CompletionNs, Mp1ArrivalNs)?,
+            mp2_arrival: instant(Mp2ArrivalNs),
+            mp2_due: instant(Mp2DueNs),
+            mp2_completion: end(Mp2CompletionNs, Mp2ArrivalNs)?,
+            miss_cause: self.one_of(MissCause, &seeklab_core::MissCause::ALL)?,
+        })
     }
 
     fn times(&self) -> Checked<Times> {
@@ -193,15 +222,7 @@ impl Row {
     }
 
     fn breakdown(&self, times: &Times) -> Checked<Option<Breakdown>> {
-        const ALL_PARTS: u32 = {
-            let mut mask = 0;
-            let mut index = 0;
-            while index < Column::PARTS.len() {
-                mask |= 1 << Column::PARTS[index] as u32;
-                index += 1;
-            }
-            mask
-        };
+        const ALL_PARTS: u64 = mask(&Column::PARTS);
         let given = self.present & ALL_PARTS;
         if given == 0 {
             return Ok(None);
@@ -280,7 +301,50 @@ impl Row {
             BufferOutcome::Miss => self.set(CacheHit, 0),
             BufferOutcome::Hit => self.set(CacheHit, 1),
         }
+        if record.points != MeasurementPoints::NONE {
+            self.set_points(&record.points)?;
+        }
         Ok(())
+    }
+
+    fn set_points(&mut self, points: &MeasurementPoints) -> Checked<()> {
+        let instants = [
+            (Mp1ArrivalNs, points.mp1_arrival),
+            (Mp1CompletionNs, points.mp1_completion),
+            (Mp2ArrivalNs, points.mp2_arrival),
+            (Mp2DueNs, points.mp2_due),
+            (Mp2CompletionNs, points.mp2_completion),
+        ];
+        for (column, instant) in instants {
+            self.set_if(column, instant.map(Instant::as_ns));
+        }
+        self.set_if(MissCause, points.miss_cause.map(|cause| code_of(&seeklab_core::MissCause::ALL, cause)));
+        self.points().map(|_| ())
+    }
+
+    /// The columns to write this row with: those of the rows `before`; if that is the first, what it has.
+    ///
+    /// # Errors
+    /// If the row has measurement points and those before have no columns for them.
+    #[inline]
+    pub fn columns_after(&self, before: &'static [Column]) -> Checked<&'static [Column]> {
+        if before.is_empty() {
+            return Ok(Column::written(self.has_points()));
+        }
+        if self.has_points() && before.len() < Column::COUNT {
+            Err(self.without_columns())
+        } else {
+            Ok(before)
+        }
+    }
+
+    #[cold]
+    fn without_columns(&self) -> Box<Problem> {
+        let point = Column::POINTS.into_iter().find(|column| self.get(*column).is_some());
+        let point = point.expect("the row has a measurement point");
+        let problem = "the first row has no measurement points, so the trace has no columns for them";
+        Problem::new(point.name(), self.values[point as usize].to_string(), problem)
+            .hint("write a request with measurement points first, or leave them out")
     }
 
     fn set_breakdown(&mut self, breakdown: &Breakdown) -> Checked<()> {
@@ -305,6 +369,17 @@ impl Row {
 #[cold]
 fn missing(column: Column) -> Box<Problem> {
     Problem::new(column.name(), b"", "every row needs it")
+}
+
+/// The bits of `columns`.
+const fn mask(columns: &[Column]) -> u64 {
+    let mut mask = 0;
+    let mut index = 0;
+    while index < columns.len() {
+        mask |= 1 << columns[index] as u64;
+        index += 1;
+    }
+    mask
 }
 
 struct Times {

@@ -37,6 +37,12 @@ pub enum Column {
     BusNs,
     InternalNs,
     CacheHit,
+    Mp1ArrivalNs,
+    Mp1CompletionNs,
+    Mp2ArrivalNs,
+    Mp2DueNs,
+    Mp2CompletionNs,
+    MissCause,
 }
 
 /// What a column holds.
@@ -49,17 +55,6 @@ pub enum Content {
     /// `false` or `true`; a row holds 0 or 1.
     Flag,
 }
-
-/// Columns of the emulator that the schema has but a [`TraceRecord`](seeklab_core::TraceRecord)
-/// does not carry.
-pub const NOT_CARRIED: [&str; 6] = [
-    "mp1_arrival_ns",
-    "mp1_completion_ns",
-    "mp2_arrival_ns",
-    "mp2_due_ns",
-    "mp2_completion_ns",
-    "miss_cause",
-];
 
 const OPERATIONS: [&str; Operation::ALL.len()] = {
     let mut names = [""; Operation::ALL.len()];
@@ -81,6 +76,16 @@ const CRITICALITIES: [&str; Criticality::ALL.len()] = {
     names
 };
 
+const CAUSES: [&str; seeklab_core::MissCause::ALL.len()] = {
+    let mut names = [""; seeklab_core::MissCause::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = seeklab_core::MissCause::ALL[index].name();
+        index += 1;
+    }
+    names
+};
+
 /// Every status, in the order of its codes.
 pub(crate) const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
 
@@ -88,7 +93,7 @@ const STATUS_NAMES: [&str; 2] = [Status::Ok.name(), Status::Error.name()];
 
 impl Column {
     /// How many there are.
-    pub const COUNT: usize = 28;
+    pub const COUNT: usize = 34;
 
     /// Every column, in the order of the schema.
     pub const ALL: [Self; Self::COUNT] = [
@@ -120,10 +125,27 @@ impl Column {
         BusNs,
         InternalNs,
         CacheHit,
+        Mp1ArrivalNs,
+        Mp1CompletionNs,
+        Mp2ArrivalNs,
+        Mp2DueNs,
+        Mp2CompletionNs,
+        MissCause,
     ];
 
     /// The columns without which there is no trace.
     pub const REQUIRED: [Self; 4] = [ArrivalNs, Op, Lbn, Blocks];
+
+    /// What is measured outside the model; only in traces of which the first row has any of it.
+    pub const POINTS: [Self; 6] =
+        [Mp1ArrivalNs, Mp1CompletionNs, Mp2ArrivalNs, Mp2DueNs, Mp2CompletionNs, MissCause];
+
+    /// The columns that a trace is written with, in the order of the schema: those of
+    /// [`POINTS`](Self::POINTS) too, or without them.
+    pub fn written(with_points: bool) -> &'static [Self] {
+        const ALL: &[Column] = &Column::ALL;
+        if with_points { ALL } else { &ALL[..ALL.len() - Self::POINTS.len()] }
+    }
 
     /// The parts of the service time, in the order of the schema.
     pub const PARTS: [Self; 8] =
@@ -160,6 +182,12 @@ impl Column {
             BusNs => "bus_ns",
             InternalNs => "internal_ns",
             CacheHit => "cache_hit",
+            Mp1ArrivalNs => "mp1_arrival_ns",
+            Mp1CompletionNs => "mp1_completion_ns",
+            Mp2ArrivalNs => "mp2_arrival_ns",
+            Mp2DueNs => "mp2_due_ns",
+            Mp2CompletionNs => "mp2_completion_ns",
+            MissCause => "miss_cause",
         }
     }
 
@@ -174,6 +202,7 @@ impl Column {
             Op => Content::Name(&OPERATIONS),
             Criticality => Content::Name(&CRITICALITIES),
             Status => Content::Name(&STATUS_NAMES),
+            MissCause => Content::Name(&CAUSES),
             Fua | CacheHit => Content::Flag,
             Priority => Content::Number(u8::MAX as u64),
             Device => Content::Number(u16::MAX as u64),
@@ -213,7 +242,7 @@ mod tests {
             assert_eq!(column as usize, index);
             assert_eq!(Column::from_name(column.name()), Some(column));
         }
-        assert!(NOT_CARRIED.iter().all(|name| Column::from_name(name).is_none()));
+        assert_eq!([Column::written(false), &Column::POINTS].concat(), Column::written(true));
     }
 
     #[test]

@@ -32,7 +32,6 @@ pub(crate) struct TextReader<P> {
     parser: P,
     window: Option<Reorder>,
     metadata: Metadata,
-    notes: Vec<Note>,
     rows: u64,
     /// What ended the reading; it is reported behind the rows before it.
     failure: Option<TraceError>,
@@ -65,7 +64,6 @@ impl<P: LineParser> TextReader<P> {
             lines: Lines::new(source.into_stream()),
             parser,
             window,
-            notes: Vec::new(),
             rows: 0,
             failure: None,
             at_end: false,
@@ -78,11 +76,11 @@ impl<P: LineParser> TextReader<P> {
     /// Those of `take`, and those of the stream.
     pub(crate) fn preamble(
         &mut self,
-        mut take: impl FnMut(&[u8], &mut P, &mut Metadata, &mut Vec<Note>) -> Result<bool, Box<Problem>>,
+        mut take: impl FnMut(&[u8], &mut P, &mut Metadata) -> Result<bool, Box<Problem>>,
     ) -> Result<(), TraceError> {
         loop {
             let failure = match self.lines.next() {
-                Ok(Some(line)) => match take(line, &mut self.parser, &mut self.metadata, &mut self.notes) {
+                Ok(Some(line)) => match take(line, &mut self.parser, &mut self.metadata) {
                     Ok(true) => continue,
                     Ok(false) => return Ok(()),
                     Err(problem) => TraceError::invalid(problem).at(Place::Line(self.lines.number())),
@@ -167,7 +165,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
     }
 
     fn notes(&self) -> Vec<Note> {
-        let mut notes = self.notes.clone();
+        let mut notes = Vec::new();
         if let Some(window) = self.window.as_ref().filter(|window| window.clamped() > 0) {
             notes.push(Note::ArrivalsClamped { rows: window.clamped(), window: window.window() });
         }

@@ -6,7 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, Operation, Status, TraceRecord,
+    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, MissCause,
+    Operation, Status, TraceRecord,
 };
 use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
 
@@ -50,6 +51,35 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
     )
 }
 
+/// Stamps outside the model: each may be missing, completions do not lie before arrivals.
+fn any_points() -> impl Strategy<Value = MeasurementPoints> {
+    let stamp = || proptest::option::of(0..1_u64 << 60);
+    let length = || proptest::option::of(0..1_u64 << 40);
+    let cause = proptest::option::of(select(&MissCause::ALL[..]));
+    (stamp(), length(), stamp(), length(), stamp(), cause).prop_map(
+        |(mp1, length1, mp2, length2, due, cause)| {
+            let after = |from: Option<u64>, length: Option<u64>| {
+                length.map(|length| Instant::from_ns(from.unwrap_or_default() + length))
+            };
+            MeasurementPoints {
+                mp1_arrival: mp1.map(Instant::from_ns),
+                mp1_completion: after(mp1, length1),
+                mp2_arrival: mp2.map(Instant::from_ns),
+                mp2_due: due.map(Instant::from_ns),
+                mp2_completion: after(mp2, length2),
+                miss_cause: cause,
+            }
+        },
+    )
+}
+
+/// `records` with `points`, of which there is one for each; the first has some, so all may.
+fn measured(records: Vec<TraceRecord>, points: &[MeasurementPoints]) -> Vec<TraceRecord> {
+    let first = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..points[0] };
+    let points = std::iter::once(first).chain(points[1..].iter().copied());
+    records.into_iter().zip(points).map(|(record, points)| TraceRecord { points, ..record }).collect()
+}
+
 /// A read or write of which the times are known, at `arrival`.
 fn simple(arrival: u64, response: Option<u64>, write: bool, lbn: u64, blocks: u32) -> TraceRecord {
     let op = if write { Operation::Write } else { Operation::Read };
@@ -86,6 +116,15 @@ proptest! {
     ) {
         let metadata = Metadata { device, ..Metadata::default() };
         prop_assert_eq!(there_and_back("csv", suffix, &metadata, &records), records);
+    }
+
+    #[test]
+    fn do_measurement_points_round_trip_in_csv(
+        records in proptest::collection::vec(any_record(), 1..20),
+        points in proptest::collection::vec(any_points(), 20),
+    ) {
+        let records = measured(records, &points);
+        prop_assert_eq!(there_and_back("csv", "csv", &Metadata::default(), &records), records);
     }
 
     #[test]
@@ -193,6 +232,63 @@ fn is_what_a_format_cannot_say_refused() {
     check("csv", simple(0, None, false, 0, 0), "blocks is `0`");
     let odd = TraceRecord { breakdown: Some(Breakdown::default()), ..simple(0, Some(5), false, 0, 1) };
     check("csv", odd, "disagrees with the response time, which is 5");
+}
+
+/// A request that the emulator has seen.
+fn emulated() -> TraceRecord {
+    let points = MeasurementPoints {
+        mp2_arrival: Some(Instant::from_ns(8)),
+        mp2_due: Some(Instant::from_ns(60)),
+        mp2_completion: Some(Instant::from_ns(61)),
+        miss_cause: Some(MissCause::DataNotThere),
+        ..MeasurementPoints::NONE
+    };
+    TraceRecord { points, ..simple(10, Some(50), false, 3, 1) }
+}
+
+#[test]
+fn are_measurement_points_written_only_where_they_were_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |records: &[TraceRecord]| {
+        let path = folder.path().join("t.csv");
+        let mut writer = create_with(FORMATS, &path, None, &Metadata::default()).unwrap();
+        records.iter().for_each(|record| writer.write(record).unwrap());
+        writer.finish().unwrap();
+        std::fs::read_to_string(&path).unwrap()
+    };
+    let plain = simple(10, Some(50), false, 3, 1);
+    for records in [&[][..], &[plain]] {
+        assert!(written(records).contains("internal_ns,cache_hit\n"));
+    }
+    let text = written(&[emulated(), plain]);
+    let names = "mp1_arrival_ns,mp1_completion_ns,mp2_arrival_ns,mp2_due_ns,mp2_completion_ns,miss_cause\n";
+    assert!(text.contains(&format!("internal_ns,cache_hit,{names}")), "{text}");
+    assert!(text.contains(",,,8,60,61,data_not_there\n") && text.ends_with(",,,,,,\n"), "{text}");
+}
+
+#[test]
+fn are_measurement_points_that_contradict_or_come_too_late_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    let mut writer = create_with(FORMATS, &path, None, &Metadata::default()).unwrap();
+    writer.write(&simple(0, Some(5), false, 3, 1)).unwrap();
+    let error = writer.write(&emulated()).unwrap_err();
+    assert!(
+        error.to_string().contains("row 2: mp2_arrival_ns is `8`: the first row has no measurement points"),
+        "{error}"
+    );
+    let mut points = emulated().points;
+    points.mp2_completion = Some(Instant::from_ns(7));
+    let mut writer = create_with(FORMATS, &path, None, &Metadata::default()).unwrap();
+    let error = writer.write(&TraceRecord { points, ..emulated() }).unwrap_err();
+    assert!(error.to_string().contains("row 1: mp2_completion_ns is `7`"), "{error}");
+    for (row, reason) in [("0,read,1,1,9,8", "mp1_completion_ns is `8`"), ("0,read,1,1,9,x", "is `x`")] {
+        std::fs::write(&path, format!("arrival_ns,op,lbn,blocks,mp1_arrival_ns,mp1_completion_ns\n{row}\n"))
+            .unwrap();
+        let error =
+            open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap().next().unwrap().unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod demerit;
 mod error;
 mod histogram;
 mod pairing;
+mod series;
 
 use std::error::Error;
 
@@ -39,6 +40,7 @@ use crate::rounding::{percent, six_decimals};
 pub use demerit::{Demerit, demerit};
 pub use error::{Address, ComparisonError, Side};
 pub use histogram::ErrorHistogram;
+pub(crate) use series::extremes;
 
 /// The response times of the same requests in two traces.
 #[derive(Debug, Clone)]
@@ -171,6 +173,15 @@ impl Comparison {
     /// The errors of individual requests in order of arrival, in milliseconds.
     pub fn errors_ms(&self) -> impl Iterator<Item = f64> + Clone + '_ {
         self.pairs().map(|(reference, other)| (i128::from(other) - i128::from(reference)) as f64 / 1e6)
+    }
+
+    /// The errors over the requests in order of arrival, none cut off: `(index, milliseconds)`, at most
+    /// 4,000. Of more requests, the smallest and the largest error of each few in succession.
+    pub fn errors_over_requests(&self) -> Vec<(f64, f64)> {
+        extremes(
+            self.errors_ms().enumerate().map(|(index, error)| (index as f64, error)),
+            self.reference_ns.len(),
+        )
     }
 
     /// The errors in buckets of 0.02 ms.

@@ -1,5 +1,6 @@
 //! The line on stderr that shows what an emulation does.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -22,10 +23,10 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
-        let deadline = self.emulation.reply(now, frontend);
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+        let deadline = self.emulation.reply(now, frontend)?;
         self.live.show(self.clock.now(), deadline, &self.emulation);
-        deadline
+        Ok(deadline)
     }
 
     fn left(&mut self, tag: Tag, now: Instant) {

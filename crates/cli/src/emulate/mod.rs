@@ -8,8 +8,10 @@
 mod live;
 mod observer;
 
-use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -18,6 +20,8 @@ use seeklab_emulator::clock::{
     Clock, ClockReport, DEFAULT_MARGIN, Pacing, Waited, Waiter, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
+use seeklab_emulator::frontend::fuse::{self, Place};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
@@ -33,6 +37,10 @@ pub use observer::{Observer, Recorder, Sink};
 pub struct Wishes {
     /// Where NBD clients connect, if they may.
     pub nbd: Option<Address>,
+    /// The directory in which the device is a file, if it is to be one.
+    pub fuse: Option<PathBuf>,
+    /// How the device is a block device of the host, if it is to be one.
+    pub block: Option<QueueWishes>,
     /// Whether writes are refused.
     pub read_only: bool,
     /// How much processor time exactness may cost.
@@ -84,6 +92,7 @@ impl From<StoreError> for Failure {
 #[derive(Debug)]
 pub struct Running {
     uri: Option<Uri>,
+    block: Option<LoopDevice>,
     clock: Clock,
     stop: Stop,
     thread: JoinHandle<Result<Outcome, Failure>>,
@@ -95,32 +104,54 @@ impl Running {
         self.uri.as_ref()
     }
 
+    /// The block device of the host.
+    pub const fn block(&self) -> Option<&LoopDevice> {
+        self.block.as_ref()
+    }
+
     /// Model time.
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Waits for its end.
-    ///
-    /// # Errors
-    /// What it could not go on after, and a store that could not be flushed.
-    pub fn wait(self) -> Result<Outcome, Failure> {
-        self.thread.join().expect("an emulation does not panic")
+    /// Serves until a signal comes, or until it cannot go on. A block device that somebody still has mounted
+    /// or open is served on until it is not, or until a second signal; `told` says so.
+    pub fn until(&mut self, signals: &Receiver<()>, told: impl FnOnce(&Path)) {
+        let over = |patience| match signals.recv_timeout(patience) {
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
+            Err(RecvTimeoutError::Timeout) => self.thread.is_finished(),
+        };
+        while !over(LOOK) {}
+        let Some(block) = self.block.take() else { return };
+        let path = block.path().to_owned();
+        if block.detach() || self.thread.is_finished() {
+            return;
+        }
+        told(&path);
+        while is_attached(&path) && !over(LOOK) {}
     }
 
     /// Ends it in order.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
-    pub fn end(self) -> Result<Outcome, Failure> {
+    /// What it could not go on after, and a store that could not be flushed.
+    pub fn end(mut self) -> Result<Outcome, Failure> {
+        // What the host still holds of the block device is written while it is served.
+        if let Some(block) = self.block.take() {
+            block.detach();
+        }
         self.stop.stop();
-        self.wait()
+        self.thread.join().expect("an emulation does not panic")
     }
 }
+
+/// How often it is looked whether there is anything left to wait for.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// What the thread has made before it serves.
 struct Doors {
     uri: Option<Uri>,
+    directory: Option<Arc<OwnedFd>>,
     clock: Clock,
 }
 
@@ -132,13 +163,26 @@ pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Re
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
     let (sender, receiver) = channel();
-    let seen = stop.clone();
+    let (seen, block) = (stop.clone(), wishes.block.clone());
+    let read_only = wishes.read_only;
+    let block_size_bytes = block_size(model.capabilities().block_size)?;
     let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
-    match receiver.recv() {
-        Ok(Doors { uri, clock }) => Ok(Running { uri, clock, stop: stop.clone(), thread }),
+    let Ok(Doors { uri, directory, clock }) = receiver.recv() else {
         // It ended before it served.
-        Err(_) => Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve")),
+        return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
+    };
+    let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
+    if let (Some(queue), Some(directory)) = (block, directory) {
+        let settings = Settings { block_size_bytes, read_only, queue };
+        match LoopDevice::attach(&directory, &settings) {
+            Ok(block) => running.block = Some(block),
+            Err(error) => {
+                let _ = running.end();
+                return Err(Failure::from(error).context("no block device can be made"));
+            }
+        }
     }
+    Ok(running)
 }
 
 fn emulate(
@@ -158,30 +202,44 @@ fn emulate(
         ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
     };
     let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
-    let mut uri = None;
+    let (mut uri, mut directory) = (None, None);
+    if let Some(path) = &wishes.fuse {
+        let server =
+            fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
+                .map_err(|error| Failure::from(error).context(format!("--fuse {}", path.display())))?;
+        frontends.push(Box::new(server));
+    }
+    if wishes.block.is_some() {
+        let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
+            .map_err(|error| Failure::from(error).context("no block device can be made"))?;
+        directory = server.directory();
+        frontends.push(Box::new(server));
+    }
     if let Some(address) = &wishes.nbd {
         let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
             .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
         uri = Some(server.uri());
         frontends.push(Box::new(server));
     }
-    let options = Options { mode: wishes.mode, ..Options::default() };
+    let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
     if let Some(observe) = wishes.observe {
         emulation = emulation.observed_by(observe);
+    }
+    if wishes.pacing != Pacing::Frugal {
+        emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
     let mut waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Doors { uri, clock });
+    let _ = ready.send(Doors { uri, directory, clock });
     let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
-    let tally = emulation.tally().clone();
-    let store = emulation.into_store();
+    let (tally, store) = emulation.finish();
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
@@ -264,12 +322,16 @@ pub fn open_store(choice: &StoreChoice, size: ByteSize, read_only: bool) -> Resu
     })
 }
 
-/// Interrupt, termination and hang-up stop an emulation in order.
+/// Interrupts, terminations and hang-ups from now on.
 ///
 /// # Errors
 /// If signals cannot be handled; they can be once in a process.
-pub fn stop_on_signals(stop: &Stop) -> Result<(), Failure> {
-    let stop = stop.clone();
-    ctrlc::set_handler(move || stop.stop())
-        .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))
+pub fn signals() -> Result<Receiver<()>, Failure> {
+    let (sender, receiver) = channel();
+    ctrlc::set_handler(move || {
+        // Nobody listens any more once all is over.
+        let _ = sender.send(());
+    })
+    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+    Ok(receiver)
 }

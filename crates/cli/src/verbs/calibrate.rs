@@ -24,7 +24,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Only this frontend, leaving what is known of others: nbd (over a unix socket), nbd-tcp; all if absent
+    /// Only this frontend, leaving what is known of others: nbd (over a unix socket), nbd-tcp, fuse, block;
+    /// all if absent
     #[arg(long, value_name = "NAME")]
     frontend: Vec<FrontendKind>,
     /// Where to keep it; in the user's state directory if absent

@@ -1,36 +1,43 @@
-//! `seeklab compare`: two traces of the same requests.
+//! `seeklab compare`: two traces of the same requests, or one at two of its measurement points.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::points::{PointsDocument, evidence, not_measured, parse_pair};
 use seeklab::progress::Progress;
-use seeklab_analysis::compare;
-use seeklab_report::{ComparisonSection, Note, Report, render_html, render_terminal};
+use seeklab_analysis::{Point, Stamps, compare};
+use seeklab_report::{ComparisonSection, Note, PointsSection, Report, render_html, render_terminal};
 use seeklab_traces::{OpenTrace, ReadOptions};
+use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab compare measured.csv simulated.parquet
   seeklab compare disk.trace model.csv --reference-format disksim-validate --report diff.html
-  seeklab compare a.parquet b.parquet --json";
+  seeklab compare a.parquet b.parquet --json
+  seeklab compare emulated.parquet --between mp1,mp3 --report accuracy.html";
 
 /// Errors per request (EI), between the distributions (EA, the demerit), and plots of both.
 ///
-/// Response times are held in memory: about 100 bytes per request.
+/// Response times are held in memory: about 100 bytes per request, 200 with --between.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The trace to be matched: measured, or of another model
+    /// The trace to be matched: measured, or of another model; with --between the only one
     reference: PathBuf,
-    /// The trace of the same requests that is judged
-    other: PathBuf,
+    /// The trace of the same requests that is judged; with --between there is none
+    other: Option<PathBuf>,
+    /// Compare two measurement points of one trace of an emulated device: mp1 (host), mp2 (emulator), due
+    /// (when the reply was due at mp2), mp3 (model); the one nearer to the model is the reference
+    #[arg(long, value_name = "POINT,POINT", value_parser = parse_pair)]
+    between: Option<(Point, Point)>,
     /// Format of the reference; guessed if absent
     #[arg(long, value_name = "FORMAT")]
     reference_format: Option<String>,
     /// Format of the other trace; guessed if absent
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", requires = "other")]
     other_format: Option<String>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
@@ -45,47 +52,93 @@ impl Arguments {
         if let Some(path) = &self.report {
             check_place(path)?;
         }
+        match (self.between, &self.other) {
+            (None, Some(other)) => self.two(other),
+            (Some(pair), None) => self.between(pair),
+            (Some(_), Some(other)) => Err(Failure::new(format!(
+                "--between compares measurement points of one trace, but `{}` is a second one",
+                other.display()
+            ))
+            .hint("leave out one of the traces, or --between")),
+            (None, None) => {
+                Err(Failure::new(format!("`{}` is compared with nothing", self.reference.display()))
+                    .hint("name a second trace, or two measurement points of this one: --between mp1,mp3"))
+            }
+        }
+    }
+
+    /// Two traces of the same requests.
+    fn two(&self, other_path: &Path) -> Result<(), Failure> {
         let mut progress = Progress::new("reading", None);
         let mut reference = open(&self.reference, self.reference_format.as_deref())?;
-        let mut other = open(&self.other, self.other_format.as_deref())?;
+        let mut other = open(other_path, self.other_format.as_deref())?;
         let comparison =
             compare(reference.by_ref().inspect(|_| progress.step()), other.by_ref()).map_err(|error| {
                 Failure::from(error).context(format!(
                     "{} (the reference) and {}",
                     self.reference.display(),
-                    self.other.display()
+                    other_path.display()
                 ))
             })?;
         drop(progress);
-        let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let notes = [(&self.reference, &reference), (&self.other, &other)]
-            .into_iter()
-            .flat_map(|(path, trace)| {
-                let guess =
-                    trace.guess().map(|guess| Note::Remark(format!("{}: read as {guess}", path.display())));
-                let found = trace
-                    .notes()
-                    .into_iter()
-                    .map(|note| Note::Warning(format!("{}: {note}", path.display())));
-                guess.into_iter().chain(found).collect::<Vec<_>>()
-            })
-            .collect();
         let report = Report {
-            title: format!("{} against {}", name(&self.other), name(&self.reference)),
-            command: Some(command_line()),
-            generated_by: VERSION.to_owned(),
-            comparisons: vec![ComparisonSection::new(name(&self.reference), name(&self.other), &comparison)],
-            notes,
+            title: format!("{} against {}", name(other_path), name(&self.reference)),
+            comparisons: vec![ComparisonSection::new(name(&self.reference), name(other_path), &comparison)],
+            notes: [notes(&self.reference, &reference), notes(other_path, &other)].concat(),
             ..Report::default()
         };
+        self.tell(report, &comparison.summary())
+    }
+
+    /// Two measurement points of one trace.
+    fn between(&self, (one, other): (Point, Point)) -> Result<(), Failure> {
+        let mut progress = Progress::new("reading", None);
+        let mut trace = open(&self.reference, self.reference_format.as_deref())?;
+        let mut stamps = Stamps::default();
+        for record in trace.by_ref() {
+            stamps.push(&record?);
+            progress.step();
+        }
+        drop(progress);
+        let in_trace = |failure: Failure| failure.context(self.reference.display());
+        let between = stamps.between(one, other).map_err(|error| in_trace(not_measured(&error)))?;
+        let evidence = evidence(&stamps, trace.metadata()).map_err(in_trace)?;
+        let [outer, reference] = [between.outer(), between.reference()];
+        let report = Report {
+            title: format!("{}: {} against {}", name(&self.reference), outer.name(), reference.name()),
+            subtitle: format!(
+                "response times {} against those {}, the reference",
+                outer.meaning(),
+                reference.meaning()
+            ),
+            points: vec![PointsSection::new("", &stamps, &between, &evidence)],
+            notes: notes(&self.reference, &trace),
+            ..Report::default()
+        };
+        self.tell(report, &PointsDocument::new(&stamps, &between, &evidence))
+    }
+
+    fn tell(&self, report: Report, document: &impl Serialize) -> Result<(), Failure> {
+        let report = Report { command: Some(command_line()), generated_by: VERSION.to_owned(), ..report };
         if let Some(path) = &self.report {
             write_file(path, render_html(&report).as_bytes())?;
         }
         if self.json {
-            return print_json(&comparison.summary());
+            return print_json(document);
         }
         print(&render_terminal(&report))
     }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// What has to be known about a trace that was read.
+fn notes(path: &Path, trace: &OpenTrace) -> Vec<Note> {
+    let guess = trace.guess().map(|guess| Note::Remark(format!("{}: read as {guess}", path.display())));
+    let found = trace.notes().into_iter().map(|note| Note::Warning(format!("{}: {note}", path.display())));
+    guess.into_iter().chain(found).collect()
 }
 
 fn open(path: &Path, format: Option<&str>) -> Result<OpenTrace, Failure> {

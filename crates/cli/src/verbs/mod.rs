@@ -4,6 +4,7 @@ mod calibrate;
 mod compare;
 mod devices;
 mod experiment;
+mod queue;
 mod serve;
 mod setup;
 mod simulate;
@@ -21,11 +22,11 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
-    /// Emulate a device in real time: serve it over NBD until interrupted.
+    /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
     /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
     Calibrate(calibrate::Arguments),
-    /// Compare the response times of two traces of the same requests.
+    /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
     Trace(trace::Arguments),

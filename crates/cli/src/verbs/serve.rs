@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
-    Observer, Outcome, Recorder, StoreChoice, Wishes, capabilities_of, exported_size, open_store, start,
-    stop_on_signals,
+    Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
+    signals, start,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
@@ -14,29 +14,42 @@ use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::Stop;
+use seeklab_emulator::frontend::fuse::FILE_NAME;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::{MissCause, Mode};
 use serde_json::{Value, json};
 
+use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab serve cheetah-36es
   seeklab serve atlas10k --nbd tcp:127.0.0.1:10809 --store file:disk.img
+  seeklab serve cheetah-36es --block                   a block device, to make a file system on
+  seeklab serve cheetah-36es --fuse ~/disk              a plain file, without root
   seeklab serve hp-c2247a --nbd unix:/tmp/hp.sock --size 512MiB --record seen.parquet --pacing exact
 
 Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI. Ctrl-C ends it in order.";
 
-/// Serves an emulated device over NBD until interrupted.
+/// Serves an emulated device in real time until interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A catalog name or a TOML file
     device: String,
-    /// Where clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder if absent
+    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
+    #[arg(long)]
+    block: bool,
+    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    #[arg(long, value_name = "DIR")]
+    fuse: Option<PathBuf>,
+    #[command(flatten)]
+    queue: QueueFlags,
     /// Bytes to export; the whole device if absent
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
@@ -112,20 +125,21 @@ impl Arguments {
             store.load_image(image)?;
         }
         let recorder = self.recorder(&device)?;
-        let stop = Stop::new()?;
-        stop_on_signals(&stop)?;
-        let running = start(&device, store, self.wishes(recorder.as_ref())?, &stop)?;
-        let uri = running.uri().expect("it serves NBD").to_string();
-        let text = format!(
-            "{} is ready: {uri}\nend it with Ctrl-C; look at it with: nbdinfo '{uri}'\n",
-            device.name,
-        );
+        let signals = signals()?;
+        let mut running = start(&device, store, self.wishes(&device, recorder.as_ref())?, &Stop::new()?)?;
+        let text = self.ready(&device, &running);
         if self.json {
             eprint!("{text}")
         } else {
             print(&text)?
         }
-        let outcome = running.wait()?;
+        running.until(&signals, |path| {
+            eprintln!(
+                "{} is still in use: it is served until that ends (umount it), or until a second signal",
+                path.display()
+            );
+        });
+        let outcome = running.end()?;
         let not_recorded = recorder.map_or(Ok(0), |recorder| {
             let (written, lost) = recorder.finish();
             written.map(|()| lost)
@@ -138,6 +152,31 @@ impl Arguments {
         } else {
             print(&summary(&outcome, not_recorded))
         }
+    }
+
+    /// Where it is, and what to do with it.
+    fn ready(&self, device: &Resolved, running: &Running) -> String {
+        let (mut places, mut ways) = (Vec::new(), Vec::new());
+        if let Some(block) = running.block() {
+            let path = block.path().display();
+            places.push(path.to_string());
+            ways.push(format!("mkfs.ext4 {path}; mount {path} /mnt"));
+        }
+        if let Some(folder) = &self.fuse {
+            let path = folder.join(FILE_NAME).display().to_string();
+            ways.push(format!("fio --name=x --filename={path} --direct=1 --rw=randread"));
+            places.push(path);
+        }
+        if let Some(uri) = running.uri() {
+            places.push(uri.to_string());
+            ways.push(format!("nbdinfo '{uri}'"));
+        }
+        format!(
+            "{} is ready: {}\nend it with Ctrl-C; look at it with: {}\n",
+            device.name,
+            places.join(", "),
+            ways.join(", or ")
+        )
     }
 
     fn recorder(&self, device: &Resolved) -> Result<Option<Observer<Recorder>>, Failure> {
@@ -158,18 +197,24 @@ impl Arguments {
         }
     }
 
-    fn wishes(&self, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
-        let address = match &self.nbd {
-            Some(address) => address.clone(),
-            None => {
-                let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
-                format!("unix:{}", socket.display())
-                    .parse()
-                    .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))?
-            }
+    fn wishes(&self, device: &Resolved, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
+        let elsewhere = self.block || self.fuse.is_some();
+        let nbd = match &self.nbd {
+            Some(address) => Some(address.clone()),
+            None if elsewhere => None,
+            None => Some(own_socket()?),
         };
+        let block = self
+            .block
+            .then(|| -> Result<_, Failure> {
+                let rotational = capabilities_of(device)?.rotational;
+                Ok(self.queue.over(QueueWishes::of_device(rotational)))
+            })
+            .transpose()?;
         Ok(Wishes {
-            nbd: Some(address),
+            nbd,
+            fuse: self.fuse.clone(),
+            block,
             read_only: self.read_only,
             pacing: match self.pacing {
                 PacingName::Exact => Pacing::Exact,
@@ -186,6 +231,13 @@ impl Arguments {
             live: true,
         })
     }
+}
+
+fn own_socket() -> Result<Address, Failure> {
+    let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
+    format!("unix:{}", socket.display())
+        .parse()
+        .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))
 }
 
 fn us(duration: Option<Duration>) -> f64 {

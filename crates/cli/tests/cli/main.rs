@@ -36,7 +36,7 @@ fn does_every_help_end_with_examples() {
                 "--json",
             ],
         ),
-        ("compare", &["--reference-format", "--other-format", "--report", "--json"]),
+        ("compare", &["--between", "--reference-format", "--other-format", "--report", "--json"]),
         ("trace", &["info", "convert", "head", "formats"]),
     ] {
         let help = bench.run(&[verb, "--help"]).done();

@@ -27,6 +27,7 @@
 mod dynamic;
 mod error;
 mod file;
+mod file_host;
 mod fit;
 mod floor;
 mod machine;

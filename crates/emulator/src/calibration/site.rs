@@ -1,19 +1,25 @@
 //! The frontends that are calibrated: how each is served, and who measures at its other end.
 //!
-//! A frontend is one line in each of the three functions of [`FrontendKind`], and one [`Host`].
+//! A frontend is a line in each function of [`FrontendKind`], a [`Way`], and a [`Host`] at its end.
 
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use seeklab_core::Operation;
 use serde::{Deserialize, Serialize};
 
+use super::file_host::FileHost;
+use super::stream::BLOCK_BYTES;
 use crate::client::{ClientError, HostRequest, nbd};
 use crate::clock::Clock;
 use crate::frontend::Frontend;
+use crate::frontend::fuse;
+use crate::frontend::loop_device::{LoopDevice, QueueWishes, Settings};
 use crate::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 
 /// A way by which clients reach an emulated device.
@@ -25,27 +31,34 @@ pub enum FrontendKind {
     NbdUnix,
     /// NBD over TCP.
     NbdTcp,
+    /// The file that FUSE serves.
+    Fuse,
+    /// A loop device over that file.
+    Block,
 }
 
 impl FrontendKind {
     /// Every frontend that can be calibrated.
-    pub const ALL: [Self; 2] = [Self::NbdUnix, Self::NbdTcp];
+    pub const ALL: [Self; 4] = [Self::NbdUnix, Self::NbdTcp, Self::Fuse, Self::Block];
 
     /// The name in files and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NbdUnix => "nbd-unix",
             Self::NbdTcp => "nbd-tcp",
+            Self::Fuse => "fuse",
+            Self::Block => "block",
         }
     }
 
     /// Serves `export` in this way, in a place of its own.
     pub(super) fn open(self, export: Export, clock: Clock) -> io::Result<(Box<dyn Frontend>, Way)> {
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         match self {
             Self::NbdUnix => open_nbd(&Address::Unix(socket_path()), export, clock),
-            Self::NbdTcp => {
-                open_nbd(&Address::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))), export, clock)
-            }
+            Self::NbdTcp => open_nbd(&Address::Tcp(any_port), export, clock),
+            Self::Fuse => open_fuse(export, clock, Way::Fuse),
+            Self::Block => open_fuse(export, clock, Way::Block),
         }
     }
 }
@@ -74,6 +87,17 @@ fn open_nbd(address: &Address, export: Export, clock: Clock) -> io::Result<(Box<
     Ok((Box::new(server), way))
 }
 
+/// A mount without a place, which goes with this process.
+fn open_fuse(
+    export: Export,
+    clock: Clock,
+    way: fn(Arc<OwnedFd>) -> Way,
+) -> io::Result<(Box<dyn Frontend>, Way)> {
+    let server = fuse::Server::mount(export, Box::new(move || clock.now()), &fuse::Place::Detached)?;
+    let directory = server.directory().expect("a mount without a place has a directory");
+    Ok((Box::new(server), way(directory)))
+}
+
 /// A path that no other calibration has.
 fn socket_path() -> std::path::PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -86,6 +110,10 @@ fn socket_path() -> std::path::PathBuf {
 pub(super) enum Way {
     /// An NBD server's URI.
     Nbd(Uri),
+    /// The directory of a FUSE mount, for its file.
+    Fuse(Arc<OwnedFd>),
+    /// The same, for a block device over its file.
+    Block(Arc<OwnedFd>),
 }
 
 impl Way {
@@ -93,6 +121,16 @@ impl Way {
     pub(super) fn reach(&self, clock: Clock) -> Result<Box<dyn Host>, ClientError> {
         match self {
             Self::Nbd(uri) => Ok(Box::new(nbd::Client::connect(uri, clock)?)),
+            Self::Fuse(directory) => Ok(Box::new(FileHost::start(Arc::clone(directory), None, clock)?)),
+            Self::Block(directory) => {
+                let queue = QueueWishes::of_device(false);
+                let settings = Settings { block_size_bytes: BLOCK_BYTES, read_only: false, queue };
+                let device = LoopDevice::attach(directory, &settings).map_err(|source| {
+                    let server = "a loop device".to_owned();
+                    ClientError::Io { action: "attach", server, source }
+                })?;
+                Ok(Box::new(FileHost::start(Arc::clone(directory), Some(device), clock)?))
+            }
         }
     }
 }

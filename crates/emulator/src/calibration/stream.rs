@@ -14,6 +14,7 @@
 //! # References
 //! \[Griffin 2004, §5.4\].
 
+use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -107,7 +108,7 @@ pub struct Served {
     host: Option<Box<dyn Host>>,
     memory: Vec<u8>,
     stop: Option<Stop>,
-    thread: Option<JoinHandle<std::io::Result<Waited>>>,
+    thread: Option<JoinHandle<io::Result<Waited>>>,
 }
 
 impl Served {
@@ -227,7 +228,7 @@ fn run(
     clock: Clock,
     seen: &Arc<Mutex<Vec<Seen>>>,
     started: &SyncSender<(Way, Stop)>,
-) -> std::io::Result<Waited> {
+) -> io::Result<Waited> {
     let parameters = ServerParameters {
         capacity_blocks: SIZE_BYTES / u64::from(BLOCK_BYTES),
         block_size: ByteSize::from_bytes(u64::from(BLOCK_BYTES)),
@@ -236,10 +237,13 @@ fn run(
     let device = Constant::constant(&parameters).expect("the parameters are right");
     let options = Options { compensation: setting.compensation, ..Options::default() };
     let size = ByteSize::from_bytes(SIZE_BYTES);
-    let store = Store::in_ram(size, Some(size)).map_err(std::io::Error::other)?;
+    let store = Store::in_ram(size, Some(size)).map_err(io::Error::other)?;
     // Data that is there is copied, as on a device in use.
-    store.write(0, &vec![0xA5; 1 << 20]).map_err(std::io::Error::other)?;
-    let emulation = Emulation::new(Pacer::new(Box::new(device), options), store, clock);
+    store.write(0, &vec![0xA5; 1 << 20]).map_err(io::Error::other)?;
+    let mut emulation = Emulation::new(Pacer::new(Box::new(device), options), store, clock);
+    if setting.pacing != Pacing::Frugal {
+        emulation = emulation.prepares_ahead();
+    }
     let mut watched = Watched { emulation, seen: Arc::clone(seen) };
     let export = Export::new("", SIZE_BYTES, BLOCK_BYTES);
     let (mut frontend, way) = setting.frontend.open(export, clock)?;
@@ -268,7 +272,7 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
         self.emulation.reply(now, frontend)
     }
 

@@ -61,7 +61,7 @@ fn are_the_figures_of_a_real_calibration_sane() {
     let effort = Effort { sleeps: 40, requests: 12, repetitions: 2, sizes: &[4 << 10, 64 << 10] };
     let mut calibration = Calibration::begin(&effort, clock).unwrap();
     let mut last = (0, 0);
-    for frontend in FrontendKind::ALL {
+    for frontend in [FrontendKind::NbdUnix, FrontendKind::NbdTcp] {
         let mut progress = |done, total| last = (done, total);
         calibration.measure(frontend, &effort, clock, &mut progress).unwrap();
         assert_eq!(last, (10, 10));

@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
@@ -46,8 +46,13 @@ impl Client {
             Err(Errno::INVAL) => (open(path, flags, Mode::empty())?, false),
             Err(error) => return Err(error.into()),
         };
+        Ok(Self { is_direct, ..Self::of(descriptor, path, clock) })
+    }
+
+    /// A client of what is open for direct access already, and goes by `path` in messages.
+    pub fn of(descriptor: OwnedFd, path: &Path, clock: Clock) -> Self {
         let (file, path) = (File::from(descriptor), path.to_owned());
-        Ok(Self { file, path, clock, is_direct, memory: Vec::new() })
+        Self { file, path, clock, is_direct: true, memory: Vec::new() }
     }
 
     /// Whether the page cache is passed by.
@@ -60,13 +65,12 @@ impl Client {
     /// # Errors
     /// What the system says, and the end of the file before the buffer is full.
     pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<HostRequest> {
-        let (file, clock) = (self.file.try_clone()?, self.clock);
-        let place = self.aligned(buffer.len());
-        let issue = clock.now();
-        let count = pread(file.as_fd(), &mut *place, offset_bytes)?;
-        let completion = clock.now();
+        let place = aligned(&mut self.memory, buffer.len());
+        let issue = self.clock.now();
+        let count = pread(self.file.as_fd(), &mut *place, offset_bytes)?;
+        let completion = self.clock.now();
+        buffer.copy_from_slice(place);
         self.check(Operation::Read, count, buffer.len())?;
-        buffer.copy_from_slice(self.aligned(buffer.len()));
         let length_bytes = buffer.len() as u32;
         Ok(HostRequest { issue, completion, op: Operation::Read, fua: false, offset_bytes, length_bytes })
     }
@@ -76,12 +80,11 @@ impl Client {
     /// # Errors
     /// What the system says, and if not all was taken.
     pub fn write(&mut self, offset_bytes: u64, data: &[u8]) -> io::Result<HostRequest> {
-        let (file, clock) = (self.file.try_clone()?, self.clock);
-        let place = self.aligned(data.len());
+        let place = aligned(&mut self.memory, data.len());
         place.copy_from_slice(data);
-        let issue = clock.now();
-        let count = pwrite(file.as_fd(), &*place, offset_bytes)?;
-        let completion = clock.now();
+        let issue = self.clock.now();
+        let count = pwrite(self.file.as_fd(), &*place, offset_bytes)?;
+        let completion = self.clock.now();
         self.check(Operation::Write, count, data.len())?;
         let length_bytes = data.len() as u32;
         Ok(HostRequest { issue, completion, op: Operation::Write, fua: false, offset_bytes, length_bytes })
@@ -99,20 +102,52 @@ impl Client {
         Ok(HostRequest { issue, completion, op: Operation::Flush, fua: false, offset_bytes, length_bytes })
     }
 
-    /// So many bytes of memory that begin at a multiple of the alignment.
-    fn aligned(&mut self, length: usize) -> &mut [u8] {
-        if self.memory.len() < length + ALIGNMENT_BYTES {
-            self.memory.resize(length + ALIGNMENT_BYTES, 0);
-        }
-        let offset = self.memory.as_ptr().align_offset(ALIGNMENT_BYTES);
-        &mut self.memory[offset..offset + length]
-    }
-
     fn check(&self, op: Operation, count: usize, length: usize) -> io::Result<()> {
         if count == length {
             return Ok(());
         }
         let path = self.path.display();
         Err(io::Error::other(format!("{path}: {} of {length} bytes did {count}", op.name())))
+    }
+}
+
+/// So many bytes of `memory` that begin at a multiple of the alignment.
+fn aligned(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if memory.len() < length + ALIGNMENT_BYTES {
+        memory.resize(length + ALIGNMENT_BYTES, 0);
+    }
+    let offset = memory.as_ptr().align_offset(ALIGNMENT_BYTES);
+    &mut memory[offset..offset + length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_a_file_give_back_what_it_took() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let clock = Clock::start();
+        let mut client = Client::open(file.path(), clock).unwrap();
+        let data: Vec<u8> = (0..64 << 10_u32).map(|index| (index % 251) as u8).collect();
+        let before = clock.now();
+        let written = client.write(128 << 10, &data).unwrap();
+        let flushed = client.flush().unwrap();
+        let mut back = vec![0; data.len()];
+        let read = client.read(128 << 10, &mut back).unwrap();
+        assert_eq!(back, data);
+        let stamps = [
+            before,
+            written.issue,
+            written.completion,
+            flushed.issue,
+            flushed.completion,
+            read.issue,
+            read.completion,
+        ];
+        assert!(stamps.is_sorted(), "{stamps:?}");
+        let beyond = client.read((1 << 20) - 4_096, &mut back).unwrap_err();
+        assert!(beyond.to_string().contains("4096"), "{beyond}");
     }
 }

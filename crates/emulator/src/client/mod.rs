@@ -12,7 +12,6 @@
 //! [`nbd`] and share [`Command`], [`Reply`] and [`HostRequest`].
 
 mod error;
-#[cfg(target_os = "linux")]
 pub mod file;
 pub mod nbd;
 

@@ -10,8 +10,11 @@
 //! [`serve`] is the loop that waits and drives any of them, several at a time through [`Frontends`].
 
 mod composite;
+pub mod fuse;
+pub mod loop_device;
 pub mod nbd;
 mod serving;
+mod slots;
 mod stop;
 
 use std::io;

@@ -23,7 +23,10 @@ pub trait Backend {
     fn take(&mut self, command: Command<'_>);
 
     /// Replies to everything due at `now`; returns when it wants to be asked again at the latest.
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant>;
+    ///
+    /// # Errors
+    /// What the frontend fails with, if it is made to send.
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>>;
 
     /// The reply to `tag` is handed to the kernel now.
     fn left(&mut self, tag: Tag, now: Instant);
@@ -79,7 +82,10 @@ pub fn serve(
             last = Some(command.arrived);
             backend.take(command);
         })?;
-        deadline = backend.reply(clock.now(), frontend);
+        let now = clock.now();
+        // Its own sending, of what was prepared ahead, does not pass here.
+        worked |= deadline.is_some_and(|deadline| now >= deadline);
+        deadline = backend.reply(now, frontend)?;
         frontend.send(&mut |tag| {
             worked = true;
             backend.left(tag, clock.now());

@@ -4,45 +4,14 @@
 //! limit; a miss is blamed on the first step that ended after the due time:
 //!
 //! ```text
-//! arrived ─▶ model knows the answer ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply leaves (MP2)
-//! Transport     ModelTooSlow            DataNotThere      Transport     KernelScheduling   Transport
+//! arrived ─▶ model knows ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply is ready ─▶ leaves (MP2)
+//! Transport   ModelTooSlow   DataNotThere     Transport     KernelScheduling   Transport     KernelScheduling
 //! ```
 
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{Duration, Instant};
-use serde::{Deserialize, Serialize};
+use seeklab_core::{Duration, Instant, MissCause};
 
 use super::Due;
-
-/// Why a deadline was missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MissCause {
-    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
-    ModelTooSlow,
-    /// The store had not brought the data, or had not made it durable.
-    DataNotThere,
-    /// The request came after its answer was due, the loop was busy with others, or the reply took long.
-    Transport,
-    /// The loop waited for the deadline and was not woken in time.
-    KernelScheduling,
-}
-
-impl MissCause {
-    /// Every cause, in the order of the steps.
-    pub const ALL: [Self; 4] =
-        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
-
-    /// The name in traces and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ModelTooSlow => "model_too_slow",
-            Self::DataNotThere => "data_not_there",
-            Self::Transport => "transport",
-            Self::KernelScheduling => "kernel_scheduling",
-        }
-    }
-}
 
 /// When the steps of one completion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +24,10 @@ pub struct Steps {
     pub data: Instant,
     /// The loop was done with other requests and began to wait for the deadline.
     pub free: Instant,
-    /// The wait ended.
+    /// The wait ended; ahead of the due by what preparing the reply is expected to take.
     pub woken: Instant,
+    /// The reply was prepared, and waited for its due if that was ahead.
+    pub ready: Instant,
     /// The reply is about to be written (completion at MP2).
     pub left: Instant,
 }
@@ -74,8 +45,10 @@ impl Steps {
             MissCause::Transport
         } else if self.woken.saturating_since(due) > WAKING {
             MissCause::KernelScheduling
-        } else {
+        } else if self.ready > due {
             MissCause::Transport
+        } else {
+            MissCause::KernelScheduling
         }
     }
 }
@@ -200,6 +173,7 @@ mod tests {
             data: us(120),
             free: us(130),
             woken: us(1_000),
+            ready: us(1_020),
             left: us(1_021),
         }
     }
@@ -215,9 +189,10 @@ mod tests {
 
     #[test]
     fn is_a_miss_blamed_on_the_first_late_step() {
-        check(Steps { left: us(1_020), ..steps() }, None);
+        check(Steps { ready: us(1_019), left: us(1_020), ..steps() }, None);
         check(steps(), Some(MissCause::Transport));
         check(Steps { woken: us(1_002), ..steps() }, Some(MissCause::KernelScheduling));
+        check(Steps { woken: us(995), ready: us(999), ..steps() }, Some(MissCause::KernelScheduling));
         check(Steps { free: us(1_001), woken: us(1_015), ..steps() }, Some(MissCause::Transport));
         check(Steps { data: us(1_001), free: us(1_020), ..steps() }, Some(MissCause::DataNotThere));
         check(Steps { known: us(1_001), data: us(1_020), ..steps() }, Some(MissCause::ModelTooSlow));

@@ -59,8 +59,9 @@ use behind::Behind;
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
 pub use compensation::{Allowance, Compensation, Direction, MedianAdjuster, PerOperation};
-pub use deadline::{Deadlines, MissCause, Steps};
+pub use deadline::{Deadlines, Steps};
 pub use options::{Mode, Options};
+pub use seeklab_core::MissCause;
 
 /// Completions handed out of a speculation after which the model is brought up to them.
 const BEHIND_MAX: usize = 32;
@@ -164,17 +165,19 @@ impl Pacer {
         }
     }
 
-    /// Appends the completions to hand out at `now`, in order of their due. They are final.
-    pub fn due(&mut self, now: Instant, out: &mut Vec<Due>) {
+    /// Appends the completions that are due by `now` or within the `lead` behind it, in order of their
+    /// due. They are final.
+    pub fn due(&mut self, now: Instant, lead: Duration, out: &mut Vec<Due>) {
         self.now = self.now.max(now);
+        let until = self.now + lead;
         if self.options.mode == Mode::Synchronous {
-            self.follow_clock();
+            self.follow_clock(until);
         }
         loop {
             if self.options.mode == Mode::Rollback {
-                self.speculate(self.now);
+                self.speculate(until);
             }
-            let Some(due) = self.answers.hand_out(self.now, self.early_max) else { break };
+            let Some(due) = self.answers.hand_out(until, self.early_max) else { break };
             self.last_final = self.last_final.max(due.completion.completed);
             self.adopt_fork(self.last_final);
             self.outstanding -= 1;
@@ -356,9 +359,9 @@ impl Pacer {
         self.scratch = scratch;
     }
 
-    /// Moves the synchronous model's clock, event by event, to the end of its window.
-    fn follow_clock(&mut self) {
-        let horizon = self.now + self.window();
+    /// Moves the synchronous model's clock, event by event, to the end of its window from `until` on.
+    fn follow_clock(&mut self, until: Instant) {
+        let horizon = until + self.window();
         let mut scratch = mem::take(&mut self.scratch);
         while let Some(event) = self.model.next_event().filter(|event| *event <= horizon) {
             self.model.poll(event, &mut scratch);

@@ -108,7 +108,7 @@ fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
             }
         }
         due.clear();
-        pacer.due(now, &mut due);
+        pacer.due(now, Duration::ZERO, &mut due);
         assert!(due.is_sorted_by_key(|due| due.due), "{due:?}");
         for due in &due {
             let completion = &due.completion;
@@ -305,15 +305,15 @@ fn is_an_answer_known_early_handed_out_when_due() {
     let mut due = Vec::new();
     pacer.arrive(us(110), Request::new(0, Operation::Read, 0, 8)).unwrap();
     assert_eq!(pacer.next_deadline(), Some(us(10_100 - 60)), "when the model's clock must move");
-    pacer.due(us(10_040), &mut due);
+    pacer.due(us(10_040), Duration::ZERO, &mut due);
     assert!(due.is_empty());
     assert_eq!(pacer.next_deadline(), Some(us(10_090)), "when the completion is due");
     pacer.model_ended(us(10_041));
-    pacer.due(us(10_089), &mut due);
+    pacer.due(us(10_089), Duration::ZERO, &mut due);
     assert!(due.is_empty());
     // Within the window: clamped to the completion that the model has passed.
     pacer.arrive(us(10_080), Request::new(1, Operation::Read, 0, 8)).unwrap();
-    pacer.due(us(10_090), &mut due);
+    pacer.due(us(10_090), Duration::ZERO, &mut due);
     assert_eq!((due.len(), due[0].completion.completed, due[0].known), (1, us(10_100), us(10_041)));
     assert_eq!((pacer.clamped().by_model_clock, pacer.clamped().count()), (1, 1));
     assert_eq!(pacer.next_deadline(), Some(us(20_040)));
@@ -338,7 +338,7 @@ fn does_a_rejected_request_leave_no_trace() {
         assert_eq!((pacer.arrivals_given().len() as u64, pacer.outstanding() as u64), (depth, depth));
         let mut due = Vec::new();
         while let Some(deadline) = pacer.next_deadline() {
-            pacer.due(deadline, &mut due);
+            pacer.due(deadline, Duration::ZERO, &mut due);
         }
         assert_eq!(due.len() as u64, depth);
     }

@@ -1,6 +1,7 @@
 //! A device in memory, immediate or late, for tests and measurements of the frontend alone.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use seeklab_core::{Duration, Instant};
 use seeklab_emulator::frontend::{
@@ -104,7 +105,7 @@ impl Backend for Memory {
         }
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> Option<Instant> {
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
         while let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) {
             self.due.push(first.remove());
         }
@@ -113,7 +114,7 @@ impl Backend for Memory {
             self.answer(answer, &mut |reply| frontend.reply(tag, reply));
         }
         self.due = due;
-        self.later.first_key_value().map(|((due, _), _)| *due)
+        Ok(self.later.first_key_value().map(|((due, _), _)| *due))
     }
 
     fn left(&mut self, _: Tag, _: Instant) {}

@@ -5,13 +5,18 @@ use seeklab_analysis::comparison::ErrorHistogram;
 
 use super::chart::{Axis, Chart, Mark, Series};
 use super::devices::cdf;
-use crate::document::ComparisonSection;
+use crate::document::{ComparisonSection, ErrorsOver};
 use crate::number::{TimeUnit, column, count};
 
 /// Share of the requests at each end of an error histogram that the axis may cut off.
 const CUT_SHARE: f64 = 0.005;
 
-pub(super) fn context(index: usize, section: &ComparisonSection, charts: &mut Vec<Chart>) -> Value {
+pub(super) fn context(
+    index: usize,
+    section: &ComparisonSection,
+    points: Option<Value>,
+    charts: &mut Vec<Chart>,
+) -> Value {
     let summary = &section.summary;
     let unit = TimeUnit::of_ms([summary.reference_mean_ms, summary.other_mean_ms].into_iter());
     let mut places = Vec::new();
@@ -32,7 +37,15 @@ pub(super) fn context(index: usize, section: &ComparisonSection, charts: &mut Ve
         format!("{sampled} On the line both agree."),
         pairs(section, unit, &id("pairs")),
     );
-    add("Error of each request", sampled, errors(section, unit, &id("errors")));
+    let all = if section.errors.len() as u64 == summary.requests {
+        format!("All {} requests.", count(summary.requests))
+    } else {
+        format!(
+            "Of {} requests the smallest and the largest error of each few in succession: no outlier is left out.",
+            count(summary.requests)
+        )
+    };
+    add("Error of each request, uncut", all, errors(section, &id("errors")));
     let (chart, cut) = histogram(&section.error_histogram, &id("error"), "error", "ms", summary.requests);
     add("Errors, histogram", format!("Buckets of 0.02 ms.{cut}"), chart);
     let (chart, cut) =
@@ -48,6 +61,7 @@ pub(super) fn context(index: usize, section: &ComparisonSection, charts: &mut Ve
         requests => count(summary.requests),
         within => format!("{:.2}", summary.within_5pct_pct),
         charts => places,
+        points,
     }
 }
 
@@ -98,22 +112,22 @@ fn pairs(section: &ComparisonSection, unit: TimeUnit, id: &str) -> Chart {
     Chart::plot(id, axis(&section.reference), axis(&section.other), series)
 }
 
-fn errors(section: &ComparisonSection, unit: TimeUnit, id: &str) -> Chart {
-    let points = section
-        .sample
-        .iter()
-        .map(|(index, reference, other)| (*index as f64, unit.scale_ms(other.as_ms() - reference.as_ms())));
-    let guide = section.summary.requests as f64;
+fn errors(section: &ComparisonSection, id: &str) -> Chart {
+    let unit = TimeUnit::of_ms(section.errors.iter().map(|(_, error)| error.abs()));
+    let x = match section.errors_over {
+        ErrorsOver::Requests => Axis::linear("request, in order of arrival", ""),
+        ErrorsOver::Time => Axis::linear("arrival", "s"),
+    };
+    let end = match section.errors_over {
+        ErrorsOver::Requests => section.summary.requests as f64,
+        ErrorsOver::Time => section.errors.last().map_or(0.0, |(at, _)| *at),
+    };
+    let points = section.errors.iter().map(|(x, error)| (*x, unit.scale_ms(*error)));
     let series = vec![
         Series::new("request", Mark::Points, 0, points),
-        Series::new("no error", Mark::Guide, 1, [(0.0, 0.0), (guide, 0.0)]),
+        Series::new("no error", Mark::Guide, 1, [(0.0, 0.0), (end, 0.0)]),
     ];
-    Chart::plot(
-        id,
-        Axis::linear("request, in order of arrival", "").starting_at(0.0).ending_at(guide),
-        Axis::linear("error", unit.name),
-        series,
-    )
+    Chart::plot(id, x.starting_at(0.0).ending_at(end), Axis::linear("error", unit.name), series)
 }
 
 /// The histogram without its farthest requests, and a sentence about those.

@@ -10,6 +10,7 @@ mod comparison;
 mod devices;
 mod experiment;
 mod json;
+mod points;
 mod table;
 
 use minijinja::syntax::SyntaxConfig;
@@ -27,11 +28,12 @@ pub fn render_html(report: &Report) -> String {
     let mut charts: Vec<Chart> = Vec::new();
     let overview = devices::charts(&report.devices, &mut charts);
     let maps = devices::maps(&report.devices, &mut charts);
-    let comparisons: Vec<_> = report
-        .comparisons
-        .iter()
+    let points = report.points.iter().map(|section| (&section.comparison, Some(points::context(section))));
+    let plain = report.comparisons.iter().map(|section| (section, None));
+    let comparisons: Vec<_> = points
+        .chain(plain)
         .enumerate()
-        .map(|(index, section)| comparison::context(index, section, &mut charts))
+        .map(|(index, (section, points))| comparison::context(index, section, points, &mut charts))
         .collect();
     let experiment = report.experiment.as_ref().map(|section| experiment::context(section, &mut charts));
     let notes: Vec<_> =

@@ -3,6 +3,7 @@
 mod breakdown;
 mod comparison;
 mod experiment;
+mod points;
 mod summary;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -25,6 +26,7 @@ pub fn render_terminal(report: &Report) -> String {
         blocks.push(breakdown::render(&report.devices));
     }
     blocks.extend(report.comparisons.iter().map(comparison::render));
+    blocks.extend(report.points.iter().map(points::render));
     blocks.extend(report.experiment.iter().map(experiment::render));
     let notes = report.ordered_notes().map(|note| wrapped(note.kind(), note.text()));
     blocks.push(notes.collect::<Vec<_>>().join("\n"));

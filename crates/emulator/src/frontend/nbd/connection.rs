@@ -8,9 +8,9 @@ use seeklab_core::Instant;
 use super::buffer::Buffer;
 use super::export::Export;
 use super::handshake::{Agreement, Handshake, Progress};
-use super::slots::Slots;
 use super::transmission::{self, Kind, Refusal, RequestHeader};
 use super::wire::{PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
+use crate::frontend::slots::Slots;
 use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
 
 /// What one client may occupy.

@@ -23,7 +23,6 @@ mod export;
 mod handshake;
 mod listener;
 mod server;
-mod slots;
 mod transmission;
 mod uri;
 pub(crate) mod wire;

@@ -1,0 +1,234 @@
+//! How far a run can be trusted, in one sentence.
+//!
+//! | | trusted | with care | not |
+//! | --- | --- | --- | --- |
+//! | mean error in the host (EI_avg, MP1 against MP3), of the model's mean | ≤ 0.5 % | ≤ 5 % | more |
+//! | requests later than the limit | ≤ 1 % | ≤ 10 % | more |
+//! | requests without stamps of the host | ≤ 1 % | ≤ 10 % | more |
+//! | requests below the floor | ≤ 1 % | ≤ 10 % | more |
+//!
+//! The worst row decides. Without MP1 the first row is the mean error where the emulator meets the host (MP2
+//! against due), and the best is *with care*, for what the host added is not known. Every row that is not
+//! met is named, and so is what was not measured.
+
+use std::fmt::Write as _;
+
+use seeklab_core::Duration;
+use serde::Serialize;
+
+use super::{DEADLINE_LIMIT, MissCounts, Point, Stamps};
+use crate::rounding::{percent, six_decimals};
+
+/// What is known about the exactness of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Evidence {
+    /// Requests that the emulator answered.
+    pub requests: u64,
+    /// Mean response time in the model.
+    pub model_mean_ms: f64,
+    /// EI_avg at MP1 against the model, if MP1 was measured.
+    pub host_error_ms: Option<f64>,
+    /// EI_avg at MP2 against what was due there, if that was recorded.
+    pub reply_error_ms: Option<f64>,
+    /// Requests without stamps of the host, if MP1 was measured.
+    pub unmatched: Option<u64>,
+    /// Beyond what lateness a deadline is missed.
+    pub limit: Duration,
+    /// Share of the requests later than that.
+    pub beyond_limit_pct: Option<f64>,
+    /// Missed deadlines by cause.
+    pub misses: MissCounts,
+    /// Requests whose response time in the model is shorter than can be emulated, if the floor is known.
+    pub below_floor: Option<u64>,
+}
+
+/// How far a run can be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trust {
+    /// The verdict.
+    #[serde(rename = "trust")]
+    pub level: TrustLevel,
+    /// One sentence with its reasons.
+    #[serde(rename = "trust_sentence")]
+    pub sentence: String,
+}
+
+/// A verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustLevel {
+    /// The times are the model's.
+    Trusted,
+    /// The times are near the model's; differences of this size mean nothing.
+    WithCare,
+    /// The times are those of the machine rather than of the model.
+    NotTrusted,
+}
+
+impl TrustLevel {
+    /// The verdict for what should be at most `good` and must be at most `fair`.
+    fn of(value: f64, good: f64, fair: f64) -> Self {
+        match value {
+            value if value <= good => Self::Trusted,
+            value if value <= fair => Self::WithCare,
+            _ => Self::NotTrusted,
+        }
+    }
+}
+
+impl Stamps {
+    /// What the stamps say about the run; a response time in the model below `floor` cannot be emulated.
+    pub fn evidence(&self, limit: Duration, floor: Option<Duration>) -> Evidence {
+        let error = |one, other| self.between(one, other).ok().map(|between| between.comparison().summary());
+        let host = error(Point::Mp1, Point::Mp3);
+        let reply = error(Point::Mp2, Point::Due);
+        let model = self.rows.iter().filter_map(|row| row.at(Point::Mp3)).map(|(from, to)| to - from);
+        let (requests, sum) =
+            model.clone().fold((0_u64, 0_u128), |(n, sum), ns| (n + 1, sum + u128::from(ns)));
+        Evidence {
+            requests: self.requests(),
+            model_mean_ms: six_decimals(sum as f64 / requests as f64 / 1e6),
+            host_error_ms: host.map(|summary| summary.ei_avg_ms),
+            reply_error_ms: reply.map(|summary| summary.ei_avg_ms),
+            unmatched: self.unmatched(),
+            limit,
+            beyond_limit_pct: self.lateness(limit).map(|lateness| lateness.beyond_limit_pct),
+            misses: self.misses(),
+            below_floor: floor.map(|floor| model.filter(|ns| *ns < floor.as_ns()).count() as u64),
+        }
+    }
+}
+
+impl Default for Evidence {
+    /// Nothing was measured.
+    fn default() -> Self {
+        Self {
+            requests: 0,
+            model_mean_ms: 0.0,
+            host_error_ms: None,
+            reply_error_ms: None,
+            unmatched: None,
+            limit: DEADLINE_LIMIT,
+            beyond_limit_pct: None,
+            misses: MissCounts::default(),
+            below_floor: None,
+        }
+    }
+}
+
+impl Evidence {
+    /// The verdict and its reasons.
+    pub fn trust(&self) -> Trust {
+        let Some((error, at)) = self.error() else {
+            let sentence = "Nothing can be said about how exact this run was: no request was measured \
+                            outside the model."
+                .to_owned();
+            return Trust { level: TrustLevel::NotTrusted, sentence };
+        };
+        let Some(error_pct) = percent(error.abs(), self.model_mean_ms) else {
+            let sentence = format!(
+                "The model takes no time, so response times {at}, {error:.4} ms on average, are this machine's own."
+            );
+            return Trust { level: TrustLevel::NotTrusted, sentence };
+        };
+        let best = if self.host_error_ms.is_some() { TrustLevel::Trusted } else { TrustLevel::WithCare };
+        let mut level = best.max(TrustLevel::of(error_pct, 0.5, 5.0));
+        let mut doubts = Vec::new();
+        let mut doubt = |share: f64, text: String| {
+            let of_share = TrustLevel::of(share, 1.0, 10.0);
+            level = level.max(of_share);
+            if of_share > TrustLevel::Trusted {
+                doubts.push(text);
+            }
+        };
+        let share = |count: u64| percent(count as f64, self.requests as f64).unwrap_or(0.0);
+        if let Some(late) = self.beyond_limit_pct {
+            doubt(
+                late,
+                format!(
+                    "{} % of the replies left more than {} late{}",
+                    short(late),
+                    self.limit,
+                    self.causes()
+                ),
+            );
+        }
+        if let Some(unmatched) = self.unmatched {
+            let text = format!("{} % of the requests have no stamps of the host", short(share(unmatched)));
+            doubt(share(unmatched), text);
+        }
+        if let Some(below) = self.below_floor {
+            let text = format!("{} % were due sooner than can be emulated here", short(share(below)));
+            doubt(share(below), text);
+        }
+        let mut sentence = match level {
+            TrustLevel::Trusted => "This run can be trusted",
+            TrustLevel::WithCare => "This run can be trusted with care",
+            TrustLevel::NotTrusted => "This run cannot be trusted",
+        }
+        .to_owned();
+        let direction = if error < 0.0 { "shorter" } else { "longer" };
+        let _ = write!(
+            sentence,
+            ": on average response times {at} were {:.4} ms ({} %) {direction} than ",
+            error.abs(),
+            short(error_pct)
+        );
+        sentence += if self.host_error_ms.is_some() { "the model's" } else { "what was due" };
+        match (self.beyond_limit_pct, doubts.is_empty()) {
+            (Some(late), true) => {
+                let _ = write!(
+                    sentence,
+                    ", and {} % of the replies left within {} of when they were due",
+                    short(100.0 - late),
+                    self.limit
+                );
+            }
+            (_, true) => {}
+            (_, false) => {
+                sentence += ", but ";
+                sentence += &listed(&doubts);
+            }
+        }
+        if self.host_error_ms.is_none() {
+            sentence += "; what the host added was not measured";
+        }
+        sentence.push('.');
+        Trust { level, sentence }
+    }
+
+    /// The mean error as far out as it was measured, and where.
+    fn error(&self) -> Option<(f64, &'static str)> {
+        let host = self.host_error_ms.map(|error| (error, "in the host"));
+        host.or(self.reply_error_ms.map(|error| (error, "at the emulator")))
+    }
+
+    /// The most frequent cause of missed deadlines, in brackets.
+    fn causes(&self) -> String {
+        let ordered = self.misses.ordered();
+        ordered.first().map_or_else(String::new, |(cause, count)| {
+            let name = cause.name().replace('_', " ");
+            let mostly = if *count < self.misses.total() { "mostly " } else { "" };
+            format!(" ({mostly}{name})")
+        })
+    }
+}
+
+/// Two significant digits at least, so that neither 0.04 % nor 99.96 % looks whole.
+fn short(percent: f64) -> String {
+    let distance = percent.abs().min((100.0 - percent).abs());
+    match distance {
+        0.0 => format!("{percent:.0}"),
+        distance if distance < 0.1 => format!("{percent:.3}"),
+        distance if distance < 1.0 => format!("{percent:.2}"),
+        _ => format!("{percent:.1}"),
+    }
+}
+
+fn listed(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [init @ .., last] => format!("{} and {last}", init.join(", ")),
+    }
+}

@@ -1,0 +1,148 @@
+//! What one repetition amounts to.
+
+use std::collections::BTreeMap;
+
+use seeklab_analysis::points::DEADLINE_LIMIT;
+use seeklab_analysis::{MatchCounts, MetricsSummary, Point, Stamps, Trust};
+use seeklab_core::{Duration, MissCause};
+use serde::{Deserialize, Serialize};
+
+use crate::emulate::Outcome;
+
+/// The figures of one repetition. What was not measured is `None`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// From exec to exit, all phases together.
+    pub elapsed_s: f64,
+    /// What syncing and unmounting took, all phases together.
+    pub flush_s: f64,
+    /// Processor time of the commands in user mode.
+    pub user_s: f64,
+    /// Processor time of the commands in the kernel.
+    pub system_s: f64,
+    /// Processor time of the emulator's thread.
+    pub emulator_cpu_s: f64,
+    /// Requests that the model answered.
+    pub requests: u64,
+    /// Mean response time in the host.
+    pub mp1_mean_ms: Option<f64>,
+    /// Mean response time in the model.
+    pub mp3_mean_ms: Option<f64>,
+    /// Mean error of individual requests between host and model.
+    pub ei_avg_ms: Option<f64>,
+    /// The same in percent of the mean in the model.
+    pub ei_avg_pct: Option<f64>,
+    /// Root mean square error of individual requests.
+    pub ei_rms_ms: Option<f64>,
+    /// The same in percent of the mean in the model.
+    pub ei_rms_pct: Option<f64>,
+    /// Root mean square distance of the distributions.
+    pub ea_rms_ms: Option<f64>,
+    /// The same in percent of the mean in the model.
+    pub ea_rms_pct: Option<f64>,
+    /// Median lateness of replies.
+    pub lateness_p50_us: f64,
+    /// 99th percentile of the lateness of replies.
+    pub lateness_p99_us: f64,
+    /// Deadlines missed, by cause.
+    pub deadline_misses: BTreeMap<MissCause, u64>,
+    /// Share of the requests that waited for their data beyond their due.
+    pub stall_pct: f64,
+    /// Requests of a kind with which the device's model was not compared with a measurement.
+    pub out_of_validated_range: u64,
+    /// Requests whose response time in the model is below what can be emulated.
+    pub below_floor: u64,
+    /// Arrivals that the model saw later than they came.
+    pub clamped: u64,
+    /// Answers that this changed.
+    pub changed_by_clamping: u64,
+    /// Requests of the host that were not found in the emulator, and the other way round.
+    pub unmatched: Option<u64>,
+    /// Events of the host that were lost.
+    pub lost: u64,
+    /// How the first command that failed ended; 0 if none did.
+    pub exit_code: i32,
+    /// What each phase took.
+    pub phases: Vec<PhaseFigures>,
+    /// How far it can be trusted, in a sentence.
+    pub trust: Trust,
+}
+
+/// What one phase took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseFigures {
+    /// Its name.
+    pub name: String,
+    /// From exec to exit.
+    pub elapsed_s: f64,
+    /// What syncing and unmounting took.
+    pub flush_s: f64,
+    /// Processor time in user mode.
+    pub user_s: f64,
+    /// Processor time in the kernel.
+    pub system_s: f64,
+    /// How it ended; 0 is success.
+    pub exit_code: i32,
+}
+
+/// What a repetition was seen to do.
+pub(super) struct Seen<'a> {
+    pub(super) outcome: &'a Outcome,
+    pub(super) stamps: &'a Stamps,
+    pub(super) summary: &'a MetricsSummary,
+    pub(super) matched: Option<&'a MatchCounts>,
+    pub(super) lost: u64,
+    pub(super) floor: Option<Duration>,
+    /// Requests of kinds that the model was validated with, `None` if it never was.
+    pub(super) validated: Option<u64>,
+}
+
+impl Figures {
+    /// The figures of what was seen while these phases ran.
+    pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
+        let tally = &seen.outcome.tally;
+        let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
+        let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok().map(|between| between.summary());
+        let comparison = between.as_ref().map(|between| between.comparison);
+        let us = |quantile| {
+            tally.deadlines.lateness().quantile(quantile).unwrap_or_default().as_us()
+        };
+        let misses = MissCause::ALL.map(|cause| (cause, tally.deadlines.missed(cause)));
+        let stalled = tally.deadlines.missed(MissCause::DataNotThere);
+        let share = |count: u64| 100.0 * count as f64 / tally.requests.max(1) as f64;
+        Self {
+            elapsed_s: sum(|phase| phase.elapsed_s),
+            flush_s: sum(|phase| phase.flush_s),
+            user_s: sum(|phase| phase.user_s),
+            system_s: sum(|phase| phase.system_s),
+            emulator_cpu_s: seen.outcome.cpu.as_s(),
+            requests: tally.requests,
+            mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
+            mp3_mean_ms: (tally.requests > 0).then_some(seen.summary.response_mean_ms).flatten(),
+            ei_avg_ms: comparison.map(|comparison| comparison.ei_avg_ms),
+            ei_avg_pct: comparison.and_then(|comparison| comparison.ei_avg_pct),
+            ei_rms_ms: comparison.map(|comparison| comparison.ei_rms_ms),
+            ei_rms_pct: comparison.and_then(|comparison| comparison.ei_rms_pct),
+            ea_rms_ms: comparison.map(|comparison| comparison.ea_rms_ms),
+            ea_rms_pct: comparison.and_then(|comparison| comparison.ea_rms_pct),
+            lateness_p50_us: us(0.5),
+            lateness_p99_us: us(0.99),
+            deadline_misses: misses.into_iter().collect(),
+            stall_pct: share(stalled),
+            out_of_validated_range: tally.requests - seen.validated.unwrap_or(0).min(tally.requests),
+            below_floor: tally.deadlines.below_floor(),
+            clamped: tally.clamped.by_completion + tally.clamped.by_arrival + tally.clamped.by_model_clock,
+            changed_by_clamping: tally.changed.map_or(0, |changed| changed.changed),
+            unmatched: seen.matched.map(|counts| counts.unmatched_host + counts.unmatched_emulated),
+            lost: seen.lost,
+            exit_code: phases.iter().map(|phase| phase.exit_code).find(|code| *code != 0).unwrap_or(0),
+            trust: seen.stamps.evidence(DEADLINE_LIMIT, seen.floor).trust(),
+            phases,
+        }
+    }
+
+    /// Whether every command succeeded.
+    pub(super) fn succeeded(&self) -> bool {
+        self.exit_code == 0
+    }
+}

@@ -1,0 +1,165 @@
+//! An application on each of several devices, repeatedly: `seeklab run`.
+//!
+//! ```text
+//! devices × repetitions ─▶ for each: a copy of what was prepared ─▶ emulation, model time zero
+//!                                     phases on the host, or a built-in application over NBD
+//!                                     stamps in host and model ─▶ figures ─▶ journal ─▶ report
+//! ```
+//! Devices take turns within each repetition, so that what changes on the machine meanwhile meets all of
+//! them. What was prepared (the file system, an image, the setup) is prepared once for each block size, on
+//! a device that takes no time. Each repetition begins with the device as it was described and the seed.
+
+mod document;
+mod figures;
+mod host;
+mod join;
+mod prepare;
+mod repetition;
+mod report;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use seeklab_core::{ByteSize, Seed};
+use seeklab_emulator::clock::Pacing;
+use seeklab_emulator::pacer::Mode;
+use seeklab_report::Report;
+use seeklab_stage::{FileSystem, MountOptions};
+use serde_json::Value;
+
+use crate::devices::Resolved;
+use crate::failure::Failure;
+use crate::journal::{Entry, Journal, Key};
+use crate::output::VERSION;
+use crate::progress::Steps;
+use figures::Figures;
+use host::Interruption;
+use repetition::Repetition;
+
+/// What is run where and how often.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// The devices, the first of which the others are compared with.
+    pub devices: Vec<Resolved>,
+    /// Bytes of each.
+    pub size: ByteSize,
+    /// What runs on them.
+    pub application: Application,
+    /// How often on each.
+    pub repetitions: u64,
+    /// Root of all random draws; the same for every repetition.
+    pub seed: Seed,
+    /// How much processor time exactness may cost.
+    pub pacing: Pacing,
+    /// How the model is run against the wall clock.
+    pub mode: Mode,
+    /// A folder for a trace of each repetition.
+    pub record: Option<PathBuf>,
+    /// Where results are kept as they come; without it an interrupted series begins anew.
+    pub journal: Option<PathBuf>,
+    /// Forget what the journal holds.
+    pub fresh: bool,
+    /// Whether the output of commands goes to stderr.
+    pub output_to_stderr: bool,
+}
+
+/// What runs on a device.
+#[derive(Debug, Clone)]
+pub enum Application {
+    /// Commands of the host.
+    Commands(Commands),
+}
+
+/// Commands on a mounted device.
+#[derive(Debug, Clone)]
+pub struct Commands {
+    /// What is made on the device.
+    pub file_system: FileSystem,
+    /// How it is mounted.
+    pub mount_options: MountOptions,
+    /// What the device holds at first, instead of a new file system.
+    pub image: Option<PathBuf>,
+    /// Run once, in no model time, after the file system was made.
+    pub setup: Option<String>,
+    /// Commands by name, each on a cold mount.
+    pub phases: Vec<(String, String)>,
+    /// The command that is timed; a phase too.
+    pub command: Vec<OsString>,
+    /// Whether the host's caches are dropped before each phase.
+    pub drop_caches: bool,
+    /// Whom commands run as.
+    pub user: Option<String>,
+}
+
+/// A series that was run.
+#[derive(Debug)]
+pub struct Finished {
+    /// For machines.
+    pub document: Value,
+    /// For people.
+    pub report: Report,
+    /// Whether every command succeeded.
+    pub succeeded: bool,
+}
+
+/// Tests what the series needs, before anything is made.
+///
+/// # Errors
+/// Everything that is missing, with its remedy.
+pub fn check(series: &Series) -> Result<(), Failure> {
+    match &series.application {
+        Application::Commands(commands) => host::check(commands),
+    }
+}
+
+/// Runs what the journal does not hold yet.
+///
+/// # Errors
+/// What keeps a repetition from running; a command that fails is a result.
+pub fn run(series: &Series) -> Result<Finished, Failure> {
+    let interruption = Interruption::catch()?;
+    let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
+    let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
+    let total = series.repetitions * series.devices.len() as u64;
+    let mut steps = Steps::new(total);
+    let mut prepared = prepare::Prepared::default();
+    for repetition in 0..series.repetitions {
+        for (device, results) in series.devices.iter().zip(&mut results) {
+            let label = device.label();
+            let key = Key::of(format!("{} repetition {repetition}", identity(series, device)).as_bytes());
+            if let Some(figures) = journal.as_ref().and_then(|journal| journal.get(key)) {
+                results.push(Figures::clone(figures));
+                steps.skip();
+                continue;
+            }
+            steps.begin(&format!("{label}, repetition {} of {}", repetition + 1, series.repetitions));
+            let what = Repetition { series, device, number: repetition, interruption: &interruption };
+            let figures = what.run(&mut prepared).map_err(|failure| failure.context(&label))?;
+            if let Some(journal) = &mut journal {
+                let entry = Entry { key, cell: &label, repetition, seed: series.seed.0 };
+                journal.append(&entry, &figures)?;
+            }
+            results.push(figures);
+        }
+    }
+    drop(steps);
+    Ok(Finished {
+        document: document::document(series, &results),
+        report: report::report(series, &results),
+        succeeded: results.iter().flatten().all(Figures::succeeded),
+    })
+}
+
+/// Everything that determines what a repetition does.
+fn identity(series: &Series, device: &Resolved) -> String {
+    format!(
+        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?}",
+        device.description.to_toml(),
+        device.label(),
+        series.size,
+        series.application,
+        series.pacing,
+        series.mode,
+        series.seed
+    )
+}

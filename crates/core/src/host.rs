@@ -1,0 +1,59 @@
+//! One request as the host's block layer saw it (measurement point MP1).
+//!
+//! What a live capture gives and what the matching of measurement points takes; how a request is told
+//! from its events is stated where they are recorded.
+
+use std::fmt;
+
+use crate::request::Operation;
+use crate::units::Instant;
+
+/// A request between the host's block layer and a block device, complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostRequest {
+    /// When the block layer made the request, before any wait in its own queues, where that was seen.
+    pub queued: Option<Instant>,
+    /// When it was first given to the device's driver.
+    pub issue: Instant,
+    /// When its last byte was complete.
+    pub completion: Instant,
+    /// What it does.
+    pub op: Operation,
+    /// Whether a write was issued as one that forces the media.
+    pub fua: bool,
+    /// First byte on the device, a multiple of 512; zero for a flush.
+    pub offset_bytes: u64,
+    /// Length in bytes, a multiple of 512; zero for a flush.
+    pub length_bytes: u64,
+    /// Process (thread group) that was running when it was queued or, where that was not seen, issued;
+    /// for write-back, flushes and the like a thread of the kernel.
+    pub process: u32,
+    /// That process's name.
+    pub command: ProcessName,
+    /// The error number that the driver gave, positive, if it failed.
+    pub error: Option<u32>,
+}
+
+/// Name of a process as the kernel keeps it: up to 15 bytes, then zeroes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ProcessName(pub [u8; 16]);
+
+impl fmt::Display for ProcessName {
+    /// The bytes before the first zero; those that are not UTF-8 become U+FFFD.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        f.pad(&String::from_utf8_lossy(&self.0[..length]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_a_process_name_end_at_the_first_zero() {
+        assert_eq!(ProcessName(*b"fio\0\0\0left over\0").to_string(), "fio");
+        assert_eq!(ProcessName(*b"sixteen bytes ok").to_string(), "sixteen bytes ok");
+        assert_eq!(ProcessName([0; 16]).to_string(), "");
+    }
+}

@@ -1,0 +1,90 @@
+//! What an emulated request looked like from outside the model.
+//!
+//! ```text
+//!  mp1_arrival ─▶ mp2_arrival ─▶ arrival ══ model (MP3) ══ completion
+//!                                                              │ less the early-completion allowance
+//!  mp1_completion ◀── mp2_completion ◀── lateness ── mp2_due ◀─┘
+//!  host               where the emulator meets the host
+//! ```
+//! All of them are on one clock (CLOCK_MONOTONIC, counted from the start of the run), so arrivals and
+//! completions compare apart. What the model saw (MP3) are the times of the
+//! [`TraceRecord`](crate::TraceRecord) itself.
+//!
+//! # References
+//! J. L. Griffin, Timing-accurate storage emulation, CMU, 2004: section 5.2.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Instant;
+
+/// The stamps of one request outside the model; what was not measured is `None`.
+///
+/// Where the host split or merged requests, all that stand for one request of the host carry the same
+/// pair of stamps at MP1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MeasurementPoints {
+    /// When the host issued it (MP1).
+    pub mp1_arrival: Option<Instant>,
+    /// When the host saw it complete (MP1).
+    pub mp1_completion: Option<Instant>,
+    /// When the read that delivered it to the emulator returned (MP2).
+    pub mp2_arrival: Option<Instant>,
+    /// When its reply was to leave: the model's completion less the early-completion allowance.
+    pub mp2_due: Option<Instant>,
+    /// When its reply was about to be written (MP2).
+    pub mp2_completion: Option<Instant>,
+    /// Why the reply left too late, if it did.
+    pub miss_cause: Option<MissCause>,
+}
+
+impl MeasurementPoints {
+    /// Nothing was measured outside the model.
+    pub const NONE: Self = Self {
+        mp1_arrival: None,
+        mp1_completion: None,
+        mp2_arrival: None,
+        mp2_due: None,
+        mp2_completion: None,
+        miss_cause: None,
+    };
+
+    /// Arrival and completion in the host, where both are known.
+    pub fn mp1(&self) -> Option<(Instant, Instant)> {
+        self.mp1_arrival.zip(self.mp1_completion)
+    }
+
+    /// Arrival and completion where the emulator meets the host, where both are known.
+    pub fn mp2(&self) -> Option<(Instant, Instant)> {
+        self.mp2_arrival.zip(self.mp2_completion)
+    }
+}
+
+/// Why a deadline was missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissCause {
+    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
+    ModelTooSlow,
+    /// The store had not brought the data, or had not made it durable.
+    DataNotThere,
+    /// The request came after its answer was due, the loop was busy with others, or the reply took long.
+    Transport,
+    /// The loop waited for the deadline and was not woken in time.
+    KernelScheduling,
+}
+
+impl MissCause {
+    /// Every cause, in the order of the steps.
+    pub const ALL: [Self; 4] =
+        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
+
+    /// The name in traces and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ModelTooSlow => "model_too_slow",
+            Self::DataNotThere => "data_not_there",
+            Self::Transport => "transport",
+            Self::KernelScheduling => "kernel_scheduling",
+        }
+    }
+}

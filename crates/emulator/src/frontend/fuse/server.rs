@@ -1,0 +1,184 @@
+//! One mount, driven by whoever drives frontends.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{DupFlags, Errno, dup3};
+use seeklab_core::Instant;
+
+use super::connection::{Connection, MESSAGE_BYTES_MAX, Oddities};
+use super::mount::{Mount, Place, owner};
+use crate::frontend::nbd::Export;
+use crate::frontend::{Command, Frontend, Reply, Tag};
+
+/// What has happened at a [`Server`] so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// Messages of the kernel.
+    pub message_count: u64,
+    /// Answers that nobody waited for any more.
+    pub orphan_count: u64,
+    /// Most commands outstanding at a time.
+    pub outstanding_max: usize,
+    /// What should not have been.
+    pub oddities: Oddities,
+}
+
+/// A device as a file.
+#[derive(Debug)]
+pub struct Server {
+    connection: Connection,
+    mount: Mount,
+    input: Vec<u8>,
+    clock: Clock,
+    over: bool,
+    statistics: Statistics,
+}
+
+struct Clock(Box<dyn Fn() -> Instant>);
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Clock")
+    }
+}
+
+/// Messages taken at a time, so that replies that fall due meanwhile do not wait for many.
+const BATCH: usize = 16;
+
+impl Server {
+    /// Mounts a directory with the file at `place`. It answers from when it is driven: until then, whoever
+    /// looks at it waits. Arrival times are those of `clock`.
+    ///
+    /// # Errors
+    /// What is missing, and its remedy.
+    pub fn mount(export: Export, clock: Box<dyn Fn() -> Instant>, place: &Place) -> io::Result<Self> {
+        let mount = Mount::new(place, export.read_only)?;
+        Ok(Self {
+            connection: Connection::new(export, owner()),
+            mount,
+            input: vec![0; MESSAGE_BYTES_MAX],
+            clock: Clock(clock),
+            over: false,
+            statistics: Statistics::default(),
+        })
+    }
+
+    /// The root directory of a mount without a place, to open [`FILE_NAME`](super::FILE_NAME) in; `None` where
+    /// it has a place. The mount lasts as long as this, or a file opened in it, is open.
+    pub fn directory(&self) -> Option<Arc<OwnedFd>> {
+        self.mount.directory()
+    }
+
+    /// Whether the mount has been undone, by somebody else or by force.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// What has happened so far.
+    pub fn statistics(&self) -> Statistics {
+        Statistics { oddities: self.connection.oddities(), ..self.statistics }
+    }
+
+    /// Nothing comes from the kernel any more. What takes the place of its descriptor is never readable, so
+    /// that nobody who waits for it is woken for ever.
+    fn end(&mut self) -> io::Result<()> {
+        self.over = true;
+        self.connection.shut_down();
+        let silent = eventfd(0, EventfdFlags::CLOEXEC)?;
+        dup3(&silent, self.mount.device_mut(), DupFlags::CLOEXEC)?;
+        Ok(())
+    }
+
+    /// Whether a message has been taken; `false` if there is none.
+    fn take_message(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<bool> {
+        let length = match rustix::io::read(self.mount.device(), &mut self.input[..]) {
+            Ok(length) => length,
+            Err(Errno::AGAIN) => return Ok(false),
+            // A request that was withdrawn while it was fetched.
+            Err(Errno::NOENT | Errno::INTR) => return Ok(true),
+            Err(Errno::NODEV | Errno::CONNABORTED) => {
+                self.end()?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let arrived = (self.clock.0)();
+        self.statistics.message_count += 1;
+        if let Some(command) = self.connection.receive(&self.input[..length], arrived) {
+            commands(command);
+        }
+        Ok(true)
+    }
+
+    fn hand_out_pieces(&mut self, commands: &mut dyn FnMut(Command<'_>)) {
+        if self.connection.has_piece() {
+            let now = (self.clock.0)();
+            while let Some(command) = self.connection.next_piece(now) {
+                commands(command);
+            }
+        }
+    }
+}
+
+impl Frontend for Server {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.mount.device().as_fd()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.connection.has_piece() || self.connection.has_output()
+    }
+
+    fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
+        self.hand_out_pieces(commands);
+        for _ in 0..BATCH {
+            if self.over || !self.connection.wants_input() || !self.take_message(commands)? {
+                break;
+            }
+        }
+        self.hand_out_pieces(commands);
+        let outstanding = self.connection.outstanding();
+        self.statistics.outstanding_max = self.statistics.outstanding_max.max(outstanding);
+        Ok(())
+    }
+
+    fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
+        self.connection.reply(tag.command, reply);
+    }
+
+    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+        for (tag, message) in self.connection.messages() {
+            if let Some(tag) = tag {
+                leaving(tag);
+            }
+            if message.is_empty() {
+                continue;
+            }
+            let written = if self.over {
+                Err(Errno::NODEV)
+            } else {
+                rustix::io::retry_on_intr(|| rustix::io::write(self.mount.device(), message))
+            };
+            match written {
+                Ok(_) => {}
+                // Nobody waits for it, or the mount is gone: the next read says so.
+                Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => self.statistics.orphan_count += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.connection.clear();
+        Ok(())
+    }
+
+    fn shut_down(&mut self) {
+        self.connection.shut_down();
+    }
+
+    fn is_drained(&self) -> bool {
+        self.connection.outstanding() == 0 && !self.connection.has_output()
+    }
+}

@@ -1,0 +1,103 @@
+//! What the loop device asks of the kernel that no safe crate offers: two ioctls, and descriptors of one's own.
+#![expect(unsafe_code, reason = "ioctl(2), and unshare(2) of the descriptor table")]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::fs::{Dir, Mode, OFlags, open};
+use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// `struct loop_config`: descriptor and block size, a `struct loop_info64`, eight reserved words.
+type Config = [u8; 304];
+
+const LOOP_CONFIGURE: Opcode = 0x4c0a;
+const LOOP_CTL_GET_FREE: Opcode = 0x4c82;
+const LO_FLAGS_READ_ONLY: u32 = 1;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// Where `lo_flags` and `lo_file_name` are.
+const FLAGS_AT: usize = 8 + 52;
+const NAME_AT: usize = 8 + 56;
+
+/// Binds a device to a file: direct I/O, gone with its last user, partitions not looked for.
+pub(super) fn configure(
+    device: &OwnedFd,
+    file: &OwnedFd,
+    block_size_bytes: u32,
+    read_only: bool,
+) -> rustix::io::Result<()> {
+    let mut config: Config = [0; 304];
+    let mut flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
+    if read_only {
+        flags |= LO_FLAGS_READ_ONLY;
+    }
+    let name = b"seeklab";
+    config[..4].copy_from_slice(&file.as_raw_fd().to_ne_bytes());
+    config[4..8].copy_from_slice(&block_size_bytes.to_ne_bytes());
+    config[FLAGS_AT..][..4].copy_from_slice(&flags.to_ne_bytes());
+    config[NAME_AT..][..name.len()].copy_from_slice(name);
+    // SAFETY: LOOP_CONFIGURE reads a `struct loop_config`, which has this size, and writes nothing.
+    unsafe { ioctl(device, Setter::<LOOP_CONFIGURE, Config>::new(config)) }
+}
+
+/// LOOP_CTL_GET_FREE: its result is the number.
+struct GetFree(NoArg<LOOP_CTL_GET_FREE>);
+
+// SAFETY: the command takes no argument, touches no memory of ours and returns a number or an error.
+unsafe impl Ioctl for GetFree {
+    type Output = u32;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        self.0.opcode()
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        std::ptr::null_mut()
+    }
+
+    unsafe fn output_from_ptr(output: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<u32> {
+        Ok(output as u32)
+    }
+}
+
+/// The number of a device that nobody uses, made if there was none.
+pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
+    // SAFETY: the opcode is one of /dev/loop-control's and takes no argument.
+    unsafe { ioctl(control, GetFree(NoArg::new())) }
+}
+
+/// Gives the calling thread a descriptor table of its own, in which only `descriptor` and the standard streams
+/// are left. `descriptor` must be open in the table that the thread comes from.
+pub(crate) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: this thread owns no descriptor: it was just started and was given the number only. What other
+    // threads own stays open in their table.
+    unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
+    // SAFETY: in the new table, the number is open, and it is this thread's alone.
+    let kept = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    for number in others_open(&kept)? {
+        // SAFETY: a copy that nobody owns, open in this table, which no other thread changes.
+        unsafe { rustix::io::close(number) };
+    }
+    Ok(kept)
+}
+
+/// The descriptors that this thread has open beside `kept` and the standard streams.
+fn others_open(kept: &OwnedFd) -> io::Result<Vec<RawFd>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
+    let own = folder.fd()?.as_raw_fd();
+    let mut others = Vec::new();
+    while let Some(entry) = folder.next() {
+        // Beside the numbers, there are `.` and `..`.
+        if let Ok(number) = entry?.file_name().to_string_lossy().parse::<RawFd>()
+            && number > 2
+            && ![own, kept.as_raw_fd()].contains(&number)
+        {
+            others.push(number);
+        }
+    }
+    Ok(others)
+}

@@ -1,0 +1,205 @@
+//! A block device of the kernel, `/dev/loopN`, over the file that a FUSE [`Server`] serves.
+//!
+//! ```text
+//! file systems, applications ─▶ /dev/loopN ─ direct I/O ─▶ FUSE file ─▶ Server
+//!                                  ▲ kept by a thread with descriptors of its own
+//! ```
+//! # However this process ends, nothing hangs and nothing stays
+//! The device is set to go with its last user. A thread, the keeper, holds the only descriptor that this
+//! process has of it, in a descriptor table of its own (`unshare(CLONE_FILES)`), where `/dev/fuse` is not. When
+//! the process is killed, the other threads' table goes, `/dev/fuse` with it, and whatever the keeper or the
+//! kernel still wants of the file fails at once. If one table held both, closing the block device, which
+//! writes its dirty pages back through FUSE, could wait for ever for an answer of the very process that ends.
+//! A file system that is still mounted then sees I/O errors; unmounting it removes the device.
+//!
+//! # Scope and limits
+//! - Root, and a kernel with the loop driver and `LOOP_CONFIGURE` (Linux 5.8).
+//! - Attaching, and closing in order ([`LoopDevice::detach`]), need the server to be answering on another
+//!   thread.
+//! - The loop driver executes flushes and discards one after the other in a worker, and reads and writes that
+//!   come meanwhile wait behind them: with flushes of 100 ms in flight, reads were seen to fall from 5096 to 18
+//!   per second (`feasibility.md`, section 1). It has a worker per block-I/O cgroup, so a reader in a cgroup of
+//!   its own is not held up (4610). The FUSE file itself has no such limit.
+//! - It sends no FUA: such writes arrive as a write and a flush. At most 128 requests are outstanding.
+//!
+//! # References
+//! The kernel's `include/uapi/linux/loop.h` and `drivers/block/loop.c`.
+//!
+//! [`Server`]: crate::frontend::fuse::Server
+
+mod kernel;
+mod queue;
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
+
+pub(crate) use kernel::own_descriptor_only;
+pub use queue::{Queue, QueueWishes, is_attached};
+
+use crate::frontend::fuse::FILE_NAME;
+
+/// How the block device is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Its logical block size, a power of two from 512 to 4096.
+    pub block_size_bytes: u32,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// What the host does with requests before they get there.
+    pub queue: QueueWishes,
+}
+
+/// A block device, until it is dropped; it stays while somebody else uses it.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+    queue: Queue,
+    /// Dropped to end the keeper.
+    hold: Option<Sender<()>>,
+    keeper: JoinHandle<()>,
+}
+
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often somebody else may take the free device before us.
+const ATTEMPTS_MAX: usize = 64;
+
+impl LoopDevice {
+    /// Makes a block device of the file in `directory`, the root of a FUSE mount that is being served by
+    /// another thread.
+    ///
+    /// # Errors
+    /// What is missing, and its remedy; a server that does not answer.
+    pub fn attach(directory: &OwnedFd, settings: &Settings) -> io::Result<Self> {
+        assert!(
+            settings.block_size_bytes.is_power_of_two() && (512..=4096).contains(&settings.block_size_bytes),
+            "the loop driver has blocks of 512 to 4096 bytes"
+        );
+        let (ready, attached) = channel();
+        let (hold, held) = channel();
+        let number = directory.as_fd().as_raw_fd();
+        let settings = settings.clone();
+        let keeper = std::thread::Builder::new().name("loop-keeper".to_owned());
+        let keeper = keeper.spawn(move || keep(number, &settings, &ready, &held))?;
+        match attached.recv_timeout(PATIENCE) {
+            Ok(Ok((path, queue))) => Ok(Self { path, queue, hold: Some(hold), keeper }),
+            Ok(Err(error)) => Err(error),
+            Err(RecvTimeoutError::Timeout) => {
+                let what =
+                    format!("the FUSE file did not open in {} s: is it being served?", PATIENCE.as_secs());
+                Err(io::Error::new(io::ErrorKind::TimedOut, what))
+            }
+            Err(RecvTimeoutError::Disconnected) => panic!("the keeper of the loop device panicked"),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How it was set, read back from the kernel.
+    pub const fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// Gives it up: what was written to it without direct I/O goes to the device first, for which the server
+    /// must be answering. Returns whether it is gone; it is not while somebody else has it open or mounted.
+    pub fn detach(mut self) -> bool {
+        drop(self.hold.take());
+        let _ = self.keeper.join();
+        !is_attached(&self.path)
+    }
+}
+
+/// Why no block device can be made here, and what would help; `None` where it seems possible.
+pub fn unavailability() -> Option<String> {
+    open_control().err().map(|error| error.to_string())
+}
+
+/// The keeper: attaches, then holds the device until `held` ends.
+fn keep(
+    directory: i32,
+    settings: &Settings,
+    ready: &Sender<io::Result<(PathBuf, Queue)>>,
+    held: &Receiver<()>,
+) {
+    let attached = own_descriptor_only(directory).and_then(|directory| attach(&directory, settings));
+    let device = match attached {
+        Ok((device, path, queue)) => {
+            if ready.send(Ok((path, queue))).is_err() {
+                return;
+            }
+            device
+        }
+        Err(error) => {
+            // If nobody waits any more, nobody is told.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    // It ends without ever a message.
+    let _ = held.recv();
+    drop(device);
+}
+
+fn attach(directory: &OwnedFd, settings: &Settings) -> io::Result<(OwnedFd, PathBuf, Queue)> {
+    let access = if settings.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    let file = openat(directory, FILE_NAME, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("the FUSE file: {error}")))?;
+    let (device, path) = configure(&file, access, settings)?;
+    let queue = queue::apply(&path, settings)?;
+    Ok((device, path, queue))
+}
+
+fn configure(file: &OwnedFd, access: OFlags, settings: &Settings) -> io::Result<(OwnedFd, PathBuf)> {
+    let control = open_control()?;
+    for _ in 0..ATTEMPTS_MAX {
+        let number = kernel::free_device(&control)?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        let named = |error: Errno| {
+            let hint = match error {
+                Errno::NOENT => "; the kernel has it, /dev has not: `mknod` it, or run outside the container",
+                Errno::INVAL => "; LOOP_CONFIGURE needs Linux 5.8 and a block size of 512 to 4096",
+                _ => "",
+            };
+            io::Error::new(io::Error::from(error).kind(), format!("{}: {error}{hint}", path.display()))
+        };
+        let device = open(&path, access | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
+        match kernel::configure(&device, file, settings.block_size_bytes, settings.read_only) {
+            Ok(()) => {
+                // Held for reading only: who holds it for writing keeps some kernels from mounting it.
+                let held = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(named)?;
+                return Ok((held, path));
+            }
+            // Somebody else was faster.
+            Err(Errno::BUSY) => {}
+            Err(error) => return Err(named(error)),
+        }
+    }
+    Err(io::Error::other(format!(
+        "every loop device was taken before it could be used, {ATTEMPTS_MAX} times"
+    )))
+}
+
+fn open_control() -> io::Result<OwnedFd> {
+    const PATH: &str = "/dev/loop-control";
+    open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|error| {
+        let remedy = match error {
+            Errno::ACCESS | Errno::PERM => "run as root",
+            Errno::NOENT | Errno::NODEV | Errno::NXIO => {
+                "`modprobe loop`; in a container, give it the device"
+            }
+            _ => "is the loop driver there?",
+        };
+        io::Error::new(io::Error::from(error).kind(), format!("{PATH}: {error}; {remedy}"))
+    })
+}

@@ -1,0 +1,151 @@
+//! How the host treats requests before they reach the block device: what sysfs sets and says.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Settings;
+
+/// What is wanted of the host's queue; `None` leaves what the kernel chose.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueWishes {
+    /// Whether the host takes it for a disk that turns.
+    pub rotational: Option<bool>,
+    /// The host's scheduler, by the kernel's name.
+    pub scheduler: Option<String>,
+    /// How far the page cache reads ahead, in KiB.
+    pub read_ahead_kib: Option<u32>,
+    /// Requests that the host holds for the device.
+    pub request_count: Option<u32>,
+}
+
+impl QueueWishes {
+    /// What Linux does with such a device when it is real: a disk that turns gets `mq-deadline`, anything else
+    /// no scheduler; both are read ahead by 128 KiB (a loop device by twice its largest request, 2560).
+    pub fn of_device(rotational: bool) -> Self {
+        let scheduler = if rotational { "mq-deadline" } else { "none" };
+        Self {
+            rotational: Some(rotational),
+            scheduler: Some(scheduler.to_owned()),
+            read_ahead_kib: Some(128),
+            request_count: None,
+        }
+    }
+}
+
+/// How the host's queue is, read back from the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Whether the host takes it for a disk that turns.
+    pub rotational: bool,
+    /// The host's scheduler.
+    pub scheduler: String,
+    /// How far the page cache reads ahead, in KiB.
+    pub read_ahead_kib: u32,
+    /// Requests that the host holds for the device.
+    pub request_count: u32,
+    /// The logical block size, in bytes.
+    pub block_size_bytes: u32,
+    /// The most KiB of one request.
+    pub request_kib_max: u32,
+    /// The most bytes of one discard; 0 if it takes none.
+    pub discard_bytes_max: u64,
+}
+
+/// Sets what is wanted of the device at `path`, and checks what must be.
+pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
+    let folder = folder(path);
+    if read(&folder, "loop/dio")? != "1" {
+        let what = format!(
+            "{}: direct I/O is not on, without which requests come one at a time; is the block size of {} one \
+             that the file takes?",
+            path.display(),
+            settings.block_size_bytes
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    let wishes = &settings.queue;
+    let mut wanted = Vec::new();
+    wanted.extend(wishes.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
+    wanted.extend(wishes.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
+    wanted.extend(wishes.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
+    wanted.extend(wishes.request_count.map(|count| ("nr_requests", count.to_string())));
+    for (name, value) in wanted {
+        let file = folder.join("queue").join(name);
+        if let Err(error) = fs::write(&file, &value) {
+            // Without the scheduler, the device works as well; what it has got is read back below.
+            if name == "scheduler" && error.kind() == io::ErrorKind::InvalidInput {
+                continue;
+            }
+            let mut what = format!("{}: {value} was refused: {error}", file.display());
+            if name == "nr_requests" {
+                what += "; the loop driver has 128, and with a scheduler twice that";
+            }
+            return Err(io::Error::new(error.kind(), what));
+        }
+    }
+    let queue = Queue {
+        rotational: read(&folder, "queue/rotational")? == "1",
+        scheduler: chosen(&read(&folder, "queue/scheduler")?).to_owned(),
+        read_ahead_kib: number(&folder, "queue/read_ahead_kb")?,
+        request_count: number(&folder, "queue/nr_requests")?,
+        block_size_bytes: number(&folder, "queue/logical_block_size")?,
+        request_kib_max: number(&folder, "queue/max_sectors_kb")?,
+        discard_bytes_max: number(&folder, "queue/discard_max_bytes")?,
+    };
+    if queue.block_size_bytes != settings.block_size_bytes {
+        let (got, wanted) = (queue.block_size_bytes, settings.block_size_bytes);
+        let what = format!("{}: has blocks of {got} bytes instead of {wanted}", path.display());
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    Ok(queue)
+}
+
+/// Whether the loop device at `path` still has somebody who uses it.
+pub fn is_attached(path: &Path) -> bool {
+    folder(path).join("loop").exists()
+}
+
+fn folder(path: &Path) -> PathBuf {
+    Path::new("/sys/block").join(path.file_name().expect("it is /dev/loopN"))
+}
+
+fn read(folder: &Path, name: &str) -> io::Result<String> {
+    let file = folder.join(name);
+    let text = fs::read_to_string(&file)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
+    Ok(text.trim().to_owned())
+}
+
+fn number<N: std::str::FromStr>(folder: &Path, name: &str) -> io::Result<N> {
+    let text = read(folder, name)?;
+    text.parse().map_err(|_| {
+        let what = format!("{}: `{text}` is no number", folder.join(name).display());
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
+}
+
+/// The scheduler in brackets.
+fn chosen(schedulers: &str) -> &str {
+    let bracketed = schedulers.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(schedulers, |(chosen, _)| chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_scheduler_in_brackets_the_chosen_one() {
+        assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
+        assert_eq!(chosen("[none]"), "none");
+        assert_eq!(chosen("none"), "none");
+    }
+
+    #[test]
+    fn does_a_turning_disk_get_the_scheduler_that_linux_gives_it() {
+        assert_eq!(QueueWishes::of_device(true).scheduler.as_deref(), Some("mq-deadline"));
+        assert_eq!(QueueWishes::of_device(false).scheduler.as_deref(), Some("none"));
+        assert_eq!(QueueWishes::of_device(false).read_ahead_kib, Some(128));
+    }
+}

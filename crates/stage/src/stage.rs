@@ -1,0 +1,271 @@
+//! The caller's side: starts the process inside, tells it what to do, and makes sure that it ends.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use seeklab_core::Duration;
+
+use crate::account::Account;
+use crate::error::Error;
+use crate::file_system::FileSystem;
+use crate::mount_options::MountOptions;
+use crate::phase::{Phase, PhaseOutcome};
+use crate::place;
+use crate::stop::{Control, Stop};
+use crate::wire::{INSIDE, Lines, Reply, Request, Setting, send_descriptors};
+
+/// How long dropping a stage waits for its processes to end before it leaves that to the kernel.
+const END_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// Where the standard output of commands goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// To the caller's standard output.
+    #[default]
+    Stdout,
+    /// To the caller's standard error, because the caller's output is for machines.
+    Stderr,
+}
+
+/// What a stage is made of.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StageOptions {
+    /// The block device.
+    pub device: PathBuf,
+    /// What is on it, or will be.
+    pub file_system: FileSystem,
+    /// How it is mounted.
+    pub mount_options: MountOptions,
+    /// Whom commands run as; the caller if none.
+    pub account: Option<Account>,
+    /// Whether the caches of the whole machine are dropped before each phase. The device's own are cold
+    /// anyway.
+    pub drop_caches: bool,
+    /// Where the standard output of commands goes.
+    pub output: Output,
+    /// What commands find in `SEEKLAB_NBD`.
+    pub nbd: Option<OsString>,
+    /// How long processes have to end after SIGTERM, before SIGKILL.
+    pub grace: Duration,
+}
+
+impl StageOptions {
+    /// That device with ext4, as `mount` mounts it, for the caller, with two seconds of grace.
+    pub fn new(device: impl Into<PathBuf>) -> Self {
+        Self {
+            device: device.into(),
+            file_system: FileSystem::default(),
+            mount_options: MountOptions::none(),
+            account: None,
+            drop_caches: false,
+            output: Output::default(),
+            nbd: None,
+            grace: Duration::from_s(2),
+        }
+    }
+}
+
+/// A block device in a mount namespace of its own, and the process that holds it.
+///
+/// All methods block until what they do is done. To be called from another thread than the one that serves the device.
+/// Dropping it kills whatever runs.
+#[derive(Debug)]
+pub struct Stage {
+    control: Arc<Control>,
+    replies: Lines,
+    stop: Stop,
+    inside: OwnedFd,
+    keeper: Option<JoinHandle<io::Result<ExitStatus>>>,
+    mount: Option<PathBuf>,
+}
+
+impl Stage {
+    /// Starts the process inside; nothing is mounted yet.
+    ///
+    /// `stop` stops this stage from now on, instead of the one that it stopped before.
+    ///
+    /// # Errors
+    /// When it was stopped already, namespaces or the private mounts are refused. [`preflight`](crate::preflight())
+    /// knows before.
+    pub fn open(options: &StageOptions, stop: &Stop) -> Result<Self, Error> {
+        let start = |what| move |source| Error::Start { what, source };
+        let place = place::find().ok_or_else(|| {
+            let error = io::Error::other("no directory for a mount exists and is empty");
+            start("find where to mount")(error)
+        })?;
+        let (ours, theirs) = UnixStream::pair().map_err(start("make a control socket"))?;
+        let writer = ours.try_clone().map_err(start("make a control socket"))?;
+        let (inside, keeper) = keep(theirs)?;
+        let mut stage = Self {
+            control: Arc::new(Control(Mutex::new(writer))),
+            replies: Lines::new(ours),
+            stop: stop.clone(),
+            inside,
+            keeper: Some(keeper),
+            mount: (options.file_system != FileSystem::None).then(|| place.join(place::NAME)),
+        };
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let output = match options.output {
+            Output::Stdout => stdout.as_fd(),
+            Output::Stderr => stderr.as_fd(),
+        };
+        if send_descriptors(stage.replies.stream(), [stdin.as_fd(), output, stderr.as_fd()]).is_err() {
+            return Err(stage.died());
+        }
+        let setting = Setting {
+            device: options.device.clone(),
+            place: place.to_owned(),
+            file_system: options.file_system,
+            mount_options: options.mount_options.clone(),
+            account: options.account.clone(),
+            drop_caches: options.drop_caches,
+            nbd: options.nbd.clone(),
+            grace: options.grace,
+        };
+        stage.ask(&Request::Open(setting))?;
+        stop.attach(&stage.control);
+        Ok(stage)
+    }
+
+    /// Where commands see the device mounted; none without a file system.
+    pub fn mount(&self) -> Option<&Path> {
+        self.mount.as_deref()
+    }
+
+    /// Makes the file system and gives its root directory to the user that commands run as. Without a file
+    /// system nothing happens.
+    ///
+    /// # Errors
+    /// When mkfs fails, with what it said; when the result cannot be mounted, changed or unmounted; when
+    /// stopped.
+    pub fn make_file_system(&mut self) -> Result<(), Error> {
+        self.ask(&Request::MakeFileSystem).map(drop)
+    }
+
+    /// Mounts the file system, gives its root directory to the user that commands run as, and unmounts it: for images,
+    /// which [`make_file_system`](Self::make_file_system) has not made. Without such a user nothing happens.
+    ///
+    /// # Errors
+    /// When it cannot be mounted, changed or unmounted.
+    pub fn give_to_user(&mut self) -> Result<(), Error> {
+        self.ask(&Request::GiveToUser).map(drop)
+    }
+
+    /// Mounts the device, runs the command, kills what it left running, syncs and unmounts.
+    ///
+    /// A command that fails, is stopped, or whose data cannot be written is an outcome, not an error.
+    ///
+    /// # Errors
+    /// When the device cannot be mounted or unmounted, the command cannot be executed, or
+    /// [`Stop::stop`] was called before it began.
+    pub fn run_phase(&mut self, phase: &Phase) -> Result<PhaseOutcome, Error> {
+        match self.ask(&Request::Run(phase.clone()))? {
+            Reply::Outcome(outcome) => Ok(outcome),
+            _ => Err(self.died()),
+        }
+    }
+
+    /// Ends the process inside and waits until it, and with it everything that it held, is gone.
+    ///
+    /// # Errors
+    /// When it does not end in order; it is then killed.
+    pub fn end(mut self) -> Result<(), Error> {
+        let asked = self.control.send(&Request::End);
+        let ended = asked.is_ok() && matches!(self.replies.next(), Ok(Some(Reply::Done)));
+        if ended { Ok(()) } else { Err(self.died()) }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
+        if self.stop.is_asked() {
+            return Err(Error::Stopped);
+        }
+        if self.control.send(request).is_err() {
+            return Err(self.died());
+        }
+        match self.replies.next() {
+            Ok(Some(Reply::Failed(trouble))) => Err(trouble.into()),
+            Ok(Some(Reply::Stopped)) => Err(Error::Stopped),
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) | Err(_) => Err(self.died()),
+        }
+    }
+
+    /// Makes sure that the process inside is gone and tells how it went.
+    fn died(&mut self) -> Error {
+        let how = match self.reap() {
+            Some(Ok(status)) => status.to_string(),
+            Some(Err(error)) => error.to_string(),
+            None => "it does not end; the device does not answer".to_owned(),
+        };
+        Error::Died { how }
+    }
+
+    /// Closes the control socket, which ends the process inside if it listens, kills it if it does not,
+    /// and waits. None if it took too long or was done before.
+    fn reap(&mut self) -> Option<io::Result<ExitStatus>> {
+        let keeper = self.keeper.take()?;
+        let _ = self.replies.stream().shutdown(Shutdown::Both);
+        let mut ended = [PollFd::new(&self.inside, PollFlags::IN)];
+        let patience = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+        let mut count = poll(&mut ended, Some(&patience)).unwrap_or(0);
+        if count == 0 {
+            // It can only fail because the process is gone already.
+            let _ = pidfd_send_signal(&self.inside, Signal::KILL);
+            count = poll(&mut ended, Some(&END_WAIT)).unwrap_or(0);
+        }
+        (count > 0).then(|| keeper.join().unwrap_or_else(|_| Err(io::Error::other("its keeper panicked"))))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+/// Starts the process inside from a thread that lives as long as it does.
+///
+/// The thread, because children see a new pid namespace only after their parent has left its own for its children, and
+/// because the parent-death signal comes when the *thread* that is the parent ends.
+fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatus>>), Error> {
+    let (sender, receiver) = mpsc::channel();
+    let keeper = std::thread::Builder::new()
+        .name("stage keeper".to_owned())
+        .spawn(move || {
+            let spawned = unshare(CloneFlags::CLONE_NEWPID).map_err(io::Error::from).and_then(|()| {
+                Command::new("/proc/self/exe")
+                    .arg0("seeklab-stage")
+                    .arg(INSIDE)
+                    .stdin(OwnedFd::from(control))
+                    .stdout(Stdio::null())
+                    .spawn()
+            });
+            let mut child = match spawned {
+                Ok(child) => child,
+                Err(error) => {
+                    let _ = sender.send(Err(error));
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+            };
+            let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from);
+            let _ = sender.send(pidfd);
+            child.wait()
+        })
+        .map_err(|source| Error::Start { what: "start a thread", source })?;
+    let inside = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("its keeper panicked")));
+    let inside =
+        inside.map_err(|source| Error::Start { what: "start a process in a new pid namespace", source })?;
+    Ok((inside, keeper))
+}

@@ -1,0 +1,35 @@
+//! A program that opens a stage, as the `seeklab` command does: to be signalled, killed and fed.
+//!
+//! `caller MARK MODE LINE...`: makes a loop device and ext4 on it, runs each line as a phase, prints each outcome as a
+//! line of JSON and `end` when the stage has ended.
+
+use std::process::ExitCode;
+
+use seeklab_stage::{Error, FileSystem, Output, Stage, Stop};
+
+use crate::fixture::{Loop, options, shell};
+
+pub(crate) const CALLER: &str = "caller";
+
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
+    let [mark, mode, lines @ ..] = arguments.as_slice() else { return ExitCode::from(2) };
+    let stop = Stop::new();
+    let handler = stop.clone();
+    ctrlc::set_handler(move || handler.stop()).unwrap();
+    let device = Loop::new(32, mark);
+    let mut options = options(&device, FileSystem::Ext4);
+    options.output = if mode == "stdout" { Output::Stdout } else { Output::Stderr };
+    let mut stage = Stage::open(&options, &stop).unwrap();
+    stage.make_file_system().unwrap();
+    for line in lines {
+        match stage.run_phase(&shell(line)) {
+            Ok(outcome) => println!("{}", serde_json::to_string(&outcome).unwrap()),
+            Err(Error::Stopped) => println!("\"stopped\""),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    stage.end().unwrap();
+    println!("end");
+    ExitCode::SUCCESS
+}

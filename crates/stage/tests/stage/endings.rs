@@ -1,0 +1,231 @@
+//! How runs end before they are done, and that nothing is left of them.
+
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
+
+use crate::caller::CALLER;
+use crate::fixture::{
+    Loop, check, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts, staged, succeed,
+    until,
+};
+use crate::phases::test;
+
+/// How often the caller is killed, where `SEEKLAB_KILLS` does not say.
+const KILLS: u64 = 30;
+
+pub(crate) fn tests() -> Vec<Trial> {
+    vec![
+        test("does_a_stop_end_the_phase_in_order", does_a_stop_end_the_phase_in_order),
+        test("does_a_second_stop_kill", does_a_second_stop_kill),
+        test("does_a_stop_before_a_step_refuse_it", does_a_stop_before_a_step_refuse_it),
+        test("does_dropping_kill_what_runs", does_dropping_kill_what_runs),
+        test("do_signals_at_the_caller_end_the_run_in_order", do_signals_at_the_caller_end_the_run_in_order),
+        test("does_nothing_survive_a_killed_caller", does_nothing_survive_a_killed_caller),
+        test("does_a_killed_inside_end_the_stage", does_a_killed_inside_end_the_stage),
+        test("do_standard_streams_reach_the_command", do_standard_streams_reach_the_command),
+        test("is_the_hidden_argument_no_way_in", is_the_hidden_argument_no_way_in),
+    ]
+}
+
+/// Runs `line` and, once it has made the file `$STARTED`, does something to it.
+fn meanwhile(stage: &mut Stage, line: &str, act: impl FnOnce() + Send) -> Result<PhaseOutcome, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    let mut phase = shell(line);
+    phase.environment.push(("STARTED".into(), started.clone().into()));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            until(|| if started.exists() { Ok(()) } else { Err("the command does not start".to_owned()) });
+            act();
+        });
+        stage.run_phase(&phase)
+    })
+}
+
+fn does_a_stop_end_the_phase_in_order() {
+    let device = Loop::new(32, &mark("stop"));
+    let stop = Stop::new();
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
+    stage.make_file_system().unwrap();
+    let line = "head -c 1000000 /dev/zero > data; touch $STARTED; exec sleep 1000";
+    let outcome = meanwhile(&mut stage, line, || stop.stop()).unwrap();
+    assert!(outcome.stopped && !outcome.is_success(), "{outcome:?}");
+    assert_eq!((outcome.exit, &outcome.flush_error), (Exit::Signal(15), &None));
+    assert!(matches!(stage.run_phase(&shell("true")), Err(Error::Stopped)));
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+    // What it had written is there.
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &Stop::new()).unwrap();
+    succeed(&mut stage, "test $(stat -c %s data) = 1000000");
+}
+
+fn does_a_second_stop_kill() {
+    let device = Loop::new(32, &mark("second"));
+    let stop = Stop::new();
+    let mut options = options(&device, FileSystem::Ext4);
+    // So long that the test would fail if it were waited for.
+    options.grace = seeklab_core::Duration::from_s(100_000);
+    let mut stage = Stage::open(&options, &stop).unwrap();
+    stage.make_file_system().unwrap();
+    let line = "trap '' TERM; touch $STARTED; while :; do read x < /dev/zero; done";
+    let outcome = meanwhile(&mut stage, line, || {
+        stop.stop();
+        stop.stop();
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.exit, outcome.stopped), (Exit::Signal(9), true));
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+}
+
+fn does_a_stop_before_a_step_refuse_it() {
+    let device = Loop::new(32, &mark("before"));
+    let stop = Stop::new();
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
+    stop.stop();
+    assert!(matches!(stage.make_file_system(), Err(Error::Stopped)));
+    stage.end().unwrap();
+    assert!(matches!(Stage::open(&options(&device, FileSystem::Ext4), &stop), Err(Error::Stopped)));
+}
+
+fn does_dropping_kill_what_runs() {
+    let mark = mark("drop");
+    let device = Loop::new(32, &mark);
+    let stage = staged(&options(&device, FileSystem::Ext4));
+    drop(stage);
+    // Processes inside have no other mark than their name, and this process's other tests have such too.
+    drop(device);
+    until(|| nothing_has(&mark));
+}
+
+fn start(mark: &str, mode: &str, lines: &[&str]) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([CALLER, mark, mode])
+        .args(lines)
+        .env("SEEKLAB_TEST_MARK", mark)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap()
+}
+
+fn do_signals_at_the_caller_end_the_run_in_order() {
+    for (signal, to_group) in
+        [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false), (Signal::HUP, false)]
+    {
+        let mark = mark("signal");
+        // A line of output says that it runs; a daemon is there too.
+        let line = "(setsid sleep 1000 &); echo x > f; echo started; exec sleep 1001";
+        let mut child = start(&mark, "stdout", &[line, "echo never"]);
+        let mut output = child.stdout.take().unwrap();
+        let mut seen = String::new();
+        while !seen.contains("started\n") {
+            let mut byte = [0];
+            output.read_exact(&mut byte).unwrap();
+            seen.push(byte[0] as char);
+        }
+        let pid = Pid::from_child(&child);
+        // As a terminal does: the command gets it too.
+        if to_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) }.unwrap();
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).unwrap();
+        assert!(child.wait().unwrap().success(), "{signal:?}");
+        let lines: Vec<&str> = rest.lines().collect();
+        let outcome: PhaseOutcome = serde_json::from_str(lines[0]).unwrap();
+        // To the group, the command may end by the signal before the caller has asked it to stop.
+        assert!(outcome.stopped || to_group, "{outcome:?}");
+        assert!(!outcome.exit.is_success() && outcome.flush_error.is_none(), "{outcome:?}");
+        assert_eq!(lines[1..], ["\"stopped\"", "end"]);
+        until(|| nothing_has(&mark));
+    }
+}
+
+fn does_nothing_survive_a_killed_caller() {
+    let count = std::env::var("SEEKLAB_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
+    let seed = monotonic_ns();
+    let line = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &); \
+                i=0; while [ $i -lt 50 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
+    for round in 0..count {
+        let mark = mark("kill");
+        let mut child = start(&mark, "stderr", &[line; 20]);
+        // Anywhere from the first instructions to the second phase, and more often early.
+        let random = (seed ^ (round << 32)).wrapping_mul(6_364_136_223_846_793_005).rotate_left(29) % 1000;
+        pause_ms(random * random / 1_200);
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::KILL).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9), "seed {seed}, round {round}");
+        until(|| nothing_has(&mark).map_err(|left| format!("seed {seed}, round {round}: {left}")));
+        assert_eq!(stage_mounts(), Vec::<String>::new(), "seed {seed}, round {round}");
+    }
+}
+
+fn does_a_killed_inside_end_the_stage() {
+    let mark = mark("inside");
+    let device = Loop::new(32, &mark);
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let before: Vec<u32> = children_called("seeklab-stage");
+    let result = meanwhile(
+        &mut stage,
+        "readlink /proc/self/ns/pid > $STARTED.ns; mv $STARTED.ns $STARTED; exec sleep 1000",
+        || {
+            // Ours is the one that holds our device's mount.
+            let device = device.path.display().to_string();
+            let inside = before.iter().find(|pid| {
+                std::fs::read_to_string(format!("/proc/{pid}/mountinfo"))
+                    .is_ok_and(|mounts| mounts.contains(&format!("{device} ")))
+            });
+            kill_process(Pid::from_raw(*inside.unwrap() as i32).unwrap(), Signal::KILL).unwrap();
+        },
+    );
+    assert!(matches!(&result, Err(Error::Died { how }) if how.contains("signal: 9")), "{result:?}");
+    drop(stage);
+    // Unmounted by the kernel, so it can be mounted again, and its journal makes it whole.
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &Stop::new()).unwrap();
+    succeed(&mut stage, "true");
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+}
+
+/// The children of this process with that name.
+fn children_called(name: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let all = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    all.filter(|pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains(&format!("({name}) "))
+            && stat.split(") ").nth(1).is_some_and(|rest| rest.split(' ').nth(1) == Some(&own.to_string()))
+    })
+    .collect()
+}
+
+fn do_standard_streams_reach_the_command() {
+    for (mode, on_stdout) in [("stdout", true), ("stderr", false)] {
+        let mark = mark("streams");
+        let mut child = start(&mark, mode, &["tr a-z A-Z; echo error >&2"]);
+        child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let (stdout, stderr) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!(stdout.contains("HELLO\n"), on_stdout, "{stdout}");
+        assert_eq!(stderr.contains("HELLO\n"), !on_stdout, "{stderr}");
+        assert!(stderr.contains("error\n"));
+        until(|| nothing_has(&mark));
+    }
+}
+
+fn is_the_hidden_argument_no_way_in() {
+    let output =
+        Command::new(std::env::current_exe().unwrap()).arg("__seeklab-stage-inside").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("is not a verb"));
+}

@@ -1,0 +1,28 @@
+//! The stage on real loop devices: what runs, how it ends, and that nothing is left.
+//!
+//! Needs root and loop devices, and says so where it skips. The test program is the caller itself, so it has
+//! a `main` of its own: the stage executes it again, and [`caller`] is what is killed.
+
+mod caller;
+mod endings;
+mod fixture;
+mod phases;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> std::process::ExitCode {
+    seeklab_stage::run_if_inside();
+    if std::env::args().nth(1).as_deref() == Some(caller::CALLER) {
+        return caller::main();
+    }
+    let skip = fixture::reason_to_skip();
+    if let Some(reason) = &skip {
+        eprintln!("skipped: {reason}");
+    }
+    let tests: Vec<Trial> = phases::tests()
+        .into_iter()
+        .chain(endings::tests())
+        .map(|test| test.with_ignored_flag(skip.is_some()))
+        .collect();
+    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+}

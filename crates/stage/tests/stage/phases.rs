@@ -1,0 +1,322 @@
+//! What a phase does and measures.
+
+use std::fs;
+
+use libtest_mimic::Trial;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use seeklab_stage::{Account, CommandLine, Error, Exit, FileSystem, Needs, Phase, Stage, Stop, preflight};
+
+use crate::fixture::{
+    Loop, check, has_program, mark, monotonic_ns, nothing_has, options, run, shell, stage_mounts, staged,
+    succeed,
+};
+
+pub(crate) fn tests() -> Vec<Trial> {
+    let mut tests = vec![
+        test("are_stamps_and_usage_plausible", are_stamps_and_usage_plausible),
+        test("is_the_usage_of_orphans_counted", is_the_usage_of_orphans_counted),
+        test("is_how_the_command_ended_passed_on", is_how_the_command_ended_passed_on),
+        test("is_a_command_that_cannot_be_run_an_error", is_a_command_that_cannot_be_run_an_error),
+        test(
+            "does_a_command_find_the_mount_and_its_environment",
+            does_a_command_find_the_mount_and_its_environment,
+        ),
+        test("does_a_raw_device_reach_the_command", does_a_raw_device_reach_the_command),
+        test("does_another_user_own_what_it_gets", does_another_user_own_what_it_gets),
+        test("are_background_processes_killed", are_background_processes_killed),
+        test("are_mounts_of_the_command_undone", are_mounts_of_the_command_undone),
+        test("do_mount_options_take_effect", do_mount_options_take_effect),
+        test("do_refusals_say_what_was_said", do_refusals_say_what_was_said),
+        test("is_ext4_laid_out_the_same_each_time", is_ext4_laid_out_the_same_each_time),
+        test("are_missing_rights_named_together", are_missing_rights_named_together),
+    ];
+    for file_system in [FileSystem::Ext2, FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
+        let needs = Needs { file_system, mkfs: true, ..Needs::default() };
+        let missing = preflight(&needs).err();
+        if let Some(missing) = &missing {
+            eprintln!("skipped: {file_system}: {}", missing[0]);
+        }
+        let trial = Trial::test(format!("is_{file_system}_whole_and_cold_after_each_phase"), move || {
+            is_whole_and_cold_after_each_phase(file_system);
+            Ok(())
+        });
+        tests.push(if missing.is_some() { trial.with_ignored_flag(true) } else { trial });
+    }
+    tests
+}
+
+pub(crate) fn test(name: &str, run: fn()) -> Trial {
+    Trial::test(name, move || {
+        run();
+        Ok(())
+    })
+}
+
+const BUSY: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+
+fn are_stamps_and_usage_plausible() {
+    let device = Loop::new(128, &mark("stamps"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let before_ns = monotonic_ns();
+    let outcome = succeed(&mut stage, &format!("dd if=/dev/zero of=f bs=64M count=1 2>/dev/null; {BUSY}"));
+    let after_ns = monotonic_ns();
+    let stamps = [
+        before_ns,
+        outcome.mount_start_ns,
+        outcome.start_ns,
+        outcome.exec_ns,
+        outcome.end_ns,
+        outcome.flush_start_ns,
+        outcome.flush_end_ns,
+        after_ns,
+    ];
+    assert!(stamps.is_sorted(), "{stamps:?}");
+    let processors = std::thread::available_parallelism().unwrap().get() as u64;
+    let used_ns = (outcome.user + outcome.system).as_ns();
+    // The kernel counts in units of up to 10 ms.
+    assert!(
+        used_ns > 0 && used_ns <= (outcome.flush_start_ns - outcome.start_ns) * processors + 20_000_000,
+        "{outcome:?}"
+    );
+    assert!((64 << 20..1 << 30).contains(&outcome.max_rss_bytes), "{outcome:?}");
+    assert_eq!(outcome.elapsed().as_ns(), outcome.end_ns - outcome.exec_ns);
+    // Each phase on its own.
+    assert!(succeed(&mut stage, "true").max_rss_bytes < 64 << 20);
+    stage.end().unwrap();
+}
+
+fn is_the_usage_of_orphans_counted() {
+    let device = Loop::new(32, &mark("orphans"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let outcome = succeed(&mut stage, &format!("mkfifo p; ( ( {BUSY}; echo > p ) & ); read x < p || true"));
+    assert!((outcome.user + outcome.system).as_ns() >= 10_000_000, "{outcome:?}");
+    stage.end().unwrap();
+}
+
+fn is_how_the_command_ended_passed_on() {
+    let device = Loop::new(32, &mark("ended"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    for (line, exit) in [
+        ("exit 0", Exit::Code(0)),
+        ("exit 7", Exit::Code(7)),
+        ("kill -KILL $$", Exit::Signal(9)),
+        ("kill -SEGV $$", Exit::Signal(11)),
+        // Kills everything that it can see, which is neither us nor the process that holds the mount.
+        ("kill -KILL -1; exit 3", Exit::Code(3)),
+    ] {
+        let outcome = stage.run_phase(&shell(line)).unwrap();
+        assert_eq!(outcome.exit, exit, "{line}");
+        assert_eq!(outcome.is_success(), exit == Exit::Code(0));
+        assert!(!outcome.stopped);
+    }
+    stage.end().unwrap();
+}
+
+fn is_a_command_that_cannot_be_run_an_error() {
+    let device = Loop::new(32, &mark("cannot"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let phase = Phase::new("test", CommandLine::Words(vec!["/no/such/program".into()]));
+    let error = stage.run_phase(&phase).unwrap_err();
+    assert!(error.to_string().starts_with("cannot run \"/no/such/program\": "), "{error}");
+    // The device was unmounted all the same.
+    succeed(&mut stage, "true");
+    stage.end().unwrap();
+}
+
+fn does_a_command_find_the_mount_and_its_environment() {
+    let device = Loop::new(32, &mark("finds"));
+    let mut options = options(&device, FileSystem::Ext4);
+    options.nbd = Some("nbd+unix:///?socket=x".into());
+    let mut stage = staged(&options);
+    let mount = stage.mount().unwrap().display().to_string();
+    let path = device.path.display();
+    let mut phase = shell(format!(
+        "test $PWD = {mount} && test $(pwd -P) = {mount} && test $SEEKLAB_MOUNT = {mount} && \
+         test $SEEKLAB_DEVICE = {path} && test $SEEKLAB_NBD = 'nbd+unix:///?socket=x' && test $MORE = less && \
+         grep -q '^{path} {mount} ext4 ' /proc/mounts && test -d lost+found"
+    ));
+    phase.environment.push(("MORE".into(), "less".into()));
+    let outcome = stage.run_phase(&phase).unwrap();
+    assert!(outcome.is_success(), "{outcome:?}");
+    assert_eq!(stage_mounts(), Vec::<String>::new());
+    assert!(!std::path::Path::new(&mount).exists());
+    stage.end().unwrap();
+}
+
+fn does_a_raw_device_reach_the_command() {
+    let device = Loop::new(4, &mark("raw"));
+    let mut options = options(&device, FileSystem::None);
+    let folder = std::env::current_dir().unwrap();
+    for account in [None, Some(Account::find("nobody").unwrap())] {
+        options.account = account;
+        let mut stage = staged(&options);
+        assert_eq!(stage.mount(), None);
+        let line = format!(
+            "test -z \"$SEEKLAB_MOUNT\" && test \"$(pwd -P)\" = {} && \
+             dd if=/dev/zero of=$SEEKLAB_DEVICE bs=1M count=4 conv=notrunc 2>/dev/null && \
+             printf %s here | dd of=$SEEKLAB_DEVICE conv=notrunc 2>/dev/null",
+            fs::canonicalize(&folder).unwrap().display()
+        );
+        succeed(&mut stage, &line);
+        stage.end().unwrap();
+        assert!(fs::read(&device.path).unwrap().starts_with(b"here\0"));
+    }
+}
+
+fn does_another_user_own_what_it_gets() {
+    let device = Loop::new(32, &mark("user"));
+    let mut options = options(&device, FileSystem::Ext4);
+    let nobody = Account::find("nobody").unwrap();
+    options.account = Some(nobody.clone());
+    let mut stage = staged(&options);
+    let groups: Vec<String> = nobody.groups.iter().map(u32::to_string).collect();
+    let line = format!(
+        "test $(id -u) = {} && test $(id -g) = {} && test \"$(id -G)\" = '{}' && test $USER = nobody && \
+         test $HOME = {} && touch mine && test $(stat -c %U mine) = nobody && ! cat /proc/1/environ 2>/dev/null",
+        nobody.uid,
+        nobody.gid,
+        groups.join(" "),
+        nobody.home.display()
+    );
+    succeed(&mut stage, &line);
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+}
+
+fn are_background_processes_killed() {
+    let mark = mark("background");
+    let device = Loop::new(32, &mark);
+    let mut options = options(&device, FileSystem::Ext4);
+    options.grace = seeklab_core::Duration::from_ms(100);
+    let mut stage = staged(&options);
+    // One that TERM ends, one that ignores it in a session of its own with a file open, and one stopped.
+    let mut phase = shell(
+        "sleep 1000 & setsid sh -c 'trap \"\" TERM HUP; exec sleep 1001 > open' & \
+         sleep 1002 & kill -STOP $!; until test -e open; do :; done",
+    );
+    phase.environment.push(("MARK".into(), mark.clone().into()));
+    let outcome = stage.run_phase(&phase).unwrap();
+    assert!(outcome.is_success(), "{outcome:?}");
+    assert_eq!(outcome.left_running.len(), 3, "{outcome:?}");
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+    drop(device);
+    crate::fixture::until(|| nothing_has(&mark));
+}
+
+fn are_mounts_of_the_command_undone() {
+    let device = Loop::new(32, &mark("mounts"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    succeed(&mut stage, "mkdir a && mount -t tmpfs none a && mkdir a/b && mount -t tmpfs none a/b");
+    succeed(&mut stage, "test -d a && ! test -e a/b");
+    succeed(&mut stage, "cd / && umount \"$SEEKLAB_MOUNT\"");
+    succeed(&mut stage, "test -d a");
+    stage.end().unwrap();
+    assert!(check(&device.path, FileSystem::Ext4).is_ok());
+}
+
+fn do_mount_options_take_effect() {
+    let device = Loop::new(32, &mark("options"));
+    let mut options = options(&device, FileSystem::Ext4);
+    options.mount_options = "sync,noatime,data=journal".parse().unwrap();
+    options.drop_caches = true;
+    let mut stage = staged(&options);
+    succeed(
+        &mut stage,
+        "grep \" $SEEKLAB_MOUNT ext4 \" /proc/mounts | grep sync | grep noatime | grep -q data=journal",
+    );
+    stage.end().unwrap();
+}
+
+fn do_refusals_say_what_was_said() {
+    let device = Loop::new(32, &mark("refused"));
+    let mut options = options(&device, FileSystem::Ext4);
+    options.mount_options = "no_such_option".parse().unwrap();
+    let mut stage = staged(&options);
+    let error = stage.run_phase(&shell("true")).unwrap_err();
+    assert!(error.to_string().contains("no_such_option") && error.hint().is_some(), "{error}");
+    drop(stage);
+
+    if has_program("mkfs.xfs") {
+        options.file_system = FileSystem::Xfs;
+        let mut stage = Stage::open(&options, &Stop::new()).unwrap();
+        let error = stage.make_file_system().unwrap_err();
+        let text = error.to_string();
+        // It needs 300 MB, and says so.
+        assert!(text.starts_with("`mkfs.xfs` on /dev/loop") && text.contains("300"), "{text}");
+        assert!(matches!(error, Error::Inside { .. }));
+    }
+}
+
+fn is_ext4_laid_out_the_same_each_time() {
+    if !has_program("dumpe2fs") {
+        return eprintln!("skipped: there is no dumpe2fs");
+    }
+    let described = || {
+        let device = Loop::new(64, &mark("layout"));
+        let mut stage = staged(&options(&device, FileSystem::Ext4));
+        succeed(&mut stage, "for i in 1 2 3 4 5 6 7 8 9; do echo $i > $i; done");
+        stage.end().unwrap();
+        let text = run("dumpe2fs", [&device.path]).unwrap();
+        let lines = text.lines().filter(|line| {
+            let varies = ["Last", "Lifetime", "Mount", "Filesystem created", "Checksum", "Journal", "Group"];
+            !varies.iter().any(|word| line.starts_with(word)) && !line.contains("csum")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let (one, other) = (described(), described());
+    assert_eq!(one, other);
+    assert!(one.contains("Directory Hash Seed") && !one.contains("ITABLE_UNINIT"), "{one}");
+    assert!(!one.contains("[INODE_UNINIT, ITABLE_ZEROED") || one.contains("ITABLE_ZEROED"), "{one}");
+}
+
+fn is_whole_and_cold_after_each_phase(file_system: FileSystem) {
+    let device = Loop::new(if file_system == FileSystem::Xfs { 320 } else { 128 }, &mark("whole"));
+    let mut options = options(&device, file_system);
+    options.account = Some(Account::find("nobody").unwrap());
+    let mut stage = staged(&options);
+    succeed(
+        &mut stage,
+        "i=0; while [ $i -lt 50 ]; do head -c 100000 /dev/urandom > $i; i=$((i+1)); done; sha256sum * > /proc/self/fd/1 2>/dev/null; cat [0-9]* | sha256sum > digest",
+    );
+    let before = device.sectors_read();
+    succeed(&mut stage, "cat [0-9]* | sha256sum | cmp - digest");
+    let read_bytes = (device.sectors_read() - before) * 512;
+    assert!(read_bytes >= 5_000_000, "{file_system} has read {read_bytes} bytes, the rest from memory");
+    stage.end().unwrap();
+    let checked = check(&device.path, file_system);
+    assert!(checked.is_ok(), "{checked:?}");
+    assert_eq!(stage_mounts(), Vec::<String>::new());
+}
+
+fn are_missing_rights_named_together() {
+    let command = ["sh".into()];
+    let needs = Needs {
+        block_over_fuse: fs::exists("/dev/fuse").unwrap(),
+        mkfs: true,
+        command: &command,
+        shell: true,
+        user: Some("nobody"),
+        ..Needs::default()
+    };
+    assert_eq!(preflight(&needs), Ok(()));
+    // Capabilities are a thread's own.
+    let missing = std::thread::scope(|scope| {
+        let without = || {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID);
+            set_capabilities(None, sets).unwrap();
+            preflight(&needs).unwrap_err()
+        };
+        scope.spawn(without).join().unwrap()
+    });
+    let what: Vec<&str> = missing.iter().map(|missing| missing.what.as_str()).collect();
+    assert_eq!(
+        what,
+        [
+            "the capability CAP_SYS_ADMIN is missing, to mount",
+            "the capability CAP_SETUID is missing, to run the command as another user"
+        ]
+    );
+    assert!(missing[0].remedy.contains("sudo") && missing[0].remedy.contains("--builtin"), "{missing:?}");
+}

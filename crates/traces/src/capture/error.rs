@@ -1,0 +1,125 @@
+//! What keeps a capture from starting.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A capture that could not be made; advice is apart in [`hint`](Self::hint).
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The device cannot be looked at.
+    #[error("cannot look at `{}`", path.display())]
+    Device {
+        /// The device as it was named.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It is something else than a block device.
+    #[error("`{}` is no block device", path.display())]
+    NotABlockDevice {
+        /// The path as it was given.
+        path: PathBuf,
+    },
+    /// It is a partition; the kernel reports its requests as those of the whole device.
+    #[error("`{}` is a partition, and the kernel reports requests by the whole device", path.display())]
+    Partition {
+        /// The partition.
+        path: PathBuf,
+        /// Name of the whole device, such as `vda`.
+        whole: String,
+    },
+    /// It passes bios on without making requests, as device-mapper, md, zram and brd do.
+    #[error("`{}` has no request queue: it hands bios on without making requests", path.display())]
+    NoRequests {
+        /// The device.
+        path: PathBuf,
+    },
+    /// The kernel's descriptions of its events are not there.
+    #[error("the block layer's events are not described in any of {}", searched.join(", "))]
+    NoTracefs {
+        /// Where they were looked for.
+        searched: Vec<String>,
+    },
+    /// The description of an event cannot be read.
+    #[error("cannot read `{}`", path.display())]
+    Tracefs {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The description of an event is not understood.
+    #[error("`{}` is not understood: {problem}", path.display())]
+    Description {
+        /// The file.
+        path: PathBuf,
+        /// What is missing or wrong.
+        problem: String,
+    },
+    /// This process may not observe the kernel.
+    #[error(
+        "not permitted to observe the kernel's tracepoints (kernel.perf_event_paranoid is {})",
+        paranoid.map_or("unknown".to_owned(), |level| level.to_string())
+    )]
+    NotPermitted {
+        /// What `/proc/sys/kernel/perf_event_paranoid` says.
+        paranoid: Option<i32>,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The events' buffers are refused.
+    #[error("the kernel refuses {buffers} event buffers of {bytes} bytes")]
+    Buffers {
+        /// How many were wanted, one for each processor and tracepoint.
+        buffers: usize,
+        /// Bytes of each.
+        bytes: usize,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The kernel refuses something else.
+    #[error("cannot {action}")]
+    Kernel {
+        /// What was tried.
+        action: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The sink panicked; what it had been given by then is all there is.
+    #[error("the capture's sink panicked")]
+    SinkPanicked,
+}
+
+impl CaptureError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Device { .. } => None,
+            Self::NotABlockDevice { .. } => Some("name a device such as `/dev/loop0`".to_owned()),
+            Self::Partition { whole, .. } => Some(format!("capture `/dev/{whole}`")),
+            Self::NoRequests { .. } => Some("capture the device beneath it".to_owned()),
+            Self::NoTracefs { .. } => {
+                Some("mount it: `mount -t tracefs tracefs /sys/kernel/tracing`, as root".to_owned())
+            }
+            Self::Tracefs { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("run as root, or let this user read tracefs: `mount -o remount,gid=GROUP,mode=0750 /sys/kernel/tracing`".to_owned())
+            }
+            Self::Tracefs { .. } | Self::SinkPanicked => None,
+            Self::Description { .. } => Some("this kernel is unknown to seeklab; report the file".to_owned()),
+            Self::NotPermitted { .. } => Some(
+                "run as root or with CAP_PERFMON, or set kernel.perf_event_paranoid to -1".to_owned(),
+            ),
+            Self::Buffers { .. } => Some(
+                "ask for smaller buffers, or raise kernel.perf_event_mlock_kb; root is not limited by it"
+                    .to_owned(),
+            ),
+            Self::Kernel { source, .. } if source.raw_os_error() == Some(24) => {
+                Some("raise the limit of open files: one is needed for each processor and tracepoint; `ulimit -n 8192`".to_owned())
+            }
+            Self::Kernel { .. } => None,
+        }
+    }
+}
