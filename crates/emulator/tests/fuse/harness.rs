@@ -138,7 +138,7 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Arc<Owne
     serve(&mut server, &mut emulation, &mut waiter, stop).expect("serving ends when asked to");
     let statistics = server.statistics();
     let (requests, refused) = (emulation.tally().requests, emulation.tally().refused);
-    let store = emulation.into_store();
+    let (_, store) = emulation.finish();
     store.flush().expect("the store takes it");
     let (flushes, fua_writes) = *counts.lock().expect("nobody panicked");
     Figures {
