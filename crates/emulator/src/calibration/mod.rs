@@ -17,12 +17,13 @@
 //! - What is measured depends on where the kernel puts client and emulator: the way between two threads on one
 //!   processor takes 2 to 5 us, to a processor that sleeps 10 to 40 us (measured on the 2-core virtual machine of
 //!   `docs/emulation.md`), and a run may see either. [`Row::spread`] says how far repetitions differed.
-//! - A stream is repeated three times, the repetitions of all streams interleaved. Compensation takes the
-//!   middle one of the three medians, for it is to be right for the run at hand; the floor takes the lowest.
+//! - A stream is repeated three times, the repetitions of all streams interleaved, and the best counts: what
+//!   another has beyond it is the machine's other work. Where that work goes on, or the kernel places
+//!   otherwise, the [`Recheck`] at the start of a run sees it and moves the compensation.
 //! - Discarding and writing zeroes are compensated for as flushes are: they bring no data.
 //!
 //! # References
-//! \[Griffin 2004, §5.3.2, §5.4\], who takes the best of three repetitions throughout.
+//! \[Griffin 2004, §5.3.2, §5.4\], best of three as there.
 
 mod dynamic;
 mod error;

@@ -2,8 +2,7 @@
 //!
 //! # Scope and limits
 //! Reads and writes of 4 KiB in alternation, for about a second altogether, on a device of the calibration's own
-//! that lives for that second. It holds if neither median error moved by more than 5 us, a quarter, and what the
-//! repetitions of the calibration differed by. [`Recheck::adjust`] moves the fixed parts by what was seen:
+//! that lives for that second. It holds if neither median error moved by more than 5 us and a quarter of both. [`Recheck::adjust`] moves the fixed parts by what was seen:
 //! machine and load may have moved, the cost of each byte hardly.
 
 use std::fmt;
@@ -53,7 +52,7 @@ impl Moved {
             op: row.op,
             arrival: moved(now(&|sample| sample.arrival), row.arrival),
             completion: moved(now(&|sample| sample.completion + sample.lateness), out),
-            allowed: MOVED_MIN.max(quarter).max(row.spread),
+            allowed: MOVED_MIN.max(quarter),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! \[Griffin 2004, §5.4\].
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +30,7 @@ use crate::clock::waiting::sleep_until;
 use crate::clock::{Clock, Pacing, Waited, Waiter, wake_this_thread_exactly};
 use crate::emulation::Emulation;
 use crate::frontend::nbd::Export;
-use crate::frontend::{Backend, Command, Frontend, Stop, Tag, serve};
+use crate::frontend::{Backend, Command, Frontend, Reply, Stop, Tag, serve};
 use crate::pacer::{Compensation, Options, Pacer};
 use crate::store::Store;
 
@@ -244,7 +245,7 @@ fn run(
     if setting.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();
     }
-    let mut watched = Watched { emulation, seen: Arc::clone(seen) };
+    let mut watched = Watched { emulation, seen: Arc::clone(seen), clock };
     let export = Export::new("", SIZE_BYTES, BLOCK_BYTES);
     let (mut frontend, way) = setting.frontend.open(export, clock)?;
     let stop = Stop::new()?;
@@ -261,6 +262,14 @@ fn run(
 struct Watched {
     emulation: Emulation,
     seen: Arc<Mutex<Vec<Seen>>>,
+    clock: Clock,
+}
+
+fn stamp(seen: &Mutex<Vec<Seen>>, tag: Tag, now: Instant) {
+    let mut seen = lock(seen);
+    if let Some(seen) = seen.iter_mut().rev().find(|seen| seen.tag == tag && seen.completion.is_none()) {
+        seen.completion = Some(now);
+    }
 }
 
 impl Backend for Watched {
@@ -273,15 +282,52 @@ impl Backend for Watched {
     }
 
     fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        self.emulation.reply(now, frontend)
+        let (seen, clock) = (&self.seen, self.clock);
+        self.emulation.reply(now, &mut Tapped { frontend, seen, clock })
     }
 
     fn left(&mut self, tag: Tag, now: Instant) {
-        let mut seen = lock(&self.seen);
-        if let Some(seen) = seen.iter_mut().rev().find(|seen| seen.tag == tag && seen.completion.is_none()) {
-            seen.completion = Some(now);
-        }
-        drop(seen);
+        stamp(&self.seen, tag, now);
         self.emulation.left(tag, now);
+    }
+}
+
+/// The frontend, as the emulation sends through it what it prepared ahead.
+struct Tapped<'a> {
+    frontend: &'a mut dyn Frontend,
+    seen: &'a Mutex<Vec<Seen>>,
+    clock: Clock,
+}
+
+impl Frontend for Tapped<'_> {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.frontend.descriptor()
+    }
+
+    fn is_busy(&self) -> bool {
+        self.frontend.is_busy()
+    }
+
+    fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
+        self.frontend.receive(commands)
+    }
+
+    fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
+        self.frontend.reply(tag, reply);
+    }
+
+    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+        self.frontend.send(&mut |tag| {
+            stamp(self.seen, tag, self.clock.now());
+            leaving(tag);
+        })
+    }
+
+    fn shut_down(&mut self) {
+        self.frontend.shut_down();
+    }
+
+    fn is_drained(&self) -> bool {
+        self.frontend.is_drained()
     }
 }

