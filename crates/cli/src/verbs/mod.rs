@@ -4,7 +4,9 @@ mod calibrate;
 mod compare;
 mod devices;
 mod experiment;
+mod pace;
 mod queue;
+mod run;
 mod serve;
 mod setup;
 mod simulate;
@@ -22,6 +24,8 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
+    /// Run programs on emulated devices and say how long they took on each.
+    Run(Box<run::Arguments>),
     /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
     /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
@@ -38,6 +42,7 @@ impl Command {
             Self::Devices(arguments) => arguments.run(),
             Self::Simulate(arguments) => arguments.run(),
             Self::Experiment(arguments) => arguments.run(),
+            Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
             Self::Calibrate(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
