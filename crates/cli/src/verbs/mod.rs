@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod calibrate;
 mod compare;
 mod devices;
 mod experiment;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Run(Box<run::Arguments>),
     /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
+    /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
+    Calibrate(calibrate::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -41,6 +44,7 @@ impl Command {
             Self::Experiment(arguments) => arguments.run(),
             Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
+            Self::Calibrate(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

@@ -13,6 +13,7 @@
 
 mod content;
 mod error;
+pub mod file;
 pub mod nbd;
 pub mod runner;
 

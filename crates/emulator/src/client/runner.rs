@@ -318,14 +318,16 @@ impl Runner<'_> {
             if now >= self.next_progress {
                 return Ok(());
             }
-            let until = match time.map(|time| self.waiter.plan(now, time)) {
-                Some(Wait::Over) => return Ok(()),
-                Some(Wait::Spin) => {
+            if time.is_some_and(|time| now >= time) {
+                return Ok(());
+            }
+            let until = match self.waiter.plan(now, time, None) {
+                Wait::Spin => {
                     std::hint::spin_loop();
                     continue;
                 }
-                Some(Wait::SleepUntil(until)) => until.min(self.next_progress),
-                None => self.next_progress,
+                Wait::Until(until) => until.min(self.next_progress),
+                Wait::Forever => self.next_progress,
             };
             self.sleep(until.saturating_since(now))?;
         }
