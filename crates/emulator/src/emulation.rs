@@ -160,6 +160,13 @@ impl Emulation {
         Self { send_cost: Some(send_cost), ..self }
     }
 
+    /// Counts requests whose response time in the model is below `floor`, the shortest that can be emulated.
+    #[must_use]
+    pub fn above(mut self, floor: Duration) -> Self {
+        self.tally.deadlines = Deadlines::with_floor(floor);
+        self
+    }
+
     /// What it compensates for now.
     pub const fn compensation(&self) -> Compensation {
         self.pacer.compensation()

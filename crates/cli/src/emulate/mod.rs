@@ -5,6 +5,7 @@
 //!                             └▶ end ─▶ Outcome
 //! ```
 
+mod calibrated;
 mod live;
 mod observer;
 
@@ -14,9 +15,8 @@ use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
-use seeklab_emulator::clock::{
-    Clock, ClockReport, DEFAULT_MARGIN, Pacing, Waited, Waiter, wake_this_thread_exactly,
-};
+use seeklab_emulator::calibration::FrontendKind;
+use seeklab_emulator::clock::{Clock, ClockReport, Pacing, Waited, Waiter, wake_this_thread_exactly};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
@@ -29,16 +29,36 @@ use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use live::{Live, Watched};
 
+pub use calibrated::Calibrated;
 pub use observer::{Observer, Recorder, Sink};
 
-/// What is asked for beside the device.
-pub struct Wishes {
+/// By which doors clients come in.
+#[derive(Debug, Clone, Default)]
+pub struct Doors {
     /// Where NBD clients connect, if they may.
     pub nbd: Option<Address>,
     /// The directory in which the device is a file, if it is to be one.
     pub fuse: Option<PathBuf>,
     /// How the device is a block device of the host, if it is to be one.
     pub block: Option<QueueWishes>,
+}
+
+impl Doors {
+    /// The door by which calibration goes: where there are several, the one nearest to the kernel.
+    pub const fn kind(&self) -> FrontendKind {
+        match self {
+            Self { block: Some(_), .. } => FrontendKind::Block,
+            Self { fuse: Some(_), .. } => FrontendKind::Fuse,
+            Self { nbd: Some(Address::Tcp { .. }), .. } => FrontendKind::NbdTcp,
+            _ => FrontendKind::NbdUnix,
+        }
+    }
+}
+
+/// What is asked for beside the device.
+pub struct Wishes {
+    /// By which doors clients come in.
+    pub doors: Doors,
     /// Whether writes are refused.
     pub read_only: bool,
     /// How much processor time exactness may cost.
@@ -47,6 +67,8 @@ pub struct Wishes {
     pub mode: Mode,
     /// Root of the model's random draws.
     pub seed: Seed,
+    /// What this machine adds, to be compensated for.
+    pub calibrated: Calibrated,
     /// Takes every completed request.
     pub observe: Option<Observe>,
     /// Whether a line on stderr shows what happens.
@@ -71,6 +93,8 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Processor time that it took.
     pub cpu: Duration,
+    /// The shortest response time that can be emulated here, if it is known.
+    pub floor: Option<Duration>,
     /// How it waited: what spinning has cost, and how often a sleep was too long.
     pub waited: Waited,
     /// How its clock did.
@@ -147,7 +171,7 @@ impl Running {
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// What the thread has made before it serves.
-struct Doors {
+struct Opened {
     uri: Option<Uri>,
     file: Option<DetachedFile>,
     clock: Clock,
@@ -161,11 +185,11 @@ pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Re
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
     let (sender, receiver) = channel();
-    let (seen, block) = (stop.clone(), wishes.block.clone());
+    let (seen, block) = (stop.clone(), wishes.doors.block.clone());
     let read_only = wishes.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
-    let Ok(Doors { uri, file, clock }) = receiver.recv() else {
+    let Ok(Opened { uri, file, clock }) = receiver.recv() else {
         // It ended before it served.
         return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
     };
@@ -189,38 +213,47 @@ fn emulate(
     store: Store,
     wishes: Wishes,
     stop: &Stop,
-    ready: &Sender<Doors>,
+    ready: &Sender<Opened>,
 ) -> Result<Outcome, Failure> {
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
+    let export_block_bytes = block_size(capabilities.block_size)?;
     let export = Export {
         description: title,
         read_only: wishes.read_only,
         rotational: capabilities.rotational,
-        ..Export::new("", store.size().as_bytes(), block_size(capabilities.block_size)?)
+        ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
     let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
     let (mut uri, mut file) = (None, None);
-    if let Some(path) = &wishes.fuse {
+    if let Some(path) = &wishes.doors.fuse {
         let server =
             fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
                 .map_err(|error| Failure::from(error).context("--fuse"))?;
         frontends.push(Box::new(server));
     }
-    if wishes.block.is_some() {
+    if wishes.doors.block.is_some() {
         let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
             .map_err(|error| Failure::from(error).context("no block device can be made"))?;
         file = server.detached_file();
         frontends.push(Box::new(server));
     }
-    if let Some(address) = &wishes.nbd {
+    if let Some(address) = &wishes.doors.nbd {
         let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
             .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
         uri = Some(server.uri());
         frontends.push(Box::new(server));
     }
-    let options = Options { mode: wishes.mode, run_behind: true, ..Options::default() };
+    let correction = wishes.calibrated.correction(export_block_bytes, wishes.pacing);
+    let compensation = correction.compensation;
+    let options = Options { mode: wishes.mode, compensation, run_behind: true, ..Options::default() };
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
+    if let Some(floor) = correction.floor {
+        emulation = emulation.above(floor);
+    }
+    if let Some(send_cost) = correction.send_cost {
+        emulation = emulation.following(send_cost);
+    }
     if let Some(observe) = wishes.observe {
         emulation = emulation.observed_by(observe);
     }
@@ -228,11 +261,11 @@ fn emulate(
         emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
-    let mut waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
+    let mut waiter = Waiter::new(clock, wishes.pacing, correction.margin);
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Doors { uri, file, clock });
+    let _ = ready.send(Opened { uri, file, clock });
     let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
@@ -245,6 +278,7 @@ fn emulate(
         tally,
         elapsed,
         cpu: thread_cpu_time(),
+        floor: correction.floor,
         waited: waiter.waited(),
         clock: clock.report(),
         store,

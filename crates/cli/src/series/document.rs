@@ -83,5 +83,6 @@ fn application(application: &Application) -> Value {
             "drop_caches": commands.drop_caches,
             "user": commands.user,
         }),
+        Application::Builtin { line, .. } => json!({ "builtin": line }),
     }
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use seeklab_stage::{Account, FileSystem, Needs, Output, PhaseOutcome, StageOptions, Stop, preflight};
 
@@ -30,26 +32,37 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
 
 /// Interrupt, termination and hang-up: the phase ends, then the emulation, then the series.
 #[derive(Debug, Clone)]
-pub(super) struct Interruption(Stop);
+pub(super) struct Interruption {
+    stage: Stop,
+    flag: Arc<AtomicBool>,
+}
 
 impl Interruption {
     /// Catches them from now on.
     pub(super) fn catch() -> Result<Self, Failure> {
-        let stop = Stop::new();
-        let seen = stop.clone();
-        ctrlc::set_handler(move || seen.stop())
-            .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-        Ok(Self(stop))
+        let this = Self { stage: Stop::new(), flag: Arc::default() };
+        let seen = this.clone();
+        ctrlc::set_handler(move || {
+            seen.flag.store(true, Ordering::Release);
+            seen.stage.stop();
+        })
+        .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
+        Ok(this)
     }
 
     /// What stops a stage.
     pub(super) const fn stage(&self) -> &Stop {
-        &self.0
+        &self.stage
+    }
+
+    /// True from when one came.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.flag
     }
 
     /// Whether one came.
     pub(super) fn came(&self) -> bool {
-        self.0.is_asked()
+        self.flag.load(Ordering::Acquire)
     }
 }
 

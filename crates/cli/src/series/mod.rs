@@ -9,6 +9,7 @@
 //! them. What was prepared (the file system, an image, the setup) is prepared once for each block size, on
 //! a device that takes no time. Each repetition begins with the device as it was described and the seed.
 
+mod builtin;
 mod document;
 mod figures;
 mod host;
@@ -21,13 +22,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Seed};
+use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
 use seeklab_report::Report;
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_workloads::application::Builtin;
 use serde_json::Value;
 
 use crate::devices::Resolved;
+use crate::emulate::Calibrated;
 use crate::failure::Failure;
 use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
@@ -53,6 +57,8 @@ pub struct Series {
     pub pacing: Pacing,
     /// How the model is run against the wall clock.
     pub mode: Mode,
+    /// What this machine adds to requests, to be compensated for.
+    pub calibrated: Calibrated,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
     /// Where results are kept as they come; without it an interrupted series begins anew.
@@ -68,6 +74,23 @@ pub struct Series {
 pub enum Application {
     /// Commands of the host.
     Commands(Commands),
+    /// One of ours, over NBD.
+    Builtin {
+        /// Which.
+        builtin: Builtin,
+        /// As it was asked for.
+        line: String,
+    },
+}
+
+impl Application {
+    /// The door that it comes in by.
+    pub const fn door(&self) -> FrontendKind {
+        match self {
+            Self::Commands(_) => FrontendKind::Block,
+            Self::Builtin { .. } => FrontendKind::NbdUnix,
+        }
+    }
 }
 
 /// Commands on a mounted device.
@@ -109,6 +132,7 @@ pub struct Finished {
 pub fn check(series: &Series) -> Result<(), Failure> {
     match &series.application {
         Application::Commands(commands) => host::check(commands),
+        Application::Builtin { .. } => Ok(()),
     }
 }
 

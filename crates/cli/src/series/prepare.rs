@@ -13,7 +13,7 @@ use seeklab_stage::{CommandLine, Phase, Stage};
 use super::host::{self, Interruption};
 use super::{Commands, Series};
 use crate::devices::Resolved;
-use crate::emulate::{Wishes, capabilities_of, start, without_time};
+use crate::emulate::{Calibrated, Doors, Wishes, capabilities_of, start, without_time};
 use crate::failure::Failure;
 
 /// What was prepared so far, by block size.
@@ -52,13 +52,12 @@ fn make(
         store.load_image(image)?;
     }
     let wishes = Wishes {
-        nbd: None,
-        fuse: None,
-        block: Some(QueueWishes::of_device(false)),
+        doors: Doors { block: Some(QueueWishes::of_device(false)), ..Doors::default() },
         read_only: false,
         pacing: Pacing::Balanced,
         mode: Mode::RunToCompletion,
         seed: Seed(0),
+        calibrated: Calibrated::default(),
         observe: None,
         live: false,
     };

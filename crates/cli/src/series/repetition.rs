@@ -5,19 +5,28 @@ use std::sync::mpsc::{Sender, channel};
 
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::nbd::Address;
+use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
-use seeklab_traces::capture::{Capture, Captured, Observed, Options};
+use seeklab_traces::capture::{Capture, Observed, Options};
 
 use super::figures::{Figures, PhaseFigures, Seen};
 use super::host::{self, Interruption};
 use super::join::{Join, Told};
 use super::prepare::Prepared;
-use super::{Application, Commands, Series};
+use super::{Application, Commands, Series, builtin};
 use crate::devices::Resolved;
-use crate::emulate::{Observer, Running, Wishes, capabilities_of, start};
+use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, start};
 use crate::failure::Failure;
 use crate::run::metadata;
+
+/// What an application did.
+pub(super) struct Ran {
+    pub(super) phases: Vec<PhaseFigures>,
+    /// Requests of the host that were not seen.
+    pub(super) lost: u64,
+}
 
 /// What is repeated.
 pub(super) struct Repetition<'a> {
@@ -30,61 +39,73 @@ pub(super) struct Repetition<'a> {
 impl Repetition<'_> {
     /// Runs it.
     pub(super) fn run(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
+        let capabilities = capabilities_of(self.device)?;
         match &self.series.application {
-            Application::Commands(commands) => self.commands(commands, prepared),
+            Application::Commands(commands) => {
+                let store = prepared.copy(self.series, commands, self.device, self.interruption)?;
+                let queue = QueueWishes::of_device(capabilities.rotational);
+                let doors = Doors { block: Some(queue), ..Doors::default() };
+                self.emulated(store, doors, |running, host| self.phases(commands, running, host))
+            }
+            Application::Builtin { builtin, .. } => {
+                let store = Store::in_ram(self.series.size, None)?;
+                // Gone as soon as its client has connected, so that nothing stays if this process is killed.
+                let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
+                let socket = folder.as_ref().expect("it was made").path().join("nbd");
+                let doors = Doors { nbd: Some(Address::Unix(socket)), ..Doors::default() };
+                self.emulated(store, doors, |running, host| {
+                    builtin::run(self, builtin, running, &host, &mut || drop(folder.take()))
+                })
+            }
         }
     }
 
-    fn commands(&self, commands: &Commands, prepared: &mut Prepared) -> Result<Figures, Failure> {
-        let store = prepared.copy(self.series, commands, self.device, self.interruption)?;
+    /// Runs `application` while the device is emulated, and joins what both sides saw.
+    fn emulated(
+        &self,
+        store: Store,
+        doors: Doors,
+        application: impl FnOnce(&Running, Sender<Told>) -> Result<Ran, Failure>,
+    ) -> Result<Figures, Failure> {
         let capabilities = capabilities_of(self.device)?;
         let (host, told) = channel();
         let block_bytes = capabilities.block_size.as_bytes() as u32;
         let observer = Observer::start(Join::new(block_bytes, told, self.writer()?));
         let wishes = Wishes {
-            nbd: None,
-            fuse: None,
-            block: Some(QueueWishes::of_device(capabilities.rotational)),
+            doors,
             read_only: false,
             pacing: self.series.pacing,
             mode: self.series.mode,
             seed: self.series.seed,
+            calibrated: self.series.calibrated.clone(),
             observe: Some(observer.observe()),
             live: false,
         };
         let running = start(self.device, store, wishes, &Stop::new()?)?;
-        let block = running.block().expect("it was asked for").path().to_owned();
-        let result = self.phases(commands, &block, &running, host);
+        let ran = application(&running, host);
         let outcome = running.end();
         let (joined, not_seen) = observer.finish();
-        let (phases, captured) = result?;
+        let ran = ran?;
         let outcome = outcome?;
         joined.written?;
         if self.interruption.came() {
             return Err(Failure::check("interrupted"));
         }
-        Ok(Figures::of(
-            phases,
-            &Seen {
-                label: &self.device.label(),
-                outcome: &outcome,
-                stamps: &joined.stamps,
-                matched: Some(&joined.matched),
-                lost: captured.lost_events + not_seen,
-                floor: None,
-                validated: self.device.is_measured().then_some(joined.transfers),
-            },
-        ))
+        let seen = Seen {
+            label: &self.device.label(),
+            outcome: &outcome,
+            stamps: &joined.stamps,
+            matched: Some(&joined.matched),
+            lost: ran.lost + not_seen,
+            floor: outcome.floor,
+            validated: self.device.is_measured().then_some(joined.transfers),
+        };
+        Ok(Figures::of(ran.phases, &seen))
     }
 
     /// Runs every phase while the host's block layer is watched.
-    fn phases(
-        &self,
-        commands: &Commands,
-        block: &Path,
-        running: &Running,
-        host: Sender<Told>,
-    ) -> Result<(Vec<PhaseFigures>, Captured), Failure> {
+    fn phases(&self, commands: &Commands, running: &Running, host: Sender<Told>) -> Result<Ran, Failure> {
+        let block = running.block().expect("it was asked for").path();
         let options = host::options(self.series, commands, block, None)?;
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let watched =
@@ -122,7 +143,7 @@ impl Repetition<'_> {
         }
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok((figures, captured))
+        Ok(Ran { phases: figures, lost: captured.lost_events })
     }
 
     /// The trace of this repetition, if there is to be one.

@@ -47,6 +47,7 @@ fn title(application: &Application) -> String {
         Application::Commands(commands) => {
             commands.phases.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
         }
+        Application::Builtin { line, .. } => line.clone(),
     }
 }
 
@@ -56,6 +57,7 @@ fn subtitle(series: &Series) -> String {
             options if options.is_empty() => format!("{} on a block device", commands.file_system),
             options => format!("{} ({options}) on a block device", commands.file_system),
         },
+        Application::Builtin { .. } => "over NBD".to_owned(),
     };
     format!("{on} of {}, {} repetitions", series.size, series.repetitions)
 }
@@ -74,6 +76,7 @@ fn parameters(series: &Series) -> Vec<Parameter> {
             let phases = commands.phases.iter();
             parameters.extend(phases.map(|(name, line)| plain(&format!("phase {name}"), line.clone())));
         }
+        Application::Builtin { line, .. } => parameters.push(plain("application", line.clone())),
     }
     parameters
 }
@@ -111,7 +114,7 @@ fn row(device: &Resolved, repetitions: &[Figures]) -> ApplicationRow {
 }
 
 fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
-    let mut notes = Vec::new();
+    let mut notes = series.calibrated.notes().to_vec();
     for (device, repetitions) in series.devices.iter().zip(results) {
         let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
         if failed > 0 {
@@ -125,6 +128,9 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));
         }
+        let below =
+            device.build(series.seed, "disk0").ok().and_then(|model| series.calibrated.below_floor(&*model));
+        notes.extend(below.map(|below| Note::Warning(format!("{}: {below}", device.label()))));
         if !device.is_measured() {
             notes.push(Note::Remark(format!(
                 "{}: the model was never compared with a measurement ({})",

@@ -1,6 +1,9 @@
 //! The flags that say how exactly a device is emulated, the same for every verb that emulates one.
 
 use clap::{Args, ValueEnum};
+use seeklab::emulate::Calibrated;
+use seeklab::failure::Failure;
+use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
 
@@ -13,6 +16,9 @@ pub(crate) struct PaceFlags {
     /// How the model is run against the wall clock
     #[arg(long, value_enum, default_value = "rollback")]
     mode: ModeName,
+    /// Compensate for nothing, whatever `seeklab calibrate` found
+    #[arg(long)]
+    uncalibrated: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -36,6 +42,11 @@ enum ModeName {
 }
 
 impl PaceFlags {
+    /// What this machine adds by that door.
+    pub(crate) fn calibrated(&self, kind: FrontendKind) -> Result<Calibrated, Failure> {
+        if self.uncalibrated { Ok(Calibrated::default()) } else { Calibrated::load(kind) }
+    }
+
     pub(crate) const fn pacing(&self) -> Pacing {
         match self.pacing {
             PacingName::Exact => Pacing::Exact,

@@ -12,18 +12,21 @@ use seeklab::series::{Application, Commands, Finished, Series, check, run};
 use seeklab_core::{ByteSize, Seed};
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_workloads::application::Builtin;
 
 use super::pace::PaceFlags;
 use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
 Examples:
+  seeklab run cheetah-36es --compare cheetah-36es-50krpm,immediate --builtin postmark
   seeklab run cheetah-36es --compare cheetah-36es-50krpm,immediate -- tar xf ~/linux.tar
   seeklab run cheetah-36es --setup 'cp ~/big.tar .' --phase unpack='tar xf big.tar' --phase read='cat */*.c' \
 --repeat 5 --report run.html
   seeklab run hp-c2247a --fs none -- sh -c 'dd if=$SEEKLAB_DEVICE of=/dev/null bs=1M count=64 iflag=direct'
 
-Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. It needs root, FUSE and loop devices.";
+Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. They need root, FUSE and loop devices;
+--builtin needs nothing.";
 
 /// Runs programs on emulated devices: makes a device, a file system and a mount, runs, unmounts, reports.
 #[derive(Debug, Args)]
@@ -37,6 +40,10 @@ pub(crate) struct Arguments {
     /// How often on each device
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     repeat: u64,
+    /// An application of ours over NBD, which needs no privilege: postmark, build or database, with
+    /// parameters such as postmark,transactions=500
+    #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["command", "phases", "setup", "image", "user"])]
+    builtin: Option<String>,
     /// What is made on the device: ext2, ext4, xfs, btrfs, or none
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
@@ -115,9 +122,9 @@ impl Arguments {
     }
 
     fn series(&self) -> Result<Series, Failure> {
-        if self.command.is_empty() && self.phases.is_empty() {
+        if self.command.is_empty() && self.phases.is_empty() && self.builtin.is_none() {
             return Err(Failure::new("there is nothing to run")
-                .hint("write a command after `--`, or `--phase NAME=COMMAND`"));
+                .hint("write a command after `--`, or `--phase NAME=COMMAND`, or `--builtin WORKLOAD`"));
         }
         let setup = self.setup_flags.setup();
         let devices = std::iter::once(&self.device)
@@ -131,22 +138,15 @@ impl Arguments {
             .into_iter()
             .min()
             .expect("there is a device");
+        let application = self.application()?;
         Ok(Series {
             devices,
             // What every block size of the catalog divides.
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
-            application: Application::Commands(Commands {
-                file_system: self.fs,
-                mount_options: self.mount_options.clone(),
-                image: self.image.clone(),
-                setup: self.setup.clone(),
-                phases: self.phases.clone(),
-                command: self.command.clone(),
-                drop_caches: self.drop_caches,
-                user: self.user.clone(),
-            }),
             repetitions: self.repeat,
             seed: self.seed,
+            calibrated: self.pace.calibrated(application.door())?,
+            application,
             pacing: self.pace.pacing(),
             mode: self.pace.mode(),
             record: self.record.clone(),
@@ -154,5 +154,21 @@ impl Arguments {
             fresh: self.fresh,
             output_to_stderr: self.json,
         })
+    }
+
+    fn application(&self) -> Result<Application, Failure> {
+        if let Some(line) = &self.builtin {
+            return Ok(Application::Builtin { builtin: Builtin::parse(line)?, line: line.clone() });
+        }
+        Ok(Application::Commands(Commands {
+            file_system: self.fs,
+            mount_options: self.mount_options.clone(),
+            image: self.image.clone(),
+            setup: self.setup.clone(),
+            phases: self.phases.clone(),
+            command: self.command.clone(),
+            drop_caches: self.drop_caches,
+            user: self.user.clone(),
+        }))
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
-    Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
-    signals, start,
+    Doors, Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size,
+    open_store, signals, start,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
@@ -187,14 +187,15 @@ impl Arguments {
                 Ok(self.queue.over(QueueWishes::of_device(rotational)))
             })
             .transpose()?;
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let calibrated = self.pace.calibrated(doors.kind())?;
         Ok(Wishes {
-            nbd,
-            fuse: self.fuse.clone(),
-            block,
+            doors,
             read_only: self.read_only,
             pacing: self.pace.pacing(),
             mode: self.pace.mode(),
             seed: self.seed,
+            calibrated,
             observe: recorder.map(Observer::observe),
             live: true,
         })

@@ -75,6 +75,11 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
+    /// As by default, with a floor.
+    pub fn with_floor(floor: Duration) -> Self {
+        Self { floor, ..Self::default() }
+    }
+
     /// A deadline is missed by more than `limit`; `floor` is the shortest response time that can be
     /// emulated here.
     pub fn new(limit: Duration, floor: Duration) -> Self {

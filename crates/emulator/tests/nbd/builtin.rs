@@ -114,7 +114,7 @@ fn does_it_ask_for_what_it_asks_for_in_simulation() {
         let mut simulated = Vec::new();
         simulate(&mut application, &mut device, Limits::default(), |completion| {
             let request = completion.request;
-            simulated.push((request.op, request.lbn * 512, request.blocks * 512, request.fua));
+            simulated.push((request.op, request.lbn * 512, u64::from(request.blocks) * 512, request.fua));
         })
         .expect(line);
         let outcome = run(line, Duration::ZERO);

@@ -1,0 +1,103 @@
+//! What this machine adds to requests, as an emulation uses it: loaded, rechecked, told.
+
+use std::sync::Arc;
+
+use seeklab_core::{Device, Duration};
+use seeklab_emulator::calibration::{Calibration, FrontendKind, NoCalibration, Recheck, SendCost};
+use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing};
+use seeklab_emulator::pacer::Compensation;
+use seeklab_report::Note;
+
+use crate::failure::Failure;
+use crate::progress::Steps;
+
+/// The calibration of a door, if there is one.
+#[derive(Debug, Clone, Default)]
+pub struct Calibrated {
+    known: Option<Arc<Known>>,
+    notes: Vec<Note>,
+}
+
+#[derive(Debug)]
+struct Known {
+    kind: FrontendKind,
+    calibration: Calibration,
+    recheck: Option<Recheck>,
+}
+
+/// What an emulation is to compensate for, and how it waits.
+pub(super) struct Correction {
+    pub(super) compensation: Compensation,
+    pub(super) margin: Duration,
+    pub(super) floor: Option<Duration>,
+    pub(super) send_cost: Option<SendCost>,
+}
+
+impl Calibrated {
+    /// What was saved for that door on this machine, looked at for a second whether it still holds. Without
+    /// it, a note says what to do.
+    ///
+    /// # Errors
+    /// If the door cannot be served here.
+    pub fn load(kind: FrontendKind) -> Result<Self, Failure> {
+        let calibration = match Calibration::load() {
+            Ok(calibration) => calibration,
+            Err(error) => return Ok(Self::absent(&error)),
+        };
+        if calibration.rows(kind).is_empty() {
+            let text = format!(
+                "{kind} was not calibrated on this machine, so nothing is compensated for: run \
+                 `seeklab calibrate`"
+            );
+            return Ok(Self { known: None, notes: vec![Note::Warning(text)] });
+        }
+        let mut steps = Steps::new(1);
+        steps.begin("looking whether the calibration still holds");
+        let recheck = calibration
+            .recheck(kind, Clock::start())
+            .map_err(|error| Failure::chain(&error).context("the calibration cannot be checked"))?;
+        drop(steps);
+        let moved = recheck.as_ref().filter(|recheck| !recheck.holds());
+        let notes = moved.map(|recheck| Note::Warning(format!("{recheck}; it was adjusted"))).into_iter();
+        let notes = notes.collect();
+        Ok(Self { known: Some(Arc::new(Known { kind, calibration, recheck })), notes })
+    }
+
+    fn absent(error: &NoCalibration) -> Self {
+        let text = format!("{error}, so nothing is compensated for: {}", error.hint());
+        Self { known: None, notes: vec![Note::Warning(text)] }
+    }
+
+    /// What a reader has to know of it.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Why `device` cannot be emulated as fast as it is, if it cannot.
+    pub fn below_floor(&self, device: &dyn Device) -> Option<String> {
+        let known = self.known.as_ref()?;
+        known.calibration.below_floor(known.kind, device).map(|below| below.to_string())
+    }
+
+    /// What it means for a device with such blocks.
+    pub(super) fn correction(&self, block_bytes: u32, pacing: Pacing) -> Correction {
+        let Some(known) = &self.known else {
+            return Correction {
+                compensation: Compensation::default(),
+                margin: DEFAULT_MARGIN,
+                floor: None,
+                send_cost: None,
+            };
+        };
+        let saved = known.calibration.compensation(known.kind, block_bytes, pacing).unwrap_or_default();
+        let compensation = known.recheck.as_ref().map_or(saved, |recheck| recheck.adjust(saved));
+        let rows = known.calibration.rows(known.kind);
+        let lateness = rows.iter().map(|row| row.lateness).min().unwrap_or_default();
+        Correction {
+            compensation,
+            margin: known.calibration.margin(),
+            floor: known.calibration.least_floor(known.kind),
+            send_cost: (pacing != Pacing::Frugal).then(|| SendCost::expecting(lateness)),
+        }
+    }
+}
