@@ -121,6 +121,11 @@ impl Resolved {
         }))
     }
 
+    /// Whether the model was compared with measured response times of the drive: of reads and writes.
+    pub fn is_measured(&self) -> bool {
+        self.description.header.validated.starts_with("measured")
+    }
+
     /// What it is called in a report.
     pub fn label(&self) -> String {
         if self.bare { format!("{} (bare)", self.name) } else { self.name.clone() }

@@ -15,4 +15,5 @@ pub mod output;
 pub mod points;
 pub mod progress;
 pub mod run;
+pub mod series;
 pub mod workload;

@@ -23,10 +23,12 @@ Examples:
   seeklab devices
   seeklab simulate atlas10k cheetah9lp --workload random,poisson=60/s --report report.html
   seeklab compare measured.csv simulated.parquet
+  seeklab run cheetah-36es --compare immediate -- tar xf ~/linux.tar
 
 Exit codes: 0 done, 1 ran but a check failed, 2 usage or failure.";
 
 fn main() -> ExitCode {
+    seeklab_stage::run_if_inside();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -5,6 +5,42 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Steps between two looks at the clock.
 const STRIDE: u64 = 1 << 16;
 
+/// A line on stderr for a few steps that take long each.
+#[derive(Debug)]
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// So many are to come.
+    pub fn new(total: u64) -> Self {
+        let bar = ProgressBar::new(total);
+        let template = "{pos} of {len} done, {elapsed} so far: {msg}";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
+        Self(bar)
+    }
+
+    /// One that need not be made again.
+    pub fn skip(&mut self) {
+        self.0.inc(1);
+    }
+
+    /// One begins; it is `what`.
+    pub fn begin(&mut self, what: &str) {
+        self.0.set_message(what.to_owned());
+        self.0.tick();
+    }
+
+    /// It is done.
+    pub fn done(&mut self) {
+        self.0.inc(1);
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// A line on stderr that tells how far a run is; nothing where stderr is not a terminal.
 #[derive(Debug)]
 pub struct Progress {

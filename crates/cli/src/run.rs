@@ -14,7 +14,7 @@ use seeklab_report::Note;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
 use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
-use seeklab_workloads::{Supplied, Synthetic, Target, WorkloadSpec};
+use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
 
 use crate::devices::Resolved;
 use crate::failure::Failure;
@@ -106,7 +106,47 @@ pub fn run(
             Ok(outcome)
         }
         WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress),
+        WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
+            let builtin = workload.spec.builtin().expect("these are the applications");
+            application(device, workload, &builtin, seed, limits, writer, progress)
+        }
     }
+}
+
+/// Runs an application, and notes how long its phases took.
+fn application(
+    device: &Resolved,
+    workload: &Chosen,
+    builtin: &Builtin,
+    seed: Seed,
+    limits: Limits,
+    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    progress: &mut Progress,
+) -> Result<Outcome, Failure> {
+    let mut built = device.build(seed, "disk0")?;
+    let mut requests = Application::new(builtin, Target::from(built.capabilities()), seed)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
+    for phase in requests.phases() {
+        let Some(elapsed) = phase.elapsed() else { continue };
+        let unmount = match (phase.end, phase.unmounted) {
+            (Some(end), Some(unmounted)) => {
+                format!(", then {:.2} s to unmount", unmounted.saturating_since(end).as_s())
+            }
+            _ => String::new(),
+        };
+        outcome.notes.push(Note::Remark(format!(
+            "{}: {}: {} operations in {:.2} s{unmount}",
+            device.name,
+            phase.name,
+            phase.operations,
+            elapsed.as_s()
+        )));
+    }
+    if requests.is_full() {
+        outcome.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
+    }
+    Ok(outcome)
 }
 
 /// The description with sizes in whole blocks of the device, as traces are read, and a note if that changed any.

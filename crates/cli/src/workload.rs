@@ -154,6 +154,22 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
                     .hint("write for example replay,trace=server.csv"));
             }
         }
+        WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
+    }
+    if spec.builtin().is_some() {
+        let wish = [
+            ("--requests", wishes.requests.is_some(), "it does its work whole; say scale=0.1 for less of it"),
+            ("--beyond", wishes.beyond.is_some(), "it never leaves the device"),
+            ("--format", wishes.format.is_some(), "it reads no trace"),
+            (
+                "--open, --closed, --scale and --think",
+                wishes.arrivals.is_some(),
+                "its processes wait as they do",
+            ),
+        ];
+        if let Some((option, _, why)) = wish.into_iter().find(|(_, is_wished, _)| *is_wished) {
+            return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
+        }
     }
     let options = ReadOptions { block_size: wishes.block_size, ..ReadOptions::default() };
     Ok(Chosen {
@@ -191,6 +207,7 @@ impl Chosen {
         match &self.spec {
             WorkloadSpec::Synthetic(spec) => Some(spec.requests),
             WorkloadSpec::Replay(spec) => spec.requests,
+            _ => None,
         }
     }
 

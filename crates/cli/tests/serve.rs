@@ -74,6 +74,25 @@ fn does_a_real_client_find_its_data_and_the_trace_its_requests() {
     let rows = rows.lines().filter(|line| !line.starts_with('#')).count() as u64 - 1;
     assert_eq!(rows, requests, "every request is in the trace");
     assert!(std::fs::read_dir(folder.path()).unwrap().count() == 1, "files are left behind");
+    // The model's times are in the trace: what it was given, replayed, completes at the same nanoseconds.
+    let seeklab = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    seeklab(&["simulate", "atlas10k", "-w", "seen.csv", "--open", "--out", "again.csv"]);
+    let read =
+        |arguments: &[&str]| -> serde_json::Value { serde_json::from_slice(&seeklab(arguments)).unwrap() };
+    let again = read(&["compare", "seen.csv", "again.csv", "--json"]);
+    assert_eq!((&again["requests"], again["ei_rms_ms"].as_f64()), (&requests.into(), Some(0.0)), "{again}");
+    // And the emulator's stand beside them.
+    let between = read(&["compare", "seen.csv", "--between", "mp2,mp3", "--json"]);
+    assert_eq!(between["requests"].as_u64(), Some(requests), "{between}");
+    assert_eq!(between["deadline_misses"], document["deadline_misses"], "{between}");
 }
 
 #[test]

@@ -163,10 +163,16 @@ impl Buffer {
     fn take(&mut self, rows: usize) -> ArrayRef {
         let array = match self.column.content() {
             _ if self.present == 0 => new_null_array(&data_type(self.column), rows),
-            Content::Number(max) if max > u64::from(u32::MAX) => self.primitive::<UInt64Type>(|v| v),
-            Content::Number(max) if max > u64::from(u16::MAX) => self.primitive::<UInt32Type>(|v| v as u32),
-            Content::Number(max) if max > u64::from(u8::MAX) => self.primitive::<UInt16Type>(|v| v as u16),
-            Content::Number(_) => self.primitive::<UInt8Type>(|v| v as u8),
+            Content::Number(max) if max > u64::from(u32::MAX) => {
+                Arc::new(self.primitive::<UInt64Type>(|v| v))
+            }
+            Content::Number(max) if max > u64::from(u16::MAX) => {
+                Arc::new(self.primitive::<UInt32Type>(|v| v as u32))
+            }
+            Content::Number(max) if max > u64::from(u8::MAX) => {
+                Arc::new(self.primitive::<UInt16Type>(|v| v as u16))
+            }
+            Content::Number(_) => Arc::new(self.primitive::<UInt8Type>(|v| v as u8)),
             Content::Flag => {
                 let mut flags = BooleanBuilder::with_capacity(rows);
                 for (value, valid) in self.values.iter().zip(&self.valid) {
@@ -175,9 +181,7 @@ impl Buffer {
                 Arc::new(flags.finish())
             }
             Content::Name(_) => {
-                let values = self.values.iter().zip(&self.valid);
-                let keys = values.map(|(code, valid)| valid.then_some(*code as i8));
-                let keys: PrimitiveArray<Int8Type> = keys.collect();
+                let keys = self.primitive::<Int8Type>(|code| code as i8);
                 let names = Arc::clone(self.names.as_ref().expect("a column of names has its names"));
                 Arc::new(DictionaryArray::new(keys, names))
             }
@@ -188,12 +192,12 @@ impl Buffer {
         array
     }
 
-    /// Numbers, which the row has checked to fit.
-    fn primitive<T: ArrowPrimitiveType>(&self, narrow: impl Fn(u64) -> T::Native) -> ArrayRef {
+    /// Numbers or codes, which the row has checked to fit.
+    fn primitive<T: ArrowPrimitiveType>(&self, narrow: impl Fn(u64) -> T::Native) -> PrimitiveArray<T> {
         if self.present == self.values.len() {
-            return Arc::new(PrimitiveArray::<T>::from_iter_values(self.values.iter().map(|v| narrow(*v))));
+            return PrimitiveArray::from_iter_values(self.values.iter().map(|value| narrow(*value)));
         }
         let values = self.values.iter().zip(&self.valid);
-        Arc::new(values.map(|(value, valid)| valid.then(|| narrow(*value))).collect::<PrimitiveArray<T>>())
+        values.map(|(value, valid)| valid.then(|| narrow(*value))).collect()
     }
 }

@@ -1,21 +1,21 @@
-//! One request as the host's block layer saw it (measurement point MP1).
+//! One request as the host saw it (measurement point MP1): its block layer, or a client of a protocol.
 //!
-//! What a live capture gives and what the matching of measurement points takes; how a request is told
-//! from its events is stated where they are recorded.
+//! What a live capture and a client give and what the matching of measurement points takes; how a request
+//! is told from events of the block layer is stated where they are recorded.
 
 use std::fmt;
 
 use crate::request::Operation;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
-/// A request between the host's block layer and a block device, complete.
+/// A request of the host, complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostRequest {
     /// When the block layer made the request, before any wait in its own queues, where that was seen.
     pub queued: Option<Instant>,
-    /// When it was first given to the device's driver.
+    /// When it was first given to the device's driver, or its first byte to the kernel.
     pub issue: Instant,
-    /// When its last byte was complete.
+    /// When its last byte was complete, or the last byte of its reply had come.
     pub completion: Instant,
     /// What it does.
     pub op: Operation,
@@ -32,6 +32,35 @@ pub struct HostRequest {
     pub command: ProcessName,
     /// The error number that the driver gave, positive, if it failed.
     pub error: Option<u32>,
+}
+
+impl HostRequest {
+    /// A request of which nothing else is known.
+    pub const fn new(
+        issue: Instant,
+        completion: Instant,
+        op: Operation,
+        offset_bytes: u64,
+        length_bytes: u64,
+    ) -> Self {
+        Self {
+            queued: None,
+            issue,
+            completion,
+            op,
+            fua: false,
+            offset_bytes,
+            length_bytes,
+            process: 0,
+            command: ProcessName([0; 16]),
+            error: None,
+        }
+    }
+
+    /// From issue to completion.
+    pub fn response_time(&self) -> Duration {
+        self.completion.saturating_since(self.issue)
+    }
 }
 
 /// Name of a process as the kernel keeps it: up to 15 bytes, then zeroes.

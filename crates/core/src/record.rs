@@ -159,39 +159,48 @@ impl ArrivalOrder {
     /// If the number was given before.
     pub fn push(&mut self, number: u64, record: TraceRecord, mut emit: impl FnMut(&TraceRecord)) {
         let place = number.checked_sub(self.next).expect("every number is given once") as usize;
-        if self.waiting.len() <= place {
-            self.waiting.resize(place + 1, None);
-        }
-        assert!(self.waiting[place].replace(record).is_none(), "every number is given once");
-        while let Some(Some(record)) = self.waiting.front() {
-            let record = *record;
+        if place == 0 && self.waiting.front().is_none_or(Option::is_none) {
+            // Records are large, and most come in order: this one need not wait.
             self.waiting.pop_front();
             self.next += 1;
-            if let Some(before) = self.before.replace(record) {
-                emit(&before.followed_by(&record));
+            self.hand_on(record, &mut emit);
+        } else {
+            if self.waiting.len() <= place {
+                self.waiting.resize(place + 1, None);
             }
+            assert!(self.waiting[place].replace(record).is_none(), "every number is given once");
         }
+        while self.waiting.front().is_some_and(Option::is_some) {
+            let record = self.waiting.pop_front().flatten().expect("the first is there");
+            self.next += 1;
+            self.hand_on(record, &mut emit);
+        }
+    }
+
+    /// Hands on the one before `record`, which waits in its place.
+    fn hand_on(&mut self, record: TraceRecord, emit: &mut impl FnMut(&TraceRecord)) {
+        if let Some(before) = &mut self.before {
+            before.think_until(&record);
+            emit(before);
+        }
+        self.before = Some(record);
     }
 
     /// Hands on what is left: the last, and whatever waits behind a request that never completed.
     pub fn finish(mut self, mut emit: impl FnMut(&TraceRecord)) {
         for record in std::mem::take(&mut self.waiting).into_iter().flatten() {
-            if let Some(before) = self.before.replace(record) {
-                emit(&before.followed_by(&record));
-            }
+            self.hand_on(record, &mut emit);
         }
         self.before.iter().for_each(emit);
     }
 }
 
 impl TraceRecord {
-    /// With the think time to the arrival of `next`, if that came after this completion and it is not known.
-    fn followed_by(self, next: &Self) -> Self {
-        let think = self.completion.filter(|completion| *completion <= next.arrival);
-        Self {
-            think: self.think.or(think.map(|completion| next.arrival.saturating_since(completion))),
-            ..self
-        }
+    /// Notes the think time to the arrival of `next`, if that came after this completion and it is not known.
+    fn think_until(&mut self, next: &Self) {
+        let completion = self.completion.filter(|completion| *completion <= next.arrival);
+        let think = completion.map(|completion| next.arrival.saturating_since(completion));
+        self.think = self.think.or(think);
     }
 }
 
@@ -216,5 +225,21 @@ mod tests {
         assert_eq!(arrivals, [5, 10, 60]);
         let think = |index: usize| seen[index].think.map(Duration::as_ns);
         assert_eq!((think(0), think(1), think(2)), (None, Some(40), None));
+    }
+
+    #[test]
+    fn is_any_order_of_completion_put_right() {
+        // Blocks of sixteen, each in an order of its own.
+        let order = (0..320_u64).map(|index| index / 16 * 16 + (index * (2 * (index / 16) + 1)) % 16);
+        let (mut seen, mut arrivals) = (Vec::new(), ArrivalOrder::default());
+        for number in order {
+            let record = TraceRecord::new(Instant::from_ns(number * 10), Operation::Read, number, 1);
+            let completion = Some(Instant::from_ns(number * 10 + 4));
+            let record = TraceRecord { completion, ..record };
+            arrivals.push(number, record, |record| seen.push((record.lbn, record.think)));
+        }
+        arrivals.finish(|record| seen.push((record.lbn, record.think)));
+        let think = |number: u64| (number < 319).then_some(Duration::from_ns(6));
+        assert!(seen.iter().copied().eq((0..320).map(|number| (number, think(number)))), "{seen:?}");
     }
 }

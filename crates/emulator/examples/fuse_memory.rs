@@ -17,10 +17,11 @@ use std::sync::mpsc;
 
 use memory::{Memory, now};
 use seeklab_core::Duration;
+use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::frontend::fuse::{FILE_NAME, Place, Server};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings};
 use seeklab_emulator::frontend::nbd::Export;
-use seeklab_emulator::frontend::{Stop, Waiting, serve};
+use seeklab_emulator::frontend::{Stop, serve};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut server = Server::mount(Export::new("", size_bytes as u64, 512), Box::new(now), &place)?;
             sender.send(server.detached_file()).expect("the main thread waits for it");
             let mut memory = Memory::new(size_bytes, delay);
-            let waiting = Waiting { margin: Duration::from_us(60), spin: true };
-            serve(&mut server, &mut memory, &now, waiting, &stop)
+            let mut waiter = Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(60));
+            serve(&mut server, &mut memory, &mut waiter, &stop)
         })
     };
     let Ok(file) = receiver.recv() else {

@@ -13,8 +13,9 @@ use std::error::Error;
 
 use memory::{Memory, now};
 use seeklab_core::Duration;
+use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::frontend::nbd::{Export, Server, ServerOptions};
-use seeklab_emulator::frontend::{Stop, Waiting, serve};
+use seeklab_emulator::frontend::{Stop, serve};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut server = Server::bind(&address.parse()?, export, ServerOptions::default(), Box::new(now))?;
     println!("{}", server.uri());
     let mut memory = Memory::new(size_bytes, delay);
-    let waiting = Waiting { margin: Duration::from_us(60), spin: true };
-    serve(&mut server, &mut memory, &now, waiting, &Stop::new()?)?;
+    let mut waiter = Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(60));
+    serve(&mut server, &mut memory, &mut waiter, &Stop::new()?)?;
     Ok(())
 }

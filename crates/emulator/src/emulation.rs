@@ -24,9 +24,10 @@ use seeklab_core::{
     ArrivalOrder, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId, TraceRecord,
 };
 
+use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Changed, Clamped, Deadlines, Due, Pacer, Steps};
+use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
 /// What becomes of every completed request, for traces and figures.
@@ -74,6 +75,8 @@ pub struct Emulation {
     waiting_since: Instant,
     /// How far ahead of their due completions are taken from the model; `None` if there is no spinning.
     lead: Option<Lead>,
+    /// Keeps early completion to what the run sees.
+    send_cost: Option<SendCost>,
 }
 
 /// How long taking a completion from the model and preparing its reply takes.
@@ -147,7 +150,19 @@ impl Emulation {
             order: ArrivalOrder::default(),
             waiting_since: Instant::ZERO,
             lead: None,
+            send_cost: None,
         }
+    }
+
+    /// Compensates dynamically: early completion follows how late replies leave in this run.
+    #[must_use]
+    pub fn following(self, send_cost: SendCost) -> Self {
+        Self { send_cost: Some(send_cost), ..self }
+    }
+
+    /// What it compensates for now.
+    pub const fn compensation(&self) -> Compensation {
+        self.pacer.compensation()
     }
 
     /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its
@@ -360,9 +375,22 @@ impl Emulation {
     fn book_gone(&mut self) {
         let mut gone = std::mem::take(&mut self.gone);
         for (replied, left) in gone.drain(..) {
+            self.follow(&replied, left);
             self.book(&replied, left);
         }
         self.gone = gone;
+    }
+
+    /// Learns from a reply that only had to be waited for: any other is late for another reason.
+    fn follow(&mut self, Replied { due, outstanding, .. }: &Replied, left: Instant) {
+        let Some(send_cost) = &mut self.send_cost else { return };
+        if outstanding.arrived.max(outstanding.stored).max(due.known) <= due.due {
+            let mut compensation = self.pacer.compensation();
+            let op = due.completion.request.op;
+            if send_cost.observe(op, left.saturating_since(due.due), &mut compensation) {
+                self.pacer.set_compensation(compensation);
+            }
+        }
     }
 
     fn book(&mut self, Replied { due, outstanding, woken, ready }: &Replied, left: Instant) {

@@ -9,6 +9,8 @@
 //! # References
 //! J. L. Griffin, Timing-accurate storage emulation, CMU, 2004: figure 3.4 and chapters 3 and 5.
 
+pub mod calibration;
+pub mod client;
 pub mod clock;
 pub mod emulation;
 pub mod frontend;

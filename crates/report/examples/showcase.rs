@@ -9,6 +9,7 @@ use seeklab_report::{Report, render_html, render_terminal};
 fn main() -> std::io::Result<()> {
     let report = Report {
         comparisons: vec![synthetic::comparison(10_000)],
+        points: vec![synthetic::points(10_000)],
         experiment: Some(synthetic::experiment(2_000)),
         ..synthetic::report(20_000)
     };

@@ -29,6 +29,8 @@ pub struct Report {
     pub comparisons: Vec<ComparisonSection>,
     /// How exact emulations were: the same requests at two measurement points.
     pub points: Vec<PointsSection>,
+    /// An application on several devices.
+    pub application: Option<ApplicationSection>,
     /// Cells of an experiment.
     pub experiment: Option<ExperimentSection>,
     /// What a reader has to know to trust the figures; warnings are shown first.
@@ -223,6 +225,44 @@ impl PointsSection {
             trust: evidence.trust(),
         }
     }
+}
+
+/// How long an application took on each device, and how exact that is.
+#[derive(Debug, Clone, Default)]
+pub struct ApplicationSection {
+    /// The phases of the application, in order.
+    pub phases: Vec<String>,
+    /// A row for each device; the others are compared with the first.
+    pub rows: Vec<ApplicationRow>,
+}
+
+/// An application on one device, means over repetitions.
+#[derive(Debug, Clone)]
+pub struct ApplicationRow {
+    /// The device.
+    pub device: String,
+    /// From exec to exit, all phases together, in seconds.
+    pub elapsed_s: Interval,
+    /// The shortest and the longest repetition, in seconds.
+    pub range_s: [f64; 2],
+    /// What each phase took of that, in seconds.
+    pub phases_s: Vec<f64>,
+    /// What syncing and unmounting took, in seconds.
+    pub flush_s: f64,
+    /// Requests that the device served.
+    pub requests: f64,
+    /// Mean response time in the model.
+    pub mp3_mean_ms: Option<f64>,
+    /// Mean response time in the host.
+    pub mp1_mean_ms: Option<f64>,
+    /// Mean error of individual requests between host and model.
+    pub ei_avg_ms: Option<f64>,
+    /// The 99th percentile of the lateness of replies.
+    pub lateness_p99_us: f64,
+    /// Share of the replies that left too late.
+    pub missed_pct: f64,
+    /// How far it can be trusted, in a sentence.
+    pub trust: String,
 }
 
 /// The cells of an experiment, each a mean over repetitions.

@@ -17,8 +17,8 @@ mod points;
 mod terminal;
 
 pub use document::{
-    ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell, ExperimentSection, Note, Parameter,
-    PointsSection, Report,
+    ApplicationRow, ApplicationSection, ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell,
+    ExperimentSection, Note, Parameter, PointsSection, Report,
 };
 pub use html::render_html;
 pub use terminal::render_terminal;

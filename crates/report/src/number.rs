@@ -10,7 +10,7 @@ pub(crate) struct TimeUnit {
 
 impl TimeUnit {
     const US: Self = Self { name: "µs", per_ms: 1e3, seconds: 1e-6 };
-    const MS: Self = Self { name: "ms", per_ms: 1.0, seconds: 1e-3 };
+    pub(crate) const MS: Self = Self { name: "ms", per_ms: 1.0, seconds: 1e-3 };
     const S: Self = Self { name: "s", per_ms: 1e-3, seconds: 1.0 };
 
     /// The unit for times like these, in milliseconds: that of the longest.

@@ -1,6 +1,6 @@
 //! What terminal and page say alike about measurement points.
 
-use seeklab_analysis::{LatenessSummary, MissCounts};
+use seeklab_analysis::{LatenessSummary, MissCounts, Point};
 
 use crate::document::PointsSection;
 use crate::number::{count, fixed};
@@ -47,8 +47,10 @@ pub(crate) fn matching(section: &PointsSection) -> Option<String> {
     if let Some(unmatched) = section.unmatched.filter(|unmatched| *unmatched > 0) {
         parts.push(format!("{} without stamps of the host (MP1)", count(unmatched)));
     }
-    if section.summary.left_out > 0 {
-        parts.push(format!("{} left out, not seen at both points", count(section.summary.left_out)));
+    let told = if section.summary.point == Point::Mp1.name() { section.unmatched.unwrap_or(0) } else { 0 };
+    let left_out = section.summary.left_out - told;
+    if left_out > 0 {
+        parts.push(format!("{} left out, not seen at both points", count(left_out)));
     }
     (!parts.is_empty()).then(|| format!("{} in the trace; {}", count(section.requests), parts.join("; ")))
 }

@@ -8,6 +8,7 @@ use seeklab_report::{Note, Report, render_html};
 fn full() -> Report {
     Report {
         comparisons: vec![synthetic::comparison(500)],
+        points: vec![synthetic::points(500)],
         experiment: Some(synthetic::experiment(200)),
         ..synthetic::report(600)
     }
@@ -40,10 +41,13 @@ fn does_the_page_hold_the_figures() {
         "data sheet, page 12",
         "response_mean_ms",
         "<strong>warning</strong>",
+        "<strong>trust</strong> This run can be trusted with care: ",
+        "Arrival and completion apart",
+        "Deadlines missed: 2 of 500",
     ] {
         assert!(page.contains(text), "the page lacks {text}");
     }
-    assert_eq!(page.matches("<figure data-chart").count(), 6 + 4 + 5 + 2);
+    assert_eq!(page.matches("<figure data-chart").count(), 6 + 4 + 5 + 5 + 2);
     for place in page.split("<figure data-chart=\"").skip(1) {
         let id = place.split('"').next().unwrap();
         assert!(page.contains(&format!("{{\"id\":\"{id}\",")), "no data for the chart {id}");
@@ -67,6 +71,8 @@ fn can_no_name_break_out_of_its_place() {
     }
     report.comparisons[0].reference = evil.to_owned();
     report.comparisons[0].other = evil.to_owned();
+    report.points[0].comparison.reference = evil.to_owned();
+    report.points[0].trust.sentence = evil.to_owned();
     let experiment = report.experiment.as_mut().unwrap();
     experiment.dimensions[0] = evil.to_owned();
     experiment.figures[0] = evil.to_owned();
@@ -99,4 +105,15 @@ fn is_an_empty_report_a_page_too() {
 fn is_the_page_small_whatever_the_run() {
     let page = render_html(&synthetic::report(50_000));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
+    let section = synthetic::points(20_000);
+    let largest = section.comparison.errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
+    assert_eq!(largest, 7.031, "the reply that was 7 ms late");
+    assert!(section.comparison.errors.len() <= 4_000);
+    let page = render_html(&Report { points: vec![section], ..Report::default() });
+    assert!(page.contains(",7.031]"), "it is in the plot");
+    assert!(page.contains("no outlier is left out") && page.contains("lie outside the axis"));
 }

@@ -1,9 +1,13 @@
 //! What the terminal shows, to the letter.
 
-use seeklab_analysis::{Comparison, Metrics, interval};
-use seeklab_core::{Breakdown, BufferOutcome, ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_analysis::{Comparison, Metrics, Point, Stamps, interval};
+use seeklab_core::{
+    Breakdown, BufferOutcome, ByteSize, Duration, Instant, MeasurementPoints, MissCause, Operation, Seed,
+    TraceRecord,
+};
 use seeklab_report::{
-    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, Report, render_terminal,
+    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, PointsSection, Report,
+    render_terminal,
 };
 
 /// A thousand requests, one every 20 ms, whose times grow from `base_us` in steps of `step_us`.
@@ -155,6 +159,61 @@ where the time goes (share of the mean response time)
 barracuda-4…-long-name  ▁▁▁▁▁▁██████████████████████████████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  6.950 ms
                         seek 50 %  rotation 40 %  overhead 10 %
                         ▁ overhead  █ seek  ▒ rotation
+",
+    );
+}
+
+#[test]
+fn does_an_emulated_run_say_its_errors_lateness_and_trust() {
+    let us = |us: u64| Some(Instant::ZERO + Duration::from_us(us));
+    let record = |index: u64| {
+        let (at, late) = (20_000 * index + 100, index == 7);
+        let left = at + 5_001 + if late { 900 } else { 0 };
+        let points = MeasurementPoints {
+            mp1_arrival: us(at - 10).filter(|_| index > 0),
+            mp1_completion: us(left + 9),
+            mp2_arrival: us(at),
+            mp2_due: us(at + 5_000),
+            mp2_completion: us(left),
+            miss_cause: late.then_some(MissCause::DataNotThere),
+        };
+        let record = TraceRecord::new(Instant::ZERO + Duration::from_us(at), Operation::Read, index, 8);
+        TraceRecord { completion: us(at + 5_000), points, ..record }
+    };
+    let stamps: Stamps = (0..50).map(record).collect::<Vec<_>>().iter().collect();
+    let between = stamps.between(Point::Mp3, Point::Mp1).unwrap();
+    let evidence = stamps.evidence(Duration::from_us(20), None);
+    let section = PointsSection::new("", &stamps, &between, &evidence);
+    check(
+        &Report { title: "seen.csv".to_owned(), points: vec![section], ..Report::default() },
+        "
+seen.csv
+
+mp1 against mp3 (reference), 49 requests
+response time                                       ms  % of reference
+───────────────────────────────────────────────  ─────  ──────────────
+mean of mp3                                      5.000
+mean of mp1                                      5.038
+EI_avg, mean error per request                   0.038            0.77
+EI_rms, rms error per request                    0.133            2.66
+EA_rms, distance of the distributions (demerit)  0.133            2.66
+97.96 % of the requests are within 5 % of the reference
+
+error [us]  requests  arrival p50   p99  completion p50    p99
+──────────  ────────  ───────────  ────  ──────────────  ─────
+all               49         10.0  10.0            10.0  910.0
+read              49         10.0  10.0            10.0  910.0
+
+lateness     p50     p90       p99       max  mean of the lowest 99 %  beyond 20 us  early
+────────  ──────  ──────  ────────  ────────  ───────────────────────  ────────────  ─────
+at MP2    1.0 us  1.0 us  901.0 us  901.0 us                  19.0 us        2.00 %      0
+
+deadlines missed: 1 of 50 (by more than 20 us): data not there 1
+requests: 50 in the trace; 1 without stamps of the host (MP1)
+
+trust: This run can be trusted with care: on average response times in the host were 0.0384 ms
+  (0.77 %) longer than the model's, 2.0 % of the replies left more than 20 us late (data not there)
+  and 2.0 % of the requests have no stamps of the host.
 ",
     );
 }

@@ -3,15 +3,15 @@
 //! Everything that would go on in the background after mkfs, or differ from one mkfs to the next, is off:
 //! - **ext2, ext4**: inode tables and journal are written now rather than by a kernel thread during the
 //!   measurement (`lazy_itable_init=0`, `lazy_journal_init=0`); the UUID and the seed of the directory
-//!   hash are fixed, so that the order of a directory's entries, and with it the order of reads, is the same each
-//!   time.
+//!   hash are fixed, so that the order of a directory's entries, and with it the order of reads, is the
+//!   same each time.
 //! - **xfs**: a fixed UUID; mounted `nouuid`, so that two of them can be mounted at once.
 //! - **btrfs**: metadata twice and data once, whatever the device says of rotation (older mkfs chose by
-//!   it). Its UUID is left random: the kernel knows btrfs devices by it, even unmounted ones, and refuses or confuses a
-//!   second device with the same. Its layout does not depend on it.
+//!   it). Its UUID is left random: the kernel knows btrfs devices by it, even unmounted ones, and refuses
+//!   or confuses a second device with the same. Its layout does not depend on it.
 //!
-//! Nothing is discarded first (`nodiscard`, `-K`): the device is empty, and a discard of all of it takes long.
-//! Times in the superblock are those of SOURCE_DATE_EPOCH where mke2fs is 1.47.1 or later.
+//! Nothing is discarded first (`nodiscard`, `-K`): the device is empty, and a discard of all of it takes
+//! long. Times in the superblock are those of SOURCE_DATE_EPOCH where mke2fs is 1.47.1 or later.
 //!
 //! # References
 //! `mke2fs(8)`, `mkfs.xfs(8)`, `mkfs.btrfs(8)`.
@@ -44,7 +44,7 @@ pub enum FileSystem {
 
 /// A name that is no file system's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is not a file system that is known; there are {}", quoted(FileSystem::ALL.map(FileSystem::name)))]
+#[error("`{name}` is not a known file system; there are {}", quoted(FileSystem::ALL.map(FileSystem::name)))]
 pub struct FileSystemError {
     /// What was given.
     pub name: String,

@@ -17,12 +17,14 @@
 //! synced, unmounted. Its caches are therefore cold. Stamps are CLOCK_MONOTONIC, as the emulator's are.
 //!
 //! # Scope and limits
-//! - Linux 5.3 or later, and CAP_SYS_ADMIN; [`preflight`](preflight()) says before anything exists what is missing.
+//! - Linux 5.3 or later, and CAP_SYS_ADMIN; [`preflight`](preflight()) says before anything exists what is
+//!   missing.
 //! - The device must answer or fail: a device that is served by the caller has to fail its requests when the
 //!   caller dies (an aborted FUSE connection does), else processes that wait for it cannot be killed.
 //! - Files that a command writes elsewhere than under the mount stay. So does what it asks of others:
 //!   of a service manager, a container engine, or of this kernel (a loop device of its own).
-//! - The network, System V IPC and users are the host's.
+//! - The network, users and /dev/shm are the host's; System V IPC is private, where the kernel can.
+//! - Interactive shells warn of job control, for the terminal's session is not in their pid namespace.
 //! - A child that its parent does not wait for (SIGCHLD ignored) is missing from the processor times, and the
 //!   largest resident set is at least that of this process when it forks, a few MiB.
 //!

@@ -1,4 +1,5 @@
-//! What no safe interface gives: waiting with resource usage, and code between fork and exec.
+//! What no safe interface gives: waiting with resource usage, dispositions of signals, and code between fork
+//! and exec.
 //!
 //! # References
 //! `wait4(2)`, `getrusage(2)`, `fork(2)`, `signal-safety(7)`.
@@ -73,6 +74,16 @@ pub(crate) fn reap(usage: &mut Usage) -> Reaped {
             usage.add(&used);
             Pid::from_raw(pid).map_or(Reaped::Running, |pid| Reaped::Ended(pid, ExitStatus::from_raw(status)))
         }
+    }
+}
+
+/// Undoes that a caller ignores the end of its children, which passes through exec: children would be gone
+/// before [`reap`] sees them.
+pub(crate) fn hear_of_children() {
+    #[expect(unsafe_code, reason = "no safe crate offers to set a signal's disposition")]
+    // SAFETY: no handler is installed, and this process has none that it would replace.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 

@@ -129,9 +129,7 @@ fn openable(path: &str, module: &str) -> Option<Missing> {
     let what = format!("{path} cannot be opened: {error}");
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => {
-            format!(
-                "`modprobe {module}`; in a container: pass the device in (`--device {path}`), or use {BUILTIN}"
-            )
+            format!("`modprobe {module}`; in a container: pass it in (`--device {path}`), or use {BUILTIN}")
         }
         _ => format!(
             "run it with `sudo`; in a container: allow the device (`--device {path}`), or use {BUILTIN}"

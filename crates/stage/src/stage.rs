@@ -79,8 +79,8 @@ impl StageOptions {
 
 /// A block device in a mount namespace of its own, and the process that holds it.
 ///
-/// All methods block until what they do is done. To be called from another thread than the one that serves the device.
-/// Dropping it kills whatever runs.
+/// All methods block until what they do is done. To be called from another thread than the one that serves
+/// the device. Dropping it kills whatever runs.
 #[derive(Debug)]
 pub struct Stage {
     control: Arc<Control>,
@@ -97,8 +97,8 @@ impl Stage {
     /// `stop` stops this stage from now on, instead of the one that it stopped before.
     ///
     /// # Errors
-    /// When it was stopped already, namespaces or the private mounts are refused. [`preflight`](crate::preflight())
-    /// knows before.
+    /// When it was stopped already, namespaces or the private mounts are refused.
+    /// [`preflight`](crate::preflight()) knows before.
     pub fn open(options: &StageOptions, stop: &Stop) -> Result<Self, Error> {
         let start = |what| move |source| Error::Start { what, source };
         let place = place::find().ok_or_else(|| {
@@ -154,8 +154,9 @@ impl Stage {
         self.ask(&Request::MakeFileSystem).map(drop)
     }
 
-    /// Mounts the file system, gives its root directory to the user that commands run as, and unmounts it: for images,
-    /// which [`make_file_system`](Self::make_file_system) has not made. Without such a user nothing happens.
+    /// Mounts the file system, gives its root directory to the user that commands run as, and unmounts it:
+    /// for images, which [`make_file_system`](Self::make_file_system) has not made. Without such a user
+    /// nothing happens.
     ///
     /// # Errors
     /// When it cannot be mounted, changed or unmounted.
@@ -237,8 +238,8 @@ impl Drop for Stage {
 
 /// Starts the process inside from a thread that lives as long as it does.
 ///
-/// The thread, because children see a new pid namespace only after their parent has left its own for its children, and
-/// because the parent-death signal comes when the *thread* that is the parent ends.
+/// The thread, because children see a new pid namespace only after their parent has left its own for its
+/// children, and because the parent-death signal comes when the *thread* that is the parent ends.
 fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatus>>), Error> {
     let (sender, receiver) = mpsc::channel();
     let keeper = std::thread::Builder::new()

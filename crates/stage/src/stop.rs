@@ -7,9 +7,9 @@ use crate::wire::{Request, send};
 
 /// Stops what a stage runs, from any thread; one serves any number of stages, one after the other.
 ///
-/// What runs gets SIGTERM, and SIGKILL when the grace is over or when it is asked a second time. The device is then synced and unmounted
-/// as ever, and the phase returns what it has, marked as stopped. Every later step fails with
-/// [`Error::Stopped`](crate::Error::Stopped).
+/// What runs gets SIGTERM, and SIGKILL when the grace is over or when it is asked a second time. The device
+/// is then synced and unmounted as ever, and the phase returns what it has, marked as stopped. Every later
+/// step fails with [`Error::Stopped`](crate::Error::Stopped).
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<Mutex<Inner>>);
 

@@ -44,6 +44,27 @@ impl Drop for LoopDevice {
     }
 }
 
+/// The longest request of a device, which outlives what the device is over, and so is put back.
+struct RequestLimit {
+    path: PathBuf,
+    before: String,
+}
+
+impl RequestLimit {
+    fn set(device: &LoopDevice, kib: &str) -> Self {
+        let path = device.setting("queue/max_sectors_kb");
+        let before = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, kib).unwrap();
+        Self { path, before }
+    }
+}
+
+impl Drop for RequestLimit {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.path, &self.before);
+    }
+}
+
 fn start(device: &LoopDevice) -> Option<(Capture, Receiver<HostRequest>)> {
     let (sink, requests) = channel();
     let started = Capture::start(&device.0, &Options::default(), move |observed| {
@@ -96,8 +117,8 @@ fn is_every_request_of_a_real_host_found_below() {
     if !std::fs::read_to_string(upper.setting("loop/dio")).is_ok_and(|direct| direct.trim() == "1") {
         return println!("skipped: this kernel's loop devices have no direct access to a block device");
     }
-    // The upper device hands on up to what its own limit is; the lower takes 64 KiB at once.
-    std::fs::write(lower.setting("queue/max_sectors_kb"), "64").unwrap();
+    // The upper device hands on up to 256 KiB; the lower takes 64 KiB at once.
+    let _limits = (RequestLimit::set(&upper, "256"), RequestLimit::set(&lower, "64"));
 
     let Some((below, records)) = start(&lower) else { return };
     let Some((above, hosts)) = start(&upper) else { return };

@@ -32,6 +32,7 @@
 //! No I/O: the caller opens the trace and hands its records over, one at a time. A workload never
 //! reads a clock, and its draws follow from a [`Seed`](seeklab_core::Seed) alone.
 
+pub mod application;
 mod error;
 mod near;
 pub mod presets;
@@ -42,6 +43,7 @@ mod spec;
 pub mod synthetic;
 pub mod text;
 
+pub use application::{Application, Builtin};
 pub use error::{Error, ErrorKind};
 pub use rate::Rate;
 pub use replay::{Replay, ReplaySpec};

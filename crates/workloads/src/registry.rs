@@ -39,6 +39,35 @@ population = 8
 beyond = "wrap"
 "#,
     },
+    Kind {
+        name: "postmark",
+        about: "PostMark on a file system mounted sync: small files created, read, appended to, deleted",
+        example: "postmark,files=500,transactions=2000",
+        example_toml: r#"kind = "postmark"
+files = 500
+transactions = 2000
+"#,
+    },
+    Kind {
+        name: "build",
+        about: "a source package unpacked, configured and built by several processes",
+        example: "build,files=100,processes=4,compile=50ms",
+        example_toml: r#"kind = "build"
+files = 100
+processes = 4
+compile = "50ms"
+"#,
+    },
+    Kind {
+        name: "database",
+        about: "transactions of several clients: pages by Zipf's law, a log with group commit, checkpoints",
+        example: "database,clients=8,table=256MiB,pool=32MiB",
+        example_toml: r#"kind = "database"
+clients = 8
+table = "256MiB"
+pool = "32MiB"
+"#,
+    },
 ];
 
 /// The kind of that name.

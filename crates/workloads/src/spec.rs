@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::application::{BuildSpec, Builtin, DatabaseSpec, PostmarkSpec};
 use crate::error::{Error, ErrorKind};
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
@@ -17,6 +18,12 @@ pub enum WorkloadSpec {
     Synthetic(SyntheticSpec),
     /// Requests of a trace.
     Replay(ReplaySpec),
+    /// PostMark's transactions on small files.
+    Postmark(PostmarkSpec),
+    /// Unpacking, configuring and building a source package.
+    Build(BuildSpec),
+    /// Transactions of several clients of a database.
+    Database(DatabaseSpec),
 }
 
 impl WorkloadSpec {
@@ -72,11 +79,22 @@ impl WorkloadSpec {
         Self::read(&kind, Reader::toml(&Value::Table(table)))
     }
 
-    /// Sets how many requests there are at most, as `--requests` does.
+    /// Sets how many requests there are at most, as `--requests` does. Applications do their work whole.
     pub const fn limit_requests(&mut self, requests: u64) {
         match self {
             Self::Synthetic(spec) => spec.requests = requests,
             Self::Replay(spec) => spec.requests = Some(requests),
+            Self::Postmark(_) | Self::Build(_) | Self::Database(_) => {}
+        }
+    }
+
+    /// The application, if it is one.
+    pub fn builtin(&self) -> Option<Builtin> {
+        match self {
+            Self::Synthetic(_) | Self::Replay(_) => None,
+            Self::Postmark(spec) => Some(Builtin::Postmark(spec.clone())),
+            Self::Build(spec) => Some(Builtin::Build(spec.clone())),
+            Self::Database(spec) => Some(Builtin::Database(spec.clone())),
         }
     }
 
@@ -84,6 +102,9 @@ impl WorkloadSpec {
         match kind {
             "synthetic" => SyntheticSpec::deserialize(reader).map(Self::Synthetic),
             "replay" => ReplaySpec::deserialize(reader).map(Self::Replay),
+            "postmark" => PostmarkSpec::deserialize(reader).map(Self::Postmark),
+            "build" => BuildSpec::deserialize(reader).map(Self::Build),
+            "database" => DatabaseSpec::deserialize(reader).map(Self::Database),
             _ => Err(Error::unknown(
                 ErrorKind::UnknownName,
                 "kind",

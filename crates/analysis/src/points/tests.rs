@@ -179,14 +179,14 @@ fn does_the_sentence_say_how_far_a_run_can_be_trusted() {
     assert_eq!(
         trust.sentence,
         "This run can be trusted: on average response times in the host were 0.0200 ms (0.40 %) longer than \
-         the model's, and 99.60 % of the replies left within 20us of when they were due."
+         the model's, and 99.60 % of the replies left within 20 us of when they were due."
     );
     let late = Evidence { beyond_limit_pct: Some(12.0), unmatched: Some(20), ..good() }.trust();
     assert_eq!(late.level, TrustLevel::NotTrusted);
     assert_eq!(
         late.sentence,
         "This run cannot be trusted: on average response times in the host were 0.0200 ms (0.40 %) longer \
-         than the model's, but 12.0 % of the replies left more than 20us late (mostly kernel scheduling) and \
+         than the model's, but 12.0 % of the replies left more than 20 us late (mostly kernel scheduling) and \
          2.0 % of the requests have no stamps of the host."
     );
 }

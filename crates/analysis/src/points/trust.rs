@@ -119,82 +119,71 @@ impl Default for Evidence {
 impl Evidence {
     /// The verdict and its reasons.
     pub fn trust(&self) -> Trust {
+        let told = |level, sentence| Trust { level, sentence };
         let Some((error, at)) = self.error() else {
-            let sentence = "Nothing can be said about how exact this run was: no request was measured \
-                            outside the model."
-                .to_owned();
-            return Trust { level: TrustLevel::NotTrusted, sentence };
+            let sentence = "Nothing can be said about how exact this run was: no request was measured outside the model.";
+            return told(TrustLevel::NotTrusted, sentence.to_owned());
         };
         let Some(error_pct) = percent(error.abs(), self.model_mean_ms) else {
             let sentence = format!(
                 "The model takes no time, so response times {at}, {error:.4} ms on average, are this machine's own."
             );
-            return Trust { level: TrustLevel::NotTrusted, sentence };
+            return told(TrustLevel::NotTrusted, sentence);
         };
+        let of_error = TrustLevel::of(error_pct, 0.5, 5.0);
         let best = if self.host_error_ms.is_some() { TrustLevel::Trusted } else { TrustLevel::WithCare };
-        let mut level = best.max(TrustLevel::of(error_pct, 0.5, 5.0));
-        let mut doubts = Vec::new();
-        let mut doubt = |share: f64, text: String| {
-            let of_share = TrustLevel::of(share, 1.0, 10.0);
-            level = level.max(of_share);
-            if of_share > TrustLevel::Trusted {
-                doubts.push(text);
-            }
-        };
-        let share = |count: u64| percent(count as f64, self.requests as f64).unwrap_or(0.0);
-        if let Some(late) = self.beyond_limit_pct {
-            doubt(
-                late,
-                format!(
-                    "{} % of the replies left more than {} late{}",
-                    short(late),
-                    self.limit,
-                    self.causes()
-                ),
-            );
-        }
-        if let Some(unmatched) = self.unmatched {
-            let text = format!("{} % of the requests have no stamps of the host", short(share(unmatched)));
-            doubt(share(unmatched), text);
-        }
-        if let Some(below) = self.below_floor {
-            let text = format!("{} % were due sooner than can be emulated here", short(share(below)));
-            doubt(share(below), text);
-        }
-        let mut sentence = match level {
-            TrustLevel::Trusted => "This run can be trusted",
-            TrustLevel::WithCare => "This run can be trusted with care",
-            TrustLevel::NotTrusted => "This run cannot be trusted",
-        }
-        .to_owned();
-        let direction = if error < 0.0 { "shorter" } else { "longer" };
-        let _ = write!(
-            sentence,
-            ": on average response times {at} were {:.4} ms ({} %) {direction} than ",
+        let mut doubts = self.shares();
+        doubts.retain(|(level, _)| *level > TrustLevel::Trusted);
+        let level = doubts.iter().map(|(level, _)| *level).fold(best.max(of_error), Ord::max);
+        let mut sentence = format!(
+            "This run {}: on average response times {at} were {:.4} ms ({} %) {} than {}",
+            match level {
+                TrustLevel::Trusted => "can be trusted",
+                TrustLevel::WithCare => "can be trusted with care",
+                TrustLevel::NotTrusted => "cannot be trusted",
+            },
             error.abs(),
-            short(error_pct)
+            short(error_pct),
+            if error < 0.0 { "shorter" } else { "longer" },
+            if self.host_error_ms.is_some() { "the model's" } else { "what was due" },
         );
-        sentence += if self.host_error_ms.is_some() { "the model's" } else { "what was due" };
-        match (self.beyond_limit_pct, doubts.is_empty()) {
-            (Some(late), true) => {
-                let _ = write!(
-                    sentence,
-                    ", and {} % of the replies left within {} of when they were due",
-                    short(100.0 - late),
-                    self.limit
-                );
-            }
-            (_, true) => {}
-            (_, false) => {
-                sentence += ", but ";
-                sentence += &listed(&doubts);
-            }
+        let doubts: Vec<String> = doubts.into_iter().map(|(_, text)| text).collect();
+        if !doubts.is_empty() {
+            sentence += match (of_error, doubts.len()) {
+                (TrustLevel::Trusted, _) => ", but ",
+                (_, 1) => ", and ",
+                _ => ", ",
+            };
+            sentence += &listed(&doubts);
+        } else if let Some(late) = self.beyond_limit_pct {
+            let (share, limit) = (short(100.0 - late), self.limit.as_us());
+            let _ = write!(
+                sentence,
+                ", and {share} % of the replies left within {limit} us of when they were due"
+            );
         }
         if self.host_error_ms.is_none() {
             sentence += "; what the host added was not measured";
         }
         sentence.push('.');
-        Trust { level, sentence }
+        told(level, sentence)
+    }
+
+    /// The shares of requests that are in doubt, and what is said of each.
+    fn shares(&self) -> Vec<(TrustLevel, String)> {
+        let level = |share| TrustLevel::of(share, 1.0, 10.0);
+        let share = |count: u64| percent(count as f64, self.requests as f64).unwrap_or(0.0);
+        let late = self.beyond_limit_pct.map(|late| {
+            let (limit, cause) = (self.limit.as_us(), self.cause());
+            (level(late), format!("{} % of the replies left more than {limit} us late{cause}", short(late)))
+        });
+        let unmatched = self.unmatched.map(share).map(|share| {
+            (level(share), format!("{} % of the requests have no stamps of the host", short(share)))
+        });
+        let below = self.below_floor.map(share).map(|share| {
+            (level(share), format!("{} % were due sooner than can be emulated here", short(share)))
+        });
+        [late, unmatched, below].into_iter().flatten().collect()
     }
 
     /// The mean error as far out as it was measured, and where.
@@ -204,7 +193,7 @@ impl Evidence {
     }
 
     /// The most frequent cause of missed deadlines, in brackets.
-    fn causes(&self) -> String {
+    fn cause(&self) -> String {
         let ordered = self.misses.ordered();
         ordered.first().map_or_else(String::new, |(cause, count)| {
             let name = cause.name().replace('_', " ");

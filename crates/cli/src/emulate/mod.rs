@@ -14,12 +14,14 @@ use std::thread::JoinHandle;
 
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
-use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing, Waiter, wake_this_thread_exactly};
+use seeklab_emulator::clock::{
+    Clock, ClockReport, DEFAULT_MARGIN, Pacing, Waited, Waiter, wake_this_thread_exactly,
+};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
-use seeklab_emulator::frontend::{Frontend, Frontends, Stop, Waiting, serve};
+use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
 use seeklab_emulator::store::{Access, Store, StoreError};
 
@@ -69,6 +71,10 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Processor time that it took.
     pub cpu: Duration,
+    /// How it waited: what spinning has cost, and how often a sleep was too long.
+    pub waited: Waited,
+    /// How its clock did.
+    pub clock: ClockReport,
     /// What the device holds now.
     pub store: Store,
 }
@@ -222,13 +228,12 @@ fn emulate(
         emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
-    let waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
-    let waiting = Waiting { margin: waiter.margin(), spin: wishes.pacing != Pacing::Frugal };
+    let mut waiter = Waiter::new(clock, wishes.pacing, DEFAULT_MARGIN);
     let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Doors { uri, file, clock });
-    let result = serve(&mut frontends, &mut watched, &|| clock.now(), waiting, stop);
+    let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
@@ -236,7 +241,14 @@ fn emulate(
     let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
-    Ok(Outcome { tally, elapsed, cpu: thread_cpu_time(), store })
+    Ok(Outcome {
+        tally,
+        elapsed,
+        cpu: thread_cpu_time(),
+        waited: waiter.waited(),
+        clock: clock.report(),
+        store,
+    })
 }
 
 fn thread_cpu_time() -> Duration {

@@ -223,7 +223,7 @@ fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
     let mut spec = chosen.spec.clone();
     let trace = match &mut spec {
         WorkloadSpec::Replay(replay) => replay.trace.take(),
-        WorkloadSpec::Synthetic(_) => None,
+        _ => None,
     };
     let text = toml::to_string(&spec).expect("a workload can be written");
     let options = (&chosen.format, chosen.options.block_size, chosen.options.sort_window);

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_analysis::{MatchCounts, MetricsSummary, Point, Stamps, Trust};
+use seeklab_analysis::{MatchCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
+use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
 use crate::emulate::Outcome;
 
 /// The figures of one repetition. What was not measured is `None`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
     /// What syncing and unmounting took, all phases together.
@@ -65,12 +66,15 @@ pub struct Figures {
     /// What each phase took.
     pub phases: Vec<PhaseFigures>,
     /// How far it can be trusted, in a sentence.
-    pub trust: Trust,
+    pub trust: String,
+    /// Host and model request by request, of a repetition that was run just now.
+    #[serde(skip)]
+    pub points: Option<Box<PointsSection>>,
 }
 
 /// What one phase took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PhaseFigures {
+pub(super) struct PhaseFigures {
     /// Its name.
     pub name: String,
     /// From exec to exit.
@@ -87,9 +91,9 @@ pub struct PhaseFigures {
 
 /// What a repetition was seen to do.
 pub(super) struct Seen<'a> {
+    pub(super) label: &'a str,
     pub(super) outcome: &'a Outcome,
     pub(super) stamps: &'a Stamps,
-    pub(super) summary: &'a MetricsSummary,
     pub(super) matched: Option<&'a MatchCounts>,
     pub(super) lost: u64,
     pub(super) floor: Option<Duration>,
@@ -102,11 +106,13 @@ impl Figures {
     pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
         let tally = &seen.outcome.tally;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
-        let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok().map(|between| between.summary());
-        let comparison = between.as_ref().map(|between| between.comparison);
-        let us = |quantile| {
-            tally.deadlines.lateness().quantile(quantile).unwrap_or_default().as_us()
-        };
+        let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
+        let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
+        let comparison = between.as_ref().map(|between| between.comparison().summary());
+        let points = between
+            .as_ref()
+            .map(|between| Box::new(PointsSection::new(seen.label, seen.stamps, between, &evidence)));
+        let us = |quantile| tally.deadlines.lateness().quantile(quantile).unwrap_or_default().as_us();
         let misses = MissCause::ALL.map(|cause| (cause, tally.deadlines.missed(cause)));
         let stalled = tally.deadlines.missed(MissCause::DataNotThere);
         let share = |count: u64| 100.0 * count as f64 / tally.requests.max(1) as f64;
@@ -118,7 +124,7 @@ impl Figures {
             emulator_cpu_s: seen.outcome.cpu.as_s(),
             requests: tally.requests,
             mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
-            mp3_mean_ms: (tally.requests > 0).then_some(seen.summary.response_mean_ms).flatten(),
+            mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),
             ei_avg_ms: comparison.map(|comparison| comparison.ei_avg_ms),
             ei_avg_pct: comparison.and_then(|comparison| comparison.ei_avg_pct),
             ei_rms_ms: comparison.map(|comparison| comparison.ei_rms_ms),
@@ -136,8 +142,9 @@ impl Figures {
             unmatched: seen.matched.map(|counts| counts.unmatched_host + counts.unmatched_emulated),
             lost: seen.lost,
             exit_code: phases.iter().map(|phase| phase.exit_code).find(|code| *code != 0).unwrap_or(0),
-            trust: seen.stamps.evidence(DEADLINE_LIMIT, seen.floor).trust(),
+            trust: evidence.trust().sentence,
             phases,
+            points,
         }
     }
 

@@ -1,12 +1,12 @@
 //! The host's side: what has to be there, and signals.
 
+use std::ffi::OsString;
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
 
-use seeklab_emulator::frontend;
-use seeklab_stage::{FileSystem, Needs, Stop, preflight};
+use seeklab_stage::{Account, FileSystem, Needs, Output, PhaseOutcome, StageOptions, Stop, preflight};
 
-use super::Commands;
+use super::{Commands, Series};
 use crate::failure::Failure;
 
 /// Tests what commands on a mounted device need.
@@ -30,40 +30,63 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
 
 /// Interrupt, termination and hang-up: the phase ends, then the emulation, then the series.
 #[derive(Debug, Clone)]
-pub(super) struct Interruption {
-    stage: Stop,
-    emulation: Arc<Mutex<Option<frontend::Stop>>>,
-}
+pub(super) struct Interruption(Stop);
 
 impl Interruption {
     /// Catches them from now on.
     pub(super) fn catch() -> Result<Self, Failure> {
-        let this = Self { stage: Stop::new(), emulation: Arc::default() };
-        let seen = this.clone();
-        ctrlc::set_handler(move || seen.interrupt())
+        let stop = Stop::new();
+        let seen = stop.clone();
+        ctrlc::set_handler(move || seen.stop())
             .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-        Ok(this)
-    }
-
-    fn interrupt(&self) {
-        self.stage.stop();
-        if let Some(stop) = &*self.emulation.lock().unwrap_or_else(PoisonError::into_inner) {
-            stop.stop();
-        }
+        Ok(Self(stop))
     }
 
     /// What stops a stage.
     pub(super) const fn stage(&self) -> &Stop {
-        &self.stage
+        &self.0
     }
 
     /// Whether one came.
     pub(super) fn came(&self) -> bool {
-        self.stage.is_asked()
+        self.0.is_asked()
     }
+}
 
-    /// Lets it stop an emulation whose clients need no orderly end of their own.
-    pub(super) fn stops(&self, emulation: Option<&frontend::Stop>) {
-        *self.emulation.lock().unwrap_or_else(PoisonError::into_inner) = emulation.cloned();
+/// The stage of `commands` on the block device at `block`.
+pub(super) fn options(
+    series: &Series,
+    commands: &Commands,
+    block: &Path,
+    nbd: Option<String>,
+) -> Result<StageOptions, Failure> {
+    let account = Account::for_command(commands.user.as_deref())
+        .map_err(|missing| Failure::new(missing.what).hint(missing.remedy))?;
+    let mut options = StageOptions::new(block);
+    options.file_system = commands.file_system;
+    options.mount_options = commands.mount_options.clone();
+    options.account = account;
+    options.drop_caches = commands.drop_caches;
+    options.output = if series.output_to_stderr { Output::Stderr } else { Output::Stdout };
+    options.nbd = nbd.map(OsString::from);
+    Ok(options)
+}
+
+/// Why a stage did not do what it was told.
+pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
+    let hint = error.hint().map(str::to_owned);
+    let failure = match error {
+        seeklab_stage::Error::Stopped => Failure::check("interrupted"),
+        error => Failure::chain(&error),
+    };
+    hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// How a phase ended, for people.
+pub(super) fn how(outcome: &PhaseOutcome) -> String {
+    match (&outcome.flush_error, outcome.stopped) {
+        (_, true) => "interrupted".to_owned(),
+        (Some(error), _) => format!("its data could not be written: {error}"),
+        (None, _) => outcome.exit.to_string(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use seeklab_analysis::{MatchCounts, Matcher, Metrics, Stamps};
+use seeklab_analysis::{MatchCounts, Matcher, Stamps};
 use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
@@ -29,7 +29,6 @@ pub(super) struct Join {
 /// What is made of joined requests.
 struct Kept {
     stamps: Stamps,
-    metrics: Metrics,
     /// Reads and writes.
     transfers: u64,
     writer: Option<Box<dyn TraceWriter>>,
@@ -39,7 +38,6 @@ struct Kept {
 /// What came of it.
 pub(super) struct Joined {
     pub(super) stamps: Stamps,
-    pub(super) metrics: Metrics,
     pub(super) transfers: u64,
     pub(super) matched: MatchCounts,
     /// Whether the trace was written.
@@ -54,13 +52,7 @@ impl Join {
             host,
             host_until: Instant::ZERO,
             emulator_until: Instant::ZERO,
-            kept: Kept {
-                stamps: Stamps::default(),
-                metrics: Metrics::default(),
-                transfers: 0,
-                writer,
-                failed: None,
-            },
+            kept: Kept { stamps: Stamps::default(), transfers: 0, writer, failed: None },
         }
     }
 
@@ -75,7 +67,6 @@ impl Join {
 impl Kept {
     fn take(&mut self, record: &TraceRecord) {
         self.stamps.push(record);
-        self.metrics.record(record);
         self.transfers += u64::from(matches!(record.op, Operation::Read | Operation::Write));
         if let (Some(writer), None) = (&mut self.writer, &self.failed) {
             self.failed = writer.write(record).err();
@@ -111,6 +102,6 @@ impl Sink for Join {
             (None, Some(writer)) => writer.finish(),
             (None, None) => Ok(()),
         };
-        Joined { stamps: kept.stamps, metrics: kept.metrics, transfers: kept.transfers, matched, written }
+        Joined { stamps: kept.stamps, transfers: kept.transfers, matched, written }
     }
 }

@@ -140,6 +140,7 @@ pub fn run(series: &Series) -> Result<Finished, Failure> {
                 journal.append(&entry, &figures)?;
             }
             results.push(figures);
+            steps.done();
         }
     }
     drop(steps);

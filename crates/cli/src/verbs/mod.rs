@@ -1,9 +1,12 @@
 //! One file for each verb.
 
+mod calibrate;
 mod compare;
 mod devices;
 mod experiment;
+mod pace;
 mod queue;
+mod run;
 mod serve;
 mod setup;
 mod simulate;
@@ -21,8 +24,12 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
+    /// Run programs on emulated devices and say how long they took on each.
+    Run(Box<run::Arguments>),
     /// Emulate a device in real time: a block device, a file, an NBD export.
     Serve(Box<serve::Arguments>),
+    /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
+    Calibrate(calibrate::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -35,7 +42,9 @@ impl Command {
             Self::Devices(arguments) => arguments.run(),
             Self::Simulate(arguments) => arguments.run(),
             Self::Experiment(arguments) => arguments.run(),
+            Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
+            Self::Calibrate(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

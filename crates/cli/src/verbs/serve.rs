@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
     Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size, open_store,
@@ -12,14 +12,14 @@ use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
 use seeklab::run::metadata;
 use seeklab_core::{ByteSize, Duration, Seed};
-use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::fuse::FILE_NAME;
 use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::frontend::nbd::Address;
-use seeklab_emulator::pacer::{MissCause, Mode};
+use seeklab_emulator::pacer::MissCause;
 use serde_json::{Value, json};
 
+use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 
@@ -68,12 +68,8 @@ pub(crate) struct Arguments {
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
-    /// How much processor time exactness may cost
-    #[arg(long, value_enum, default_value = "balanced")]
-    pacing: PacingName,
-    /// How the model is run against the wall clock
-    #[arg(long, value_enum, default_value = "rollback")]
-    mode: ModeName,
+    #[command(flatten)]
+    pace: PaceFlags,
     /// Write every request as a trace, times as the emulator saw them
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
@@ -85,26 +81,6 @@ pub(crate) struct Arguments {
     /// Print one JSON document at the end
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PacingName {
-    /// Spin for long before each deadline
-    Exact,
-    /// Spin shortly before each deadline
-    Balanced,
-    /// Never spin: as late as the kernel wakes
-    Frugal,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ModeName {
-    /// Each answer is fixed when the request arrives
-    RunToCompletion,
-    /// Answers are speculated and recomputed when a request arrives before them
-    Rollback,
-    /// The model's clock follows the wall clock
-    Synchronous,
 }
 
 fn parse_store(text: &str) -> Result<StoreChoice, String> {
@@ -216,16 +192,8 @@ impl Arguments {
             fuse: self.fuse.clone(),
             block,
             read_only: self.read_only,
-            pacing: match self.pacing {
-                PacingName::Exact => Pacing::Exact,
-                PacingName::Balanced => Pacing::Balanced,
-                PacingName::Frugal => Pacing::Frugal,
-            },
-            mode: match self.mode {
-                ModeName::RunToCompletion => Mode::RunToCompletion,
-                ModeName::Rollback => Mode::Rollback,
-                ModeName::Synchronous => Mode::Synchronous,
-            },
+            pacing: self.pace.pacing(),
+            mode: self.pace.mode(),
             seed: self.seed,
             observe: recorder.map(Observer::observe),
             live: true,

@@ -25,7 +25,8 @@ Examples:
   seeklab simulate cheetah-36es --set rpm=50000rpm --set head_switch=0.2ms --workload oltp --json
 
 A workload is a trace (csv, parquet, disksim-ascii, disksim-validate, spc, msr; .gz and .zst too), a TOML
-file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, or
+file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, an
+application (postmark, build, database), or
 synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
 c-scan, vscan(0.2), sptf, aged-sptf(6ms), spctf, criticality-c-look; -cylinder orders by cylinder.";
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod mistakes;
+mod points;
 mod results;
 mod traces;
 

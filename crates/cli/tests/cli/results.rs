@@ -93,3 +93,17 @@ fn does_a_report_stand_alone() {
     bench.json(&["compare", "t.csv", "t.csv", "--report", "diff.html"]);
     assert!(String::from_utf8(bench.read("diff.html")).unwrap().contains("t.csv"));
 }
+
+#[test]
+fn does_an_application_say_how_long_each_phase_took_on_each_device() {
+    let arguments = ["simulate", "cheetah-36es", "immediate", "--workload", "postmark,scale=0.02"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).output().unwrap();
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}");
+    for device in ["cheetah-36es", "immediate"] {
+        for phase in ["create: 10 operations", "transactions: 10 operations", "delete: "] {
+            assert!(text.contains(&format!("{device}: {phase}")), "{phase} of {device} is not in\n{text}");
+        }
+    }
+}

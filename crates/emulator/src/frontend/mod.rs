@@ -23,7 +23,7 @@ use std::os::fd::BorrowedFd;
 use seeklab_core::{Instant, Operation};
 
 pub use composite::Frontends;
-pub use serving::{Backend, Waiting, serve};
+pub use serving::{Backend, serve};
 pub use stop::Stop;
 
 /// Names one outstanding command of a frontend; it goes back with the reply.

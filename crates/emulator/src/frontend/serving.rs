@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use seeklab_core::{Duration, Instant};
 
 use super::{Command, Frontend, Stop, Tag};
+use crate::clock::{Wait, Waiter};
 
 /// What stands behind a frontend.
 pub trait Backend {
@@ -36,103 +37,73 @@ pub trait Backend {
     }
 }
 
-/// How [`serve`] waits for the next deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
-    /// Sleep until this long before the deadline; and look for more for as long after a command, since who
-    /// asked once asks again soon and waking takes tens of microseconds.
-    pub margin: Duration,
-    /// Spin for the rest; without it, sleep to the deadline and ignore the margin.
-    pub spin: bool,
-}
-
-/// What to do until something happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
-    /// Look again at once.
-    Spin,
-    /// Sleep until then at most.
-    Until(Instant),
-    /// Sleep until something arrives.
-    Forever,
-}
-
-impl Waiting {
-    /// The wait for `deadline`, if there is one, seen from `now`; the last command came at `last`.
-    fn plan(self, now: Instant, deadline: Option<Instant>, last: Option<Instant>) -> Wait {
-        let lingers = last.is_some_and(|last| now.saturating_since(last) < self.margin);
-        if self.spin && lingers {
-            return Wait::Spin;
-        }
-        deadline.map_or(Wait::Forever, |deadline| self.until(now, deadline))
-    }
-
-    /// The wait for `deadline`, seen from `now`.
-    fn until(self, now: Instant, deadline: Instant) -> Wait {
-        if deadline <= now {
-            return Wait::Spin;
-        }
-        if !self.spin {
-            return Wait::Until(deadline);
-        }
-        match deadline.as_ns().saturating_sub(self.margin.as_ns()) {
-            wake_ns if wake_ns <= now.as_ns() => Wait::Spin,
-            wake_ns => Wait::Until(Instant::from_ns(wake_ns)),
-        }
-    }
-}
-
 /// How long clients have to take the last answers once serving ends.
 const GRACE: Duration = Duration::from_s(5);
 
 /// Drives `frontend` until `stop` is asked for and every answer has left (or the clients have had five
-/// seconds to take them).
+/// seconds to take them), waiting by `waiter`, which also holds the clock to the system's.
 ///
 /// # Errors
 /// What a frontend cannot go on after; a client's misbehaviour is no such thing.
 pub fn serve(
     frontend: &mut dyn Frontend,
     backend: &mut dyn Backend,
-    clock: &dyn Fn() -> Instant,
-    waiting: Waiting,
+    waiter: &mut Waiter,
     stop: &Stop,
 ) -> io::Result<()> {
+    let clock = waiter.clock();
     let (mut deadline, mut last) = (None, None);
     let mut give_up = None;
     loop {
         if give_up.is_none() && stop.is_asked() {
             frontend.shut_down();
-            frontend.send(&mut |tag| backend.left(tag, clock()))?;
-            give_up = Some(clock() + GRACE);
+            frontend.send(&mut |tag| backend.left(tag, clock.now()))?;
+            give_up = Some(clock.now() + GRACE);
         }
-        if give_up.is_some_and(|give_up| frontend.is_drained() || clock() >= give_up) {
+        if give_up.is_some_and(|give_up| frontend.is_drained() || clock.now() >= give_up) {
             return Ok(());
         }
         if !frontend.is_busy() {
             let next: Option<Instant> = deadline.into_iter().chain(give_up).min();
-            let now = clock();
-            // Once it is asked for, its descriptor stays readable.
-            let stop = give_up.is_none().then(|| stop.descriptor());
-            let others = [backend.descriptor(), stop];
-            wait(waiting.plan(now, next, last), now, frontend.descriptor(), others)?;
+            let now = clock.now();
+            let plan = waiter.begin(now, next, last);
+            clock.check_at(now);
+            if plan != Wait::Spin {
+                // Once it is asked for, its descriptor stays readable.
+                let stop = give_up.is_none().then(|| stop.descriptor());
+                let others = [backend.descriptor(), stop];
+                sleep(plan, clock.now(), frontend.descriptor(), others)?;
+                waiter.woke(plan, now, clock.now(), next);
+            }
         }
+        let mut worked = false;
         frontend.receive(&mut |command| {
+            worked = true;
             last = Some(command.arrived);
             backend.take(command);
         })?;
-        deadline = backend.reply(clock(), frontend)?;
-        frontend.send(&mut |tag| backend.left(tag, clock()))?;
+        let now = clock.now();
+        // Its own sending, of what was prepared ahead, does not pass here.
+        worked |= deadline.is_some_and(|deadline| now >= deadline);
+        deadline = backend.reply(now, frontend)?;
+        frontend.send(&mut |tag| {
+            worked = true;
+            backend.left(tag, clock.now());
+        })?;
+        if worked {
+            waiter.worked();
+        }
     }
 }
 
-/// Sleeps, unless it is to spin, until a descriptor is readable or the time has come.
-fn wait(
-    wait: Wait,
+/// Sleeps until a descriptor is readable or the time has come.
+fn sleep(
+    plan: Wait,
     now: Instant,
     frontend: BorrowedFd<'_>,
     others: [Option<BorrowedFd<'_>>; 2],
 ) -> io::Result<()> {
-    let timeout = match wait {
+    let timeout = match plan {
         Wait::Spin => return Ok(()),
         Wait::Forever => None,
         Wait::Until(until) => {
@@ -151,24 +122,5 @@ fn wait(
     match poll(&mut watched, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_margin_is_spun_and_the_rest_slept() {
-        let spin = Waiting { margin: Duration::from_us(60), spin: true };
-        let at = Instant::from_ns;
-        assert_eq!(spin.until(at(0), at(1_000_000)), Wait::Until(at(940_000)));
-        assert_eq!(spin.until(at(950_000), at(1_000_000)), Wait::Spin);
-        assert_eq!(spin.until(at(1_000_001), at(1_000_000)), Wait::Spin);
-        assert_eq!(spin.plan(at(70_000), None, Some(at(20_000))), Wait::Spin, "more may come");
-        assert_eq!(spin.plan(at(80_001), None, Some(at(20_000))), Wait::Forever);
-        let frugal = Waiting { spin: false, ..spin };
-        assert_eq!(frugal.plan(at(70_000), None, Some(at(20_000))), Wait::Forever);
-        assert_eq!(frugal.until(at(950_000), at(1_000_000)), Wait::Until(at(1_000_000)));
     }
 }

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use seeklab_core::{ByteSize, Duration};
 use seeklab_devices::simple::{Server as Model, ServerParameters};
-use seeklab_emulator::clock::Clock;
+use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::frontend::fuse::{DetachedFile, FILE_NAME, Place, Server, unavailability};
 use seeklab_emulator::frontend::loop_device::{self, LoopDevice, QueueWishes, Settings};
 use seeklab_emulator::frontend::nbd::Export;
-use seeklab_emulator::frontend::{Stop, Waiting, serve};
+use seeklab_emulator::frontend::{Stop, serve};
 use seeklab_emulator::pacer::{Options, Pacer};
 use seeklab_emulator::store::{Access, Store};
 use serde::{Deserialize, Serialize};
@@ -133,8 +133,8 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
         counts.1 += u64::from(record.fua);
     }));
     ready.send(server.detached_file()).expect("the main thread waits for it");
-    let waiting = Waiting { margin: Duration::from_us(50), spin: true };
-    serve(&mut server, &mut emulation, &|| clock.now(), waiting, stop).expect("serving ends when asked to");
+    let mut waiter = Waiter::new(clock, Pacing::Balanced, Duration::from_us(50));
+    serve(&mut server, &mut emulation, &mut waiter, stop).expect("serving ends when asked to");
     let statistics = server.statistics();
     let (tally, store) = emulation.finish();
     store.flush().expect("the store takes it");

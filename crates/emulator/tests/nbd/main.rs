@@ -1,9 +1,11 @@
 //! The NBD frontend from outside: against a client codec written apart from it, hostile bytes, and the
 //! clients that people use.
 
+mod builtin;
 mod client;
 mod hostile;
 mod memory;
+mod own_client;
 mod protocol;
 mod real_clients;
 mod serving;

@@ -10,8 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration as Time;
 
 use seeklab_core::Duration;
+use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::frontend::nbd::{Address, Export, Limits, Server, ServerOptions, Statistics, Uri};
-use seeklab_emulator::frontend::{Stop, Waiting, serve};
+use seeklab_emulator::frontend::{Stop, serve};
 
 use crate::client::{self, Client, Request};
 use crate::memory::{Memory, now};
@@ -30,7 +31,12 @@ impl Serving {
         Self::start_with(size_mib, delay, ServerOptions::default(), None)
     }
 
-    fn start_with(size_mib: usize, delay: Duration, options: ServerOptions, tcp: Option<&str>) -> Self {
+    pub(crate) fn start_with(
+        size_mib: usize,
+        delay: Duration,
+        options: ServerOptions,
+        tcp: Option<&str>,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let path = directory.path().join("disk.sock");
         let address = match tcp {
@@ -45,8 +51,8 @@ impl Serving {
             let stop = Stop::new().expect("a descriptor is left");
             sender.send((server.uri(), stop.clone())).expect("the test waits for it");
             let mut memory = Memory::new(size_mib << 20, delay);
-            let waiting = Waiting { margin: Duration::from_us(20), spin: true };
-            serve(&mut server, &mut memory, &now, waiting, &stop).expect("serving ends only when asked to");
+            let mut waiter = Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(20));
+            serve(&mut server, &mut memory, &mut waiter, &stop).expect("serving ends only when asked to");
             server.statistics()
         });
         let (uri, stop) = receiver.recv().expect("the server starts");

@@ -20,22 +20,24 @@ pub(super) fn context(
     let summary = &section.summary;
     let unit = TimeUnit::of_ms([summary.reference_mean_ms, summary.other_mean_ms].into_iter());
     let mut places = Vec::new();
-    let mut add = |title: &str, caption: String, chart: Chart| {
-        places.push(context! { id => chart.id.as_str(), title, caption });
-        charts.push(chart);
-    };
     let id = |name: &str| format!("comparison{index}-{name}");
+    let (histogram, range, cut) =
+        histogram(&section.error_histogram, &id("error"), "error", "ms", summary.requests);
+    let errors_ms = ("Errors, histogram", format!("Buckets of 0.02 ms.{cut}"), histogram);
+    let (relative, _, cut_relative) = self::histogram(
+        &section.error_pct_histogram,
+        &id("relative"),
+        "relative error",
+        "%",
+        summary.requests,
+    );
+    let caption = format!("Buckets of 1 % of each request's reference time.{cut_relative}");
+    let errors_pct = ("Relative errors, histogram", caption, relative);
     let curves = [(section.reference.as_str(), &section.reference_cdf), (&section.other, &section.other_cdf)];
-    add(
+    let distributions = (
         "Response time, cumulative",
         "EA_rms is the root mean square of the horizontal distance.".to_owned(),
         cdf(&id("cdf"), unit, curves.into_iter().map(|(name, points)| (name, points.as_slice()))),
-    );
-    let sampled = format!("{} of {} requests.", count(section.sample.len() as u64), count(summary.requests));
-    add(
-        "Request by request",
-        format!("{sampled} On the line both agree."),
-        pairs(section, unit, &id("pairs")),
     );
     let all = if section.errors.len() as u64 == summary.requests {
         format!("All {} requests.", count(summary.requests))
@@ -45,16 +47,30 @@ pub(super) fn context(
             count(summary.requests)
         )
     };
-    add("Error of each request, uncut", all, errors(section, &id("errors")));
-    let (chart, cut) = histogram(&section.error_histogram, &id("error"), "error", "ms", summary.requests);
-    add("Errors, histogram", format!("Buckets of 0.02 ms.{cut}"), chart);
-    let (chart, cut) =
-        histogram(&section.error_pct_histogram, &id("relative"), "relative error", "%", summary.requests);
-    add(
-        "Relative errors, histogram",
-        format!("Buckets of 1 % of each request's reference time.{cut}"),
-        chart,
-    );
+    let uncut = ("Error of each request, uncut", all, errors(section, None, &id("errors")));
+    // Between measurement points as in the dissertation: the errors beside their histogram, then the uncut ones.
+    let plots = if points.is_some() {
+        let within = errors(section, Some(range), &id("within"));
+        let within = ("Error of each request", cut.trim_start().to_owned(), within);
+        [within, errors_ms, errors_pct, distributions, uncut]
+    } else {
+        let sampled = format!(
+            "{} of {} requests. On the line both agree.",
+            count(section.sample.len() as u64),
+            count(summary.requests)
+        );
+        [
+            distributions,
+            ("Request by request", sampled, pairs(section, unit, &id("pairs"))),
+            uncut,
+            errors_ms,
+            errors_pct,
+        ]
+    };
+    for (title, caption, chart) in plots {
+        places.push(context! { id => chart.id.as_str(), title, caption });
+        charts.push(chart);
+    }
     context! {
         title => format!("{} against {}", section.other, section.reference),
         rows => rows(section),
@@ -112,8 +128,14 @@ fn pairs(section: &ComparisonSection, unit: TimeUnit, id: &str) -> Chart {
     Chart::plot(id, axis(&section.reference), axis(&section.other), series)
 }
 
-fn errors(section: &ComparisonSection, id: &str) -> Chart {
-    let unit = TimeUnit::of_ms(section.errors.iter().map(|(_, error)| error.abs()));
+/// The errors of individual requests, only those `within` these milliseconds if it is given.
+fn errors(section: &ComparisonSection, within: Option<(f64, f64)>, id: &str) -> Chart {
+    let shown = |error: f64| within.is_none_or(|(low, high)| (low..=high).contains(&error));
+    let shown = section.errors.iter().copied().filter(|(_, error)| shown(*error));
+    let unit = match within {
+        Some(_) => TimeUnit::MS,
+        None => TimeUnit::of_ms(shown.clone().map(|(_, error)| error.abs())),
+    };
     let x = match section.errors_over {
         ErrorsOver::Requests => Axis::linear("request, in order of arrival", ""),
         ErrorsOver::Time => Axis::linear("arrival", "s"),
@@ -122,22 +144,30 @@ fn errors(section: &ComparisonSection, id: &str) -> Chart {
         ErrorsOver::Requests => section.summary.requests as f64,
         ErrorsOver::Time => section.errors.last().map_or(0.0, |(at, _)| *at),
     };
-    let points = section.errors.iter().map(|(x, error)| (*x, unit.scale_ms(*error)));
+    let points = shown.map(|(x, error)| (x, unit.scale_ms(error)));
     let series = vec![
         Series::new("request", Mark::Points, 0, points),
         Series::new("no error", Mark::Guide, 1, [(0.0, 0.0), (end, 0.0)]),
     ];
-    Chart::plot(id, x.starting_at(0.0).ending_at(end), Axis::linear("error", unit.name), series)
+    let y = Axis::linear("error", unit.name);
+    let y = match within {
+        Some((low, high)) => y.starting_at(low).ending_at(high),
+        None => y,
+    };
+    Chart::plot(id, x.starting_at(0.0).ending_at(end), y, series)
 }
 
-/// The histogram without its farthest requests, and a sentence about those.
+/// Buckets on either side of zero that a histogram shows at least.
+const AROUND_ZERO: f64 = 5.0;
+
+/// The histogram without its farthest requests, what its axis covers, and a sentence about those outside.
 fn histogram(
     histogram: &ErrorHistogram,
     id: &str,
     label: &str,
     unit: &str,
     requests: u64,
-) -> (Chart, String) {
+) -> (Chart, (f64, f64), String) {
     let allowed = (requests as f64 * CUT_SHARE) as u64;
     let mut buckets: Vec<(f64, u64)> = histogram.buckets().collect();
     let (mut below, mut above) = (histogram.below, histogram.above);
@@ -163,5 +193,9 @@ fn histogram(
         outside => format!(" {} requests lie outside the axis.", count(outside)),
     };
     let share = Axis::linear("share of requests", "%").starting_at(0.0);
-    (Chart::plot(id, Axis::linear(label, unit), share, series), text)
+    let around = AROUND_ZERO * histogram.width;
+    let low = buckets.first().map_or(-around, |(low, _)| low.min(-around));
+    let high = end.map_or(around, |(end, _)| end.max(around));
+    let axis = Axis::linear(label, unit).starting_at(low).ending_at(high);
+    (Chart::plot(id, axis, share, series), (low, high), text)
 }

@@ -5,6 +5,7 @@
 //! escaping or as JSON whose `<`, `>` and `&` are escaped, so no name can break out of its place; the
 //! content policy in the page forbids any request.
 
+mod application;
 mod chart;
 mod comparison;
 mod devices;
@@ -26,6 +27,7 @@ const SCRIPT: &str = include_str!("chart.js");
 /// The report as one self-contained HTML page; the same report gives the same bytes.
 pub fn render_html(report: &Report) -> String {
     let mut charts: Vec<Chart> = Vec::new();
+    let application = report.application.as_ref().map(|section| application::context(section, &mut charts));
     let overview = devices::charts(&report.devices, &mut charts);
     let maps = devices::maps(&report.devices, &mut charts);
     let points = report.points.iter().map(|section| (&section.comparison, Some(points::context(section))));
@@ -66,6 +68,7 @@ pub fn render_html(report: &Report) -> String {
             devices => report.devices.iter().map(|device| {
                 context! { name => device.name.as_str(), description => device.description.as_str() }
             }).collect::<Vec<_>>(),
+            application,
             overview,
             maps,
             comparisons,

@@ -1,6 +1,7 @@
 //! How exact an emulated run was: what stands beside the plots of its comparison.
 
 use minijinja::{Value, context};
+use seeklab_analysis::TrustLevel;
 
 use crate::document::PointsSection;
 use crate::number::{count, fixed};
@@ -26,6 +27,7 @@ pub(super) fn context(section: &PointsSection) -> Value {
     });
     context! {
         trust => section.trust.sentence.as_str(),
+        kind => if section.trust.level == TrustLevel::Trusted { "note" } else { "warning" },
         point => section.summary.point,
         reference => section.summary.reference,
         errors,

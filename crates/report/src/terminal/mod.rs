@@ -1,5 +1,6 @@
 //! The summary on the terminal: legible without colour, within 100 columns.
 
+mod application;
 mod breakdown;
 mod comparison;
 mod experiment;
@@ -25,8 +26,12 @@ pub fn render_terminal(report: &Report) -> String {
         blocks.push(summary::render(&report.devices));
         blocks.push(breakdown::render(&report.devices));
     }
+    blocks.extend(report.application.iter().map(application::render));
     blocks.extend(report.comparisons.iter().map(comparison::render));
-    blocks.extend(report.points.iter().map(points::render));
+    // Beside an application they would hide it; the page has them.
+    if report.application.is_none() {
+        blocks.extend(report.points.iter().map(points::render));
+    }
     blocks.extend(report.experiment.iter().map(experiment::render));
     let notes = report.ordered_notes().map(|note| wrapped(note.kind(), note.text()));
     blocks.push(notes.collect::<Vec<_>>().join("\n"));
@@ -38,16 +43,17 @@ pub fn render_terminal(report: &Report) -> String {
     blocks.join("\n\n") + "\n"
 }
 
-/// `key: text` over as many lines as it needs, later ones indented.
+/// `key: text` over as many lines as it needs, later ones indented; a percent sign stays with its number.
 fn wrapped(key: &str, text: &str) -> String {
     let mut lines = vec![format!("{key}:")];
-    for word in text.split_whitespace() {
+    let together = text.replace(" %", "\u{a0}%");
+    for word in together.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " ")) {
         let last = lines.last_mut().expect("there is a first line");
         if last.chars().count() + 1 + word.chars().count() > WIDTH {
             lines.push(format!("  {word}"));
         } else {
             last.push(' ');
-            last.push_str(word);
+            last.push_str(&word);
         }
     }
     lines.join("\n")

@@ -3,20 +3,20 @@
 use super::{comparison, table, wrapped};
 use crate::document::PointsSection;
 use crate::number::{count, fixed};
-use crate::points::{lateness_row, misses};
+use crate::points::{lateness_row, matching, misses};
 
 pub(super) fn render(section: &PointsSection) -> String {
     let mut blocks = vec![comparison::render(&section.comparison), errors(section)];
     let mut lines = Vec::new();
-    lines.extend(section.lateness.as_ref().map(|lateness| {
-        let row: Vec<String> =
-            lateness_row(lateness).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-        wrapped("lateness at MP2", &row.join(", "))
-    }));
-    lines.extend(section.lateness.map(|lateness| {
-        wrapped("deadlines missed", &misses(&section.misses, section.requests, lateness.deadline_limit_us))
-    }));
-    lines.extend(crate::points::matching(section).map(|text| wrapped("requests", &text)));
+    if let Some(lateness) = &section.lateness {
+        let (names, values): (Vec<_>, Vec<_>) = lateness_row(lateness).into_iter().unzip();
+        let header = [vec!["lateness".to_owned()], names].concat();
+        let row = [vec!["at MP2".to_owned()], values].concat();
+        blocks.push(table(&header, &[row], 1));
+        let misses = misses(&section.misses, section.requests, lateness.deadline_limit_us);
+        lines.push(wrapped("deadlines missed", &misses));
+    }
+    lines.extend(matching(section).map(|text| wrapped("requests", &text)));
     blocks.push(lines.join("\n"));
     blocks.push(wrapped("trust", &section.trust.sentence));
     blocks.retain(|block| !block.is_empty());

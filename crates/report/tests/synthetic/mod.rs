@@ -1,9 +1,13 @@
 //! Plausible runs of devices that do not exist, for tests and the example of a page.
 
-use seeklab_analysis::{Comparison, Metrics, interval};
-use seeklab_core::{Breakdown, BufferOutcome, ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_analysis::{Comparison, Metrics, Point, Stamps, interval};
+use seeklab_core::{
+    Breakdown, BufferOutcome, ByteSize, Duration, Instant, MeasurementPoints, MissCause, Operation, Seed,
+    TraceRecord,
+};
 use seeklab_report::{
-    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, Parameter, Report,
+    ComparisonSection, DeviceSection, ExperimentCell, ExperimentSection, Note, Parameter, PointsSection,
+    Report,
 };
 
 /// A device as a few figures.
@@ -230,4 +234,30 @@ pub(crate) fn experiment(requests: u64) -> ExperimentSection {
         parameter: Some("arrival rate [1/s]".to_owned()),
         cells: cells.collect(),
     }
+}
+
+/// A device of 5 ms, emulated 31 us too long; every 250th reply is 7 ms late.
+pub(crate) fn points(requests: u64) -> PointsSection {
+    let us = |us: u64| Some(Instant::ZERO + Duration::from_us(us));
+    let records: Vec<TraceRecord> = (0..requests)
+        .map(|index| {
+            let (at, late) = (20_000 * index + 100, index % 250 == 50);
+            let left = at + 5_001 + if late { 7_000 } else { 0 };
+            let points = MeasurementPoints {
+                mp1_arrival: us(at - 10),
+                mp1_completion: us(left + 20),
+                mp2_arrival: us(at),
+                mp2_due: us(at + 5_000),
+                mp2_completion: us(left),
+                miss_cause: late.then_some(MissCause::KernelScheduling),
+            };
+            let op = if index % 3 == 0 { Operation::Write } else { Operation::Read };
+            let record = TraceRecord::new(Instant::ZERO + Duration::from_us(at), op, index, 8);
+            TraceRecord { completion: us(at + 5_000), points, ..record }
+        })
+        .collect();
+    let stamps: Stamps = records.iter().collect();
+    let between = stamps.between(Point::Mp1, Point::Mp3).expect("both are measured");
+    let evidence = stamps.evidence(Duration::from_us(20), None);
+    PointsSection::new("emulated", &stamps, &between, &evidence)
 }

@@ -28,6 +28,7 @@ pub(crate) fn main() -> i32 {
         eprintln!("error: `{}` is how seeklab starts itself; it is not a verb", crate::wire::INSIDE);
         return 2;
     }
+    crate::os::hear_of_children();
     // Else it would be called `exe`.
     let _ = rustix::thread::set_name(c"seeklab-stage");
     serve().unwrap_or(2)
@@ -122,8 +123,8 @@ impl Control {
         let _ = send(self.lines.stream(), reply);
     }
 
-    /// Waits until `also` is readable, the caller asks to stop, or `timeout` is over; returns whether `also` is readable.
-    /// When the caller is gone this ends the process, and with it all others inside.
+    /// Waits until `also` is readable, the caller asks to stop, or `timeout` is over; returns whether
+    /// `also` is readable. When the caller is gone this ends the process, and with it all others inside.
     pub(crate) fn wait(&mut self, also: Option<BorrowedFd<'_>>, timeout: Duration) -> bool {
         let timeout = Timespec {
             tv_sec: (timeout.as_ns() / 1_000_000_000) as i64,

@@ -3,7 +3,9 @@
 //! # References
 //! `fsopen(2)`, whose descriptor says in words why a mount is refused; `mount_namespaces(7)`.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +28,8 @@ use crate::os::monotonic_ns;
 use crate::place;
 use crate::wire::Setting;
 
-/// How long a file system may be busy after its last process ended: the kernel closes files in the background.
+/// How long a file system may be busy after its last process ended: the kernel closes files in the
+/// background.
 const BUSY_WAIT: Duration = Duration::from_s(5);
 
 /// What is mounted where.
@@ -41,8 +44,12 @@ impl Mounts {
     /// Leaves the caller's mount namespace and makes the place.
     pub(super) fn new(setting: &Setting) -> Result<Self, Trouble> {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| Trouble::io("leave the mount namespace", error))?;
-        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change("/", private).map_err(|error| Trouble::io("make mounts private", error))?;
+        // Shared memory of killed databases would stay in the host's. A kernel may be without.
+        let _ = unshare(CloneFlags::CLONE_NEWIPC);
+        // Slaves: nothing that is mounted here is seen outside, and what is unmounted outside is not held here.
+        let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        mount_change("/", slave).map_err(|error| Trouble::io("make mounts private", error))?;
+        let_go_of_emulators();
         let nothing = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         mount("proc", "/proc", "proc", nothing, None)
             .map_err(|error| Trouble::io("mount a /proc of the new pid namespace", error))?;
@@ -112,8 +119,8 @@ impl Mounts {
         chown(target, Some(account.uid), Some(account.gid)).map_err(|error| Trouble::io(what(), error))
     }
 
-    /// Syncs, unmounts and lets go of what the kernel keeps of the device, so that the next reader finds nothing in
-    /// memory. Returns what went wrong with the data, if anything.
+    /// Syncs, unmounts and lets go of what the kernel keeps of the device, so that the next reader finds
+    /// nothing in memory. Returns what went wrong with the data, if anything.
     pub(super) fn sync_and_unmount(&mut self) -> Result<Option<String>, Trouble> {
         let mut lost = Vec::new();
         if let Some(target) = self.target.as_ref().filter(|_| self.is_mounted) {
@@ -138,6 +145,39 @@ impl Mounts {
         }
         Ok((!lost.is_empty()).then(|| lost.join("; ")))
     }
+}
+
+/// Unmounts, here only, the files that emulators serve. Where mounts are private from the start, as in many
+/// containers, an emulator that unmounts its file would else wait for this namespace to end.
+fn let_go_of_emulators() {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for line in table.lines().filter(|line| line.contains(" - fuse.seeklab ")) {
+        if let Some(point) = line.split(' ').nth(4) {
+            // If it fails, it is only held for longer.
+            let _ = unmount(unescaped(point), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        }
+    }
+}
+
+/// A path of mountinfo, where spaces and the like are octal: `\040`.
+fn unescaped(path: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let octal =
+            after.get(..3).filter(|_| *byte == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(escaped) => {
+                bytes.push(escaped);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
 }
 
 /// Makes the superblock; returns the attributes of its mount.
@@ -193,7 +233,7 @@ fn unmount_all(target: &Path) -> Result<(), Trouble> {
 /// Mounts under `target`, the last one first.
 fn nested(target: &Path) -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from);
+    let points = table.lines().filter_map(|line| line.split(' ').nth(4)).map(unescaped);
     let mut nested: Vec<_> = points.filter(|point| point != target && point.starts_with(target)).collect();
     nested.reverse();
     nested
@@ -209,4 +249,17 @@ fn private_node(device: &Path, place: &Path, account: &Account) -> Result<PathBu
         .and_then(|()| chownat(CWD, &node, Some(uid), Some(gid), AtFlags::empty()))
         .map_err(|error| Trouble::io(&what, error))?;
     Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_paths_of_the_kernels_table_read_back() {
+        for (written, path) in [("/mnt", "/mnt"), ("/a\\040b\\134", "/a b\\"), ("/a\\04", "/a\\04"), ("", "")]
+        {
+            assert_eq!(unescaped(written), PathBuf::from(path));
+        }
+    }
 }

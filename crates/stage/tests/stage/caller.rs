@@ -1,12 +1,14 @@
 //! A program that opens a stage, as the `seeklab` command does: to be signalled, killed and fed.
 //!
-//! `caller MARK MODE LINE...`: makes a loop device and ext4 on it, runs each line as a phase, prints each outcome as a
-//! line of JSON and `end` when the stage has ended.
+//! `caller MARK MODE LINE...`: makes a loop device and ext4 on it, runs each line as a phase, prints each
+//! outcome as a line of JSON and how many processes of
+//! the stage are there when it has ended.
 
 use std::process::ExitCode;
 
-use seeklab_stage::{Error, FileSystem, Output, Stage, Stop};
+use seeklab_stage::{Account, Error, FileSystem, Output, Stage, Stop};
 
+use crate::endings::children_called;
 use crate::fixture::{Loop, options, shell};
 
 pub(crate) const CALLER: &str = "caller";
@@ -18,8 +20,17 @@ pub(crate) fn main() -> ExitCode {
     let handler = stop.clone();
     ctrlc::set_handler(move || handler.stop()).unwrap();
     let device = Loop::new(32, mark);
+    println!("ready");
     let mut options = options(&device, FileSystem::Ext4);
     options.output = if mode == "stdout" { Output::Stdout } else { Output::Stderr };
+    options.grace = seeklab_core::Duration::from_ms(100);
+    options.account = Account::for_command(None).unwrap();
+    if mode == "deaf" {
+        #[expect(unsafe_code, reason = "there is no safe way to ignore a signal")]
+        // SAFETY: no handler is installed, and none is replaced.
+        unsafe { nix::sys::signal::signal(nix::sys::signal::SIGCHLD, nix::sys::signal::SigHandler::SigIgn) }
+            .unwrap();
+    }
     let mut stage = Stage::open(&options, &stop).unwrap();
     stage.make_file_system().unwrap();
     for line in lines {
@@ -29,7 +40,11 @@ pub(crate) fn main() -> ExitCode {
             Err(error) => panic!("{error}"),
         }
     }
-    stage.end().unwrap();
-    println!("end");
+    if mode == "drop" {
+        drop(stage)
+    } else {
+        stage.end().unwrap()
+    }
+    println!("{} children", children_called("seeklab-stage").len());
     ExitCode::SUCCESS
 }

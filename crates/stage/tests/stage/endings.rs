@@ -1,10 +1,14 @@
 //! How runs end before they are done, and that nothing is left of them.
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use libtest_mimic::Trial;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
 
@@ -23,10 +27,15 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("does_a_stop_end_the_phase_in_order", does_a_stop_end_the_phase_in_order),
         test("does_a_second_stop_kill", does_a_second_stop_kill),
         test("does_a_stop_before_a_step_refuse_it", does_a_stop_before_a_step_refuse_it),
-        test("does_dropping_kill_what_runs", does_dropping_kill_what_runs),
+        test("does_dropping_leave_no_process", does_dropping_leave_no_process),
         test("do_signals_at_the_caller_end_the_run_in_order", do_signals_at_the_caller_end_the_run_in_order),
         test("does_nothing_survive_a_killed_caller", does_nothing_survive_a_killed_caller),
         test("does_a_killed_inside_end_the_stage", does_a_killed_inside_end_the_stage),
+        test(
+            "is_an_emulator_free_to_unmount_while_a_stage_is_open",
+            is_an_emulator_free_to_unmount_while_a_stage_is_open,
+        ),
+        test("does_the_caller_of_sudo_run_the_command", does_the_caller_of_sudo_run_the_command),
         test("do_standard_streams_reach_the_command", do_standard_streams_reach_the_command),
         test("is_the_hidden_argument_no_way_in", is_the_hidden_argument_no_way_in),
     ]
@@ -93,27 +102,84 @@ fn does_a_stop_before_a_step_refuse_it() {
     assert!(matches!(Stage::open(&options(&device, FileSystem::Ext4), &stop), Err(Error::Stopped)));
 }
 
-fn does_dropping_kill_what_runs() {
-    let mark = mark("drop");
-    let device = Loop::new(32, &mark);
-    let stage = staged(&options(&device, FileSystem::Ext4));
-    drop(stage);
-    // Processes inside have no other mark than their name, and this process's other tests have such too.
-    drop(device);
+fn does_dropping_leave_no_process() {
+    // The other one ignores its children's end, which must not reach those inside.
+    for mode in ["drop", "deaf"] {
+        let mark = mark(mode);
+        let child = start(&mark, mode, &["sleep 1000 &"]);
+        let output = child.wait_with_output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let lines: Vec<&str> = stdout.lines().collect();
+        assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{stdout}{stderr}");
+        let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
+        // `sleep`, or `sh` if it had no time to execute that.
+        assert_eq!(outcome.left_running.len(), 1, "{outcome:?}");
+        until(|| nothing_has(&mark));
+    }
+}
+
+fn is_an_emulator_free_to_unmount_while_a_stage_is_open() {
+    let Ok(served) = File::options().read(true).write(true).open("/dev/fuse") else {
+        return eprintln!("skipped: /dev/fuse cannot be opened");
+    };
+    let device = Loop::new(32, &mark("unmount"));
+    let folder = tempfile::Builder::new().prefix("a b").tempdir().unwrap();
+    let fields = format!("fd={},rootmode=40000,user_id=0,group_id=0", served.as_raw_fd());
+    let fields = std::ffi::CString::new(fields).unwrap();
+    rustix::mount::mount("seeklab", folder.path(), "fuse.seeklab", MountFlags::empty(), fields.as_c_str())
+        .unwrap();
+    let stage = Stage::open(&options(&device, FileSystem::Ext4), &Stop::new());
+    let unmounted = unmount(folder.path(), UnmountFlags::NOFOLLOW);
+    let stage = stage.unwrap();
+    unmounted.unwrap();
+    // The last reference gone, the kernel closes the connection.
+    until(|| {
+        let mut watched = [PollFd::new(&served, PollFlags::IN)];
+        poll(&mut watched, Some(&Timespec::default())).unwrap();
+        let closed = watched[0].revents().contains(PollFlags::ERR);
+        if closed { Ok(()) } else { Err("the mount is held".to_owned()) }
+    });
+    stage.end().unwrap();
+}
+
+fn does_the_caller_of_sudo_run_the_command() {
+    let mark = mark("sudo");
+    let child = caller(&mark, "stdout", &["id -un; touch mine"]).env("SUDO_UID", "65534").spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && stdout.contains("\nnobody\n"), "{stdout}");
     until(|| nothing_has(&mark));
 }
 
 fn start(mark: &str, mode: &str, lines: &[&str]) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    caller(mark, mode, lines).spawn().unwrap()
+}
+
+fn caller(mark: &str, mode: &str, lines: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args([CALLER, mark, mode])
         .args(lines)
         .env("SEEKLAB_TEST_MARK", mark)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap()
+        .env_remove("SUDO_UID")
+        .process_group(0);
+    command
+}
+
+/// Reads what a child prints up to `end`; returns where the rest comes from.
+fn read_until(child: &mut Child, end: &str) -> ChildStdout {
+    let mut output = child.stdout.take().unwrap();
+    let mut seen = String::new();
+    while !seen.ends_with(end) {
+        let mut byte = [0];
+        output.read_exact(&mut byte).unwrap();
+        seen.push(byte[0] as char);
+    }
+    output
 }
 
 fn do_signals_at_the_caller_end_the_run_in_order() {
@@ -124,13 +190,7 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
         // A line of output says that it runs; a daemon is there too.
         let line = "(setsid sleep 1000 &); echo x > f; echo started; exec sleep 1001";
         let mut child = start(&mark, "stdout", &[line, "echo never"]);
-        let mut output = child.stdout.take().unwrap();
-        let mut seen = String::new();
-        while !seen.contains("started\n") {
-            let mut byte = [0];
-            output.read_exact(&mut byte).unwrap();
-            seen.push(byte[0] as char);
-        }
+        let mut output = read_until(&mut child, "started\n");
         let pid = Pid::from_child(&child);
         // As a terminal does: the command gets it too.
         if to_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) }.unwrap();
@@ -142,7 +202,7 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
         // To the group, the command may end by the signal before the caller has asked it to stop.
         assert!(outcome.stopped || to_group, "{outcome:?}");
         assert!(!outcome.exit.is_success() && outcome.flush_error.is_none(), "{outcome:?}");
-        assert_eq!(lines[1..], ["\"stopped\"", "end"]);
+        assert_eq!(lines[1..], ["\"stopped\"", "0 children"]);
         until(|| nothing_has(&mark));
     }
 }
@@ -150,12 +210,17 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
 fn does_nothing_survive_a_killed_caller() {
     let count = std::env::var("SEEKLAB_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let seed = monotonic_ns();
-    let line = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &); \
-                i=0; while [ $i -lt 50 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
+    let daemon = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &)";
+    let short = format!("{daemon}; for i in 1 2 3 4 5 6 7 8 9; do echo $i > f$i; sync f$i; done");
+    // The last ends only if it is killed.
+    let endless = format!("{daemon}; while :; do echo x > f; sync f; done");
     for round in 0..count {
         let mark = mark("kill");
-        let mut child = start(&mark, "stderr", &[line; 20]);
-        // Anywhere from the first instructions to the second phase, and more often early.
+        let lines = [short.as_str(), endless.as_str()];
+        let mut child = start(&mark, "stderr", &lines[usize::from(round % 2 == 0)..]);
+        // The device frees itself only once it was told to, which is not what is tested.
+        let _output = read_until(&mut child, "ready\n");
+        // Anywhere from the start of the stage to the second phase, and more often early.
         let random = (seed ^ (round << 32)).wrapping_mul(6_364_136_223_846_793_005).rotate_left(29) % 1000;
         pause_ms(random * random / 1_200);
         let pid = Pid::from_child(&child);
@@ -194,7 +259,7 @@ fn does_a_killed_inside_end_the_stage() {
 }
 
 /// The children of this process with that name.
-fn children_called(name: &str) -> Vec<u32> {
+pub(crate) fn children_called(name: &str) -> Vec<u32> {
     let own = std::process::id();
     let all = std::fs::read_dir("/proc")
         .unwrap()

@@ -3,14 +3,24 @@
 //! Needs root and loop devices, and says so where it skips. The test program is the caller itself, so it has
 //! a `main` of its own: the stage executes it again, and [`caller`] is what is killed.
 
+#[cfg(target_os = "linux")]
 mod caller;
+#[cfg(target_os = "linux")]
 mod endings;
+#[cfg(target_os = "linux")]
 mod fixture;
+#[cfg(target_os = "linux")]
 mod phases;
 
-use libtest_mimic::{Arguments, Trial};
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    eprintln!("skipped: stages need Linux");
+}
 
+#[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
+    use libtest_mimic::{Arguments, Trial};
+
     seeklab_stage::run_if_inside();
     if std::env::args().nth(1).as_deref() == Some(caller::CALLER) {
         return caller::main();

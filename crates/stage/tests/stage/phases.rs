@@ -25,6 +25,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("does_another_user_own_what_it_gets", does_another_user_own_what_it_gets),
         test("are_background_processes_killed", are_background_processes_killed),
         test("are_mounts_of_the_command_undone", are_mounts_of_the_command_undone),
+        test("is_shared_memory_gone_with_the_stage", is_shared_memory_gone_with_the_stage),
         test("do_mount_options_take_effect", do_mount_options_take_effect),
         test("do_refusals_say_what_was_said", do_refusals_say_what_was_said),
         test("is_ext4_laid_out_the_same_each_time", is_ext4_laid_out_the_same_each_time),
@@ -102,7 +103,7 @@ fn is_how_the_command_ended_passed_on() {
         ("kill -KILL $$", Exit::Signal(9)),
         ("kill -SEGV $$", Exit::Signal(11)),
         // Kills everything that it can see, which is neither us nor the process that holds the mount.
-        ("kill -KILL -1; exit 3", Exit::Code(3)),
+        ("sleep 1000 & kill -KILL -1; exit 3", Exit::Code(3)),
     ] {
         let outcome = stage.run_phase(&shell(line)).unwrap();
         assert_eq!(outcome.exit, exit, "{line}");
@@ -132,7 +133,8 @@ fn does_a_command_find_the_mount_and_its_environment() {
     let path = device.path.display();
     let mut phase = shell(format!(
         "test $PWD = {mount} && test $(pwd -P) = {mount} && test $SEEKLAB_MOUNT = {mount} && \
-         test $SEEKLAB_DEVICE = {path} && test $SEEKLAB_NBD = 'nbd+unix:///?socket=x' && test $MORE = less && \
+         test $SEEKLAB_DEVICE = {path} && test $SEEKLAB_NBD = 'nbd+unix:///?socket=x' && \
+         test $MORE = less && \
          grep -q '^{path} {mount} ext4 ' /proc/mounts && test -d lost+found"
     ));
     phase.environment.push(("MORE".into(), "less".into()));
@@ -172,7 +174,8 @@ fn does_another_user_own_what_it_gets() {
     let groups: Vec<String> = nobody.groups.iter().map(u32::to_string).collect();
     let line = format!(
         "test $(id -u) = {} && test $(id -g) = {} && test \"$(id -G)\" = '{}' && test $USER = nobody && \
-         test $HOME = {} && touch mine && test $(stat -c %U mine) = nobody && ! cat /proc/1/environ 2>/dev/null",
+         test $HOME = {} && touch mine && test $(stat -c %U mine) = nobody && \
+         ! cat /proc/1/environ 2>/dev/null",
         nobody.uid,
         nobody.gid,
         groups.join(" "),
@@ -215,6 +218,20 @@ fn are_mounts_of_the_command_undone() {
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
 }
 
+fn is_shared_memory_gone_with_the_stage() {
+    if !has_program("ipcmk") {
+        return eprintln!("skipped: there is no ipcmk");
+    }
+    let device = Loop::new(32, &mark("ipc"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let segments = || {
+        fs::read_to_string("/proc/sysvipc/shm").unwrap().lines().filter(|l| l.contains(" 7654321 ")).count()
+    };
+    succeed(&mut stage, "ipcmk -M 7654321 >&2 && grep -q ' 7654321 ' /proc/sysvipc/shm");
+    assert_eq!(segments(), 0);
+    stage.end().unwrap();
+}
+
 fn do_mount_options_take_effect() {
     let device = Loop::new(32, &mark("options"));
     let mut options = options(&device, FileSystem::Ext4);
@@ -255,19 +272,32 @@ fn is_ext4_laid_out_the_same_each_time() {
     let described = || {
         let device = Loop::new(64, &mark("layout"));
         let mut stage = staged(&options(&device, FileSystem::Ext4));
-        succeed(&mut stage, "for i in 1 2 3 4 5 6 7 8 9; do echo $i > $i; done");
+        let groups = run("dumpe2fs", [&device.path]).unwrap();
+        let groups: Vec<&str> = groups.lines().filter(|line| line.contains(": (Blocks")).collect();
+        assert!(
+            !groups.is_empty() && groups.iter().all(|group| group.contains("ITABLE_ZEROED")),
+            "{groups:?}"
+        );
+        // Where files are, and in which order a directory gives them.
+        let line = "for i in 1 2 3 4 5 6 7 8 9; do head -c 50000 /dev/zero > $i; sync; done; \
+                    ls -Ui > list";
+        succeed(&mut stage, line);
         stage.end().unwrap();
-        let text = run("dumpe2fs", [&device.path]).unwrap();
-        let lines = text.lines().filter(|line| {
-            let varies = ["Last", "Lifetime", "Mount", "Filesystem created", "Checksum", "Journal", "Group"];
-            !varies.iter().any(|word| line.starts_with(word)) && !line.contains("csum")
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        let ask = |what: &str| {
+            run("debugfs", ["-R".as_ref(), std::ffi::OsStr::new(what), device.path.as_os_str()]).unwrap()
+        };
+        let files: Vec<String> = (1..=9).map(|i| ask(&format!("blocks /{i}"))).collect();
+        let superblock = run("dumpe2fs", ["-h".as_ref(), device.path.as_os_str()]).unwrap();
+        let fixed = ["Filesystem UUID", "Directory Hash Seed"];
+        let fixed: Vec<String> = superblock
+            .lines()
+            .filter(|line| fixed.iter().any(|word| line.starts_with(word)))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(fixed.len(), 2, "{superblock}");
+        (ask("cat /list"), files, fixed)
     };
-    let (one, other) = (described(), described());
-    assert_eq!(one, other);
-    assert!(one.contains("Directory Hash Seed") && !one.contains("ITABLE_UNINIT"), "{one}");
-    assert!(!one.contains("[INODE_UNINIT, ITABLE_ZEROED") || one.contains("ITABLE_ZEROED"), "{one}");
+    assert_eq!(described(), described());
 }
 
 fn is_whole_and_cold_after_each_phase(file_system: FileSystem) {
@@ -277,7 +307,8 @@ fn is_whole_and_cold_after_each_phase(file_system: FileSystem) {
     let mut stage = staged(&options);
     succeed(
         &mut stage,
-        "i=0; while [ $i -lt 50 ]; do head -c 100000 /dev/urandom > $i; i=$((i+1)); done; sha256sum * > /proc/self/fd/1 2>/dev/null; cat [0-9]* | sha256sum > digest",
+        "i=0; while [ $i -lt 50 ]; do head -c 100000 /dev/urandom > $i; i=$((i+1)); done; \
+         cat [0-9]* | sha256sum > digest",
     );
     let before = device.sectors_read();
     succeed(&mut stage, "cat [0-9]* | sha256sum | cmp - digest");

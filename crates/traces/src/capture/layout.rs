@@ -89,7 +89,8 @@ impl Layout {
     }
 }
 
-/// The field of that name in lines such as `field:sector_t sector;	offset:16;	size:8;	signed:0;`.
+/// The field of that name in lines such as `field:sector_t sector; offset:16; size:8; signed:0;` (between
+/// the parts are tabs).
 fn find(text: &str, name: &str) -> Result<Option<Field>, String> {
     for line in text.lines() {
         let Some(line) = line.trim().strip_prefix("field:") else { continue };

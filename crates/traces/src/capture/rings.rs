@@ -3,14 +3,14 @@
 use std::ffi::CString;
 use std::io;
 
-use perf_event_open::config::{Clock, Cpu, Opts, Proc, SampleOn};
+use perf_event_open::config::{Clock, Cpu, Opts, Proc, RecordIdFormat, SampleFormat, SampleOn, StatFormat};
 use perf_event_open::count::Counter;
 use perf_event_open::event::tp::Tracepoint;
 use perf_event_open::sample::Sampler;
 
 use super::device::processors;
 use super::error::CaptureError;
-use super::event::{Kind, Stamped};
+use super::event::{Kind, Stamped, What};
 use super::layout::Layout;
 use super::record::decode;
 
@@ -79,7 +79,7 @@ impl Rings {
             while let Some(record) = records.lending_next() {
                 match decode(record.as_raw(), ring.kind, &ring.layout) {
                     Ok(Some(stamped)) => {
-                        if let super::event::What::Lost(_, lost) = stamped.what {
+                        if let What::Lost(_, lost) = stamped.what {
                             ring.lost += lost;
                         }
                         take(stamped);
@@ -109,15 +109,15 @@ impl Rings {
 
 /// One tracepoint on one processor, off.
 fn open(id: u64, processor: u32) -> Result<Counter, CaptureError> {
-    let mut options = Opts::default();
-    options.sample_on = SampleOn::Count(1);
-    options.sample_format.raw = true;
-    options.record_id_format.task = true;
-    options.record_id_format.time = true;
-    options.record_id_format.cpu = true;
-    options.record_id_all = true;
-    options.timer = Some(Clock::Monotonic);
-    options.stat_format.lost_records = true;
+    let mut options = Opts {
+        sample_on: SampleOn::Count(1),
+        sample_format: SampleFormat { raw: true, ..SampleFormat::default() },
+        record_id_format: RecordIdFormat { task: true, time: true, cpu: true, ..RecordIdFormat::default() },
+        record_id_all: true,
+        timer: Some(Clock::Monotonic),
+        stat_format: StatFormat { lost_records: true, ..StatFormat::default() },
+        ..Opts::default()
+    };
     let target = (Proc::ALL, Cpu(processor));
     let mut opened = Counter::new(Tracepoint { id }, target, &options);
     if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput) {

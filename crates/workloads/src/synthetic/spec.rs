@@ -68,8 +68,9 @@ impl SyntheticSpec {
     pub fn parse(line: &str) -> Result<Self, Error> {
         match WorkloadSpec::parse(line)? {
             WorkloadSpec::Synthetic(spec) => Ok(spec),
-            WorkloadSpec::Replay(_) => {
-                Err(Error::new(ErrorKind::UnknownName, "", "`replay` is not a synthetic workload"))
+            _ => {
+                let name = line.split(',').next().unwrap_or_default().trim();
+                Err(Error::new(ErrorKind::UnknownName, "", format!("`{name}` is not a synthetic workload")))
             }
         }
     }

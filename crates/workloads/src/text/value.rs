@@ -102,12 +102,22 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self.integer(visitor)
     }
 
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::String(text) if self.line => match text.trim().parse::<bool>() {
+                Ok(truth) => visitor.visit_bool(truth),
+                Err(_) => Err(Error::invalid("", format!("`{text}` is neither `true` nor `false`"))),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.number(visitor)
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u128 f32 char str string bytes byte_buf unit unit_struct
+        i8 i16 i32 i64 i128 u8 u128 f32 char str string bytes byte_buf unit unit_struct
         newtype_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }

@@ -105,10 +105,15 @@ fn are_the_examples_of_the_grammar_lines_of_it() {
 fn are_requests_limited_for_every_kind() {
     for kind in KINDS {
         let mut spec = WorkloadSpec::parse(kind.example).unwrap();
+        let before = spec.clone();
         spec.limit_requests(7);
         let requests = match spec {
             WorkloadSpec::Synthetic(spec) => spec.requests,
             WorkloadSpec::Replay(spec) => spec.requests.unwrap(),
+            application => {
+                assert!(application == before && application.builtin().is_some(), "it does its work whole");
+                continue;
+            }
         };
         assert_eq!(requests, 7, "{}", kind.name);
     }

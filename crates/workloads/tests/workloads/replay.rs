@@ -233,7 +233,7 @@ fn do_contradictory_settings_say_so() {
     };
     let spec = |line: &str| match WorkloadSpec::parse(line).unwrap() {
         WorkloadSpec::Replay(spec) => spec,
-        WorkloadSpec::Synthetic(_) => unreachable!(),
+        _ => unreachable!(),
     };
     check(spec("replay,mode=scaled"), "factor: is missing, but the mode is `scaled`");
     check(spec("replay,scaled=0"), "factor: is 0");

@@ -75,7 +75,7 @@ pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
 
 /// Gives the calling thread a descriptor table of its own, in which only `descriptor` and the standard streams
 /// are left. `descriptor` must be open in the table that the thread comes from.
-pub(super) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: this thread owns no descriptor: it was just started and was given the number only. What other
     // threads own stays open in their table.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;

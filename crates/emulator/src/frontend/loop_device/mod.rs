@@ -40,6 +40,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
+pub(crate) use kernel::own_descriptor_only;
 pub use queue::{Queue, QueueWishes, is_attached};
 
 use crate::frontend::fuse::DetachedFile;
@@ -135,8 +136,7 @@ fn keep(
     ready: &Sender<io::Result<(PathBuf, Queue)>>,
     held: &Receiver<()>,
 ) {
-    let attached =
-        kernel::own_descriptor_only(directory).and_then(|directory| attach(&directory, name, settings));
+    let attached = own_descriptor_only(directory).and_then(|directory| attach(&directory, name, settings));
     let device = match attached {
         Ok((device, path, queue)) => {
             if ready.send(Ok((path, queue))).is_err() {

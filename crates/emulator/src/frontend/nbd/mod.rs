@@ -25,7 +25,7 @@ mod listener;
 mod server;
 mod transmission;
 mod uri;
-mod wire;
+pub(crate) mod wire;
 
 pub use address::{Address, AddressError, DEFAULT_PORT};
 pub use connection::{Connection, Event, Limits};

@@ -1,117 +1,120 @@
 //! The protocol's numbers, big-endian encoding, and what a client can do wrong.
 
-pub(super) const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
-pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
-pub(super) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-pub(super) const REQUEST_MAGIC: u32 = 0x2560_9513;
-pub(super) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-pub(super) const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+pub(crate) const NBD_MAGIC: u64 = 0x4e42_444d_4147_4943;
+pub(crate) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+pub(crate) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
+pub(crate) const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
+pub(crate) const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
-pub(super) const REQUEST_SIZE: usize = 28;
-pub(super) const OPTION_SIZE: usize = 16;
-pub(super) const SIMPLE_REPLY_SIZE: usize = 16;
-pub(super) const CHUNK_SIZE: usize = 20;
+pub(crate) const REQUEST_SIZE: usize = 28;
+pub(crate) const OPTION_SIZE: usize = 16;
+pub(crate) const SIMPLE_REPLY_SIZE: usize = 16;
+pub(crate) const CHUNK_SIZE: usize = 20;
 
 /// Handshake flags, the same in both directions.
-pub(super) mod handshake_flag {
-    pub(in super::super) const FIXED_NEWSTYLE: u16 = 1 << 0;
-    pub(in super::super) const NO_ZEROES: u16 = 1 << 1;
+pub(crate) mod handshake_flag {
+    pub(crate) const FIXED_NEWSTYLE: u16 = 1 << 0;
+    pub(crate) const NO_ZEROES: u16 = 1 << 1;
 }
 
 /// Options a client haggles with.
-pub(super) mod option {
-    pub(in super::super) const EXPORT_NAME: u32 = 1;
-    pub(in super::super) const ABORT: u32 = 2;
-    pub(in super::super) const LIST: u32 = 3;
-    pub(in super::super) const INFO: u32 = 6;
-    pub(in super::super) const GO: u32 = 7;
-    pub(in super::super) const STRUCTURED_REPLY: u32 = 8;
-    pub(in super::super) const LIST_META_CONTEXT: u32 = 9;
-    pub(in super::super) const SET_META_CONTEXT: u32 = 10;
+pub(crate) mod option {
+    pub(crate) const EXPORT_NAME: u32 = 1;
+    pub(crate) const ABORT: u32 = 2;
+    pub(crate) const LIST: u32 = 3;
+    pub(crate) const INFO: u32 = 6;
+    pub(crate) const GO: u32 = 7;
+    pub(crate) const STRUCTURED_REPLY: u32 = 8;
+    pub(crate) const LIST_META_CONTEXT: u32 = 9;
+    pub(crate) const SET_META_CONTEXT: u32 = 10;
 }
 
 /// Answers to options.
-pub(super) mod option_reply {
-    pub(in super::super) const ACK: u32 = 1;
-    pub(in super::super) const SERVER: u32 = 2;
-    pub(in super::super) const INFO: u32 = 3;
-    pub(in super::super) const META_CONTEXT: u32 = 4;
-    pub(in super::super) const ERROR_UNSUPPORTED: u32 = (1 << 31) | 1;
-    pub(in super::super) const ERROR_INVALID: u32 = (1 << 31) | 3;
-    pub(in super::super) const ERROR_UNKNOWN: u32 = (1 << 31) | 6;
-    pub(in super::super) const ERROR_SHUTDOWN: u32 = (1 << 31) | 7;
-    pub(in super::super) const ERROR_TOO_BIG: u32 = (1 << 31) | 9;
+pub(crate) mod option_reply {
+    pub(crate) const ACK: u32 = 1;
+    pub(crate) const SERVER: u32 = 2;
+    pub(crate) const INFO: u32 = 3;
+    pub(crate) const META_CONTEXT: u32 = 4;
+    pub(crate) const ERROR_UNSUPPORTED: u32 = (1 << 31) | 1;
+    pub(crate) const ERROR_INVALID: u32 = (1 << 31) | 3;
+    pub(crate) const ERROR_UNKNOWN: u32 = (1 << 31) | 6;
+    pub(crate) const ERROR_SHUTDOWN: u32 = (1 << 31) | 7;
+    pub(crate) const ERROR_TOO_BIG: u32 = (1 << 31) | 9;
 }
 
 /// Pieces of information about an export.
-pub(super) mod info {
-    pub(in super::super) const EXPORT: u16 = 0;
-    pub(in super::super) const NAME: u16 = 1;
-    pub(in super::super) const DESCRIPTION: u16 = 2;
-    pub(in super::super) const BLOCK_SIZE: u16 = 3;
+pub(crate) mod info {
+    pub(crate) const EXPORT: u16 = 0;
+    pub(crate) const NAME: u16 = 1;
+    pub(crate) const DESCRIPTION: u16 = 2;
+    pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
 /// Transmission flags: what the export can do.
-pub(super) mod transmission_flag {
-    pub(in super::super) const HAS_FLAGS: u16 = 1 << 0;
-    pub(in super::super) const READ_ONLY: u16 = 1 << 1;
-    pub(in super::super) const SEND_FLUSH: u16 = 1 << 2;
-    pub(in super::super) const SEND_FUA: u16 = 1 << 3;
-    pub(in super::super) const ROTATIONAL: u16 = 1 << 4;
-    pub(in super::super) const SEND_TRIM: u16 = 1 << 5;
-    pub(in super::super) const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    pub(in super::super) const SEND_DF: u16 = 1 << 7;
-    pub(in super::super) const CAN_MULTI_CONN: u16 = 1 << 8;
+pub(crate) mod transmission_flag {
+    pub(crate) const HAS_FLAGS: u16 = 1 << 0;
+    pub(crate) const READ_ONLY: u16 = 1 << 1;
+    pub(crate) const SEND_FLUSH: u16 = 1 << 2;
+    pub(crate) const SEND_FUA: u16 = 1 << 3;
+    pub(crate) const ROTATIONAL: u16 = 1 << 4;
+    pub(crate) const SEND_TRIM: u16 = 1 << 5;
+    pub(crate) const SEND_WRITE_ZEROES: u16 = 1 << 6;
+    pub(crate) const SEND_DF: u16 = 1 << 7;
+    pub(crate) const CAN_MULTI_CONN: u16 = 1 << 8;
 }
 
 /// Requests.
-pub(super) mod command {
-    pub(in super::super) const READ: u16 = 0;
-    pub(in super::super) const WRITE: u16 = 1;
-    pub(in super::super) const DISCONNECT: u16 = 2;
-    pub(in super::super) const FLUSH: u16 = 3;
-    pub(in super::super) const TRIM: u16 = 4;
-    pub(in super::super) const WRITE_ZEROES: u16 = 6;
-    pub(in super::super) const BLOCK_STATUS: u16 = 7;
+pub(crate) mod command {
+    pub(crate) const READ: u16 = 0;
+    pub(crate) const WRITE: u16 = 1;
+    pub(crate) const DISCONNECT: u16 = 2;
+    pub(crate) const FLUSH: u16 = 3;
+    pub(crate) const TRIM: u16 = 4;
+    pub(crate) const WRITE_ZEROES: u16 = 6;
+    pub(crate) const BLOCK_STATUS: u16 = 7;
 }
 
 /// Flags of requests.
-pub(super) mod command_flag {
-    pub(in super::super) const FUA: u16 = 1 << 0;
-    pub(in super::super) const NO_HOLE: u16 = 1 << 1;
-    pub(in super::super) const DF: u16 = 1 << 2;
-    pub(in super::super) const REQ_ONE: u16 = 1 << 3;
+pub(crate) mod command_flag {
+    pub(crate) const FUA: u16 = 1 << 0;
+    pub(crate) const NO_HOLE: u16 = 1 << 1;
+    pub(crate) const DF: u16 = 1 << 2;
+    pub(crate) const REQ_ONE: u16 = 1 << 3;
 }
 
 /// Structured reply chunks.
-pub(super) mod chunk {
-    pub(in super::super) const FLAG_DONE: u16 = 1;
-    pub(in super::super) const OFFSET_DATA: u16 = 1;
-    pub(in super::super) const OFFSET_HOLE: u16 = 2;
-    pub(in super::super) const BLOCK_STATUS: u16 = 5;
-    pub(in super::super) const ERROR: u16 = (1 << 15) | 1;
+pub(crate) mod chunk {
+    pub(crate) const FLAG_DONE: u16 = 1;
+    pub(crate) const NONE: u16 = 0;
+    pub(crate) const OFFSET_DATA: u16 = 1;
+    pub(crate) const OFFSET_HOLE: u16 = 2;
+    pub(crate) const BLOCK_STATUS: u16 = 5;
+    /// The bit that every kind of error has.
+    pub(crate) const IS_ERROR: u16 = 1 << 15;
+    pub(crate) const ERROR: u16 = IS_ERROR | 1;
 }
 
 /// States of the `base:allocation` context.
-pub(super) mod allocation {
-    pub(in super::super) const CONTEXT: &str = "base:allocation";
-    pub(in super::super) const CONTEXT_ID: u32 = 1;
-    pub(in super::super) const HOLE: u32 = 1;
-    pub(in super::super) const ZERO: u32 = 2;
+pub(crate) mod allocation {
+    pub(crate) const CONTEXT: &str = "base:allocation";
+    pub(crate) const CONTEXT_ID: u32 = 1;
+    pub(crate) const HOLE: u32 = 1;
+    pub(crate) const ZERO: u32 = 2;
 }
 
 /// The longest payload of a read or write, told to clients as the maximum block size.
-pub(super) const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+pub(crate) const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// The longest data of an option that is looked at.
-pub(super) const OPTION_BYTES_MAX: u32 = 64 << 10;
+pub(crate) const OPTION_BYTES_MAX: u32 = 64 << 10;
 /// The longest data of an option that is read past; a longer one ends the connection.
-pub(super) const OPTION_SKIP_BYTES_MAX: u32 = 16 << 20;
+pub(crate) const OPTION_SKIP_BYTES_MAX: u32 = 16 << 20;
 /// The longest string of the protocol.
-pub(super) const STRING_BYTES_MAX: u32 = 4096;
+pub(crate) const STRING_BYTES_MAX: u32 = 4096;
 /// How many options a client may haggle over.
-pub(super) const OPTION_COUNT_MAX: u32 = 1024;
+pub(crate) const OPTION_COUNT_MAX: u32 = 1024;
 /// The most extents in one reply.
-pub(super) const EXTENT_COUNT_MAX: usize = 1 << 14;
+pub(crate) const EXTENT_COUNT_MAX: usize = 1 << 14;
 
 /// How a client broke the protocol in a way that ends its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -145,38 +148,38 @@ pub enum Violation {
     RequestMagic(u32),
 }
 
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes are two bytes"))
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes are four bytes"))
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes are eight bytes"))
 }
 
 /// Takes a message's data apart; `None` where it ends too early.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.bytes(2).map(|bytes| u16_at(bytes, 0))
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.bytes(4).map(|bytes| u32_at(bytes, 0))
     }
 
     /// A string with its length before it.
-    pub(super) fn string(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()?;
         if length > STRING_BYTES_MAX {
             return None;

@@ -1,0 +1,87 @@
+//! What a device holds at first: made once, on a device that takes no time.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Seed};
+use seeklab_emulator::clock::Pacing;
+use seeklab_emulator::frontend::Stop;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::pacer::Mode;
+use seeklab_emulator::store::Store;
+use seeklab_stage::{CommandLine, Phase, Stage};
+
+use super::host::{self, Interruption};
+use super::{Commands, Series};
+use crate::devices::Resolved;
+use crate::emulate::{Wishes, capabilities_of, start, without_time};
+use crate::failure::Failure;
+
+/// What was prepared so far, by block size.
+#[derive(Debug, Default)]
+pub(super) struct Prepared(BTreeMap<ByteSize, Store>);
+
+impl Prepared {
+    /// A store of its own with what `device` holds at first.
+    pub(super) fn copy(
+        &mut self,
+        series: &Series,
+        commands: &Commands,
+        device: &Resolved,
+        interruption: &Interruption,
+    ) -> Result<Store, Failure> {
+        let block_size = capabilities_of(device)?.block_size;
+        if !self.0.contains_key(&block_size) {
+            let made = make(series, commands, device, interruption)
+                .map_err(|failure| failure.context("what the device holds at first"))?;
+            self.0.insert(block_size, made);
+        }
+        let store = Store::in_ram(series.size, None)?;
+        store.copy_from(&self.0[&block_size])?;
+        Ok(store)
+    }
+}
+
+fn make(
+    series: &Series,
+    commands: &Commands,
+    device: &Resolved,
+    interruption: &Interruption,
+) -> Result<Store, Failure> {
+    let store = Store::in_ram(series.size, None)?;
+    if let Some(image) = &commands.image {
+        store.load_image(image)?;
+    }
+    let wishes = Wishes {
+        nbd: None,
+        fuse: None,
+        block: Some(QueueWishes::of_device(false)),
+        read_only: false,
+        pacing: Pacing::Balanced,
+        mode: Mode::RunToCompletion,
+        seed: Seed(0),
+        observe: None,
+        live: false,
+    };
+    let running = start(&without_time(device)?, store, wishes, &Stop::new()?)?;
+    let block = running.block().expect("it was asked for").path();
+    let made = host::options(series, commands, block, None)
+        .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))
+        .and_then(|mut stage| {
+            let began = match commands.image {
+                None => stage.make_file_system(),
+                Some(_) => stage.give_to_user(),
+            };
+            began.map_err(host::failure)?;
+            if let Some(setup) = &commands.setup {
+                let phase = Phase::new("setup", CommandLine::Shell(setup.clone()));
+                let outcome = stage.run_phase(&phase).map_err(host::failure)?;
+                if !outcome.is_success() {
+                    return Err(Failure::check(format!("--setup `{setup}`: {}", host::how(&outcome))));
+                }
+            }
+            stage.end().map_err(host::failure)
+        });
+    let outcome = running.end();
+    made?;
+    Ok(outcome?.store)
+}

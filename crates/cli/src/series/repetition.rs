@@ -1,0 +1,156 @@
+//! One repetition: one device from its initial state, the application, and what was seen of it.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+
+use seeklab_emulator::frontend::Stop;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_stage::{CommandLine, Phase, Stage, resolve};
+use seeklab_traces::TraceWriter;
+use seeklab_traces::capture::{Capture, Captured, Observed, Options};
+
+use super::figures::{Figures, PhaseFigures, Seen};
+use super::host::{self, Interruption};
+use super::join::{Join, Told};
+use super::prepare::Prepared;
+use super::{Application, Commands, Series};
+use crate::devices::Resolved;
+use crate::emulate::{Observer, Running, Wishes, capabilities_of, start};
+use crate::failure::Failure;
+use crate::run::metadata;
+
+/// What is repeated.
+pub(super) struct Repetition<'a> {
+    pub(super) series: &'a Series,
+    pub(super) device: &'a Resolved,
+    pub(super) number: u64,
+    pub(super) interruption: &'a Interruption,
+}
+
+impl Repetition<'_> {
+    /// Runs it.
+    pub(super) fn run(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
+        match &self.series.application {
+            Application::Commands(commands) => self.commands(commands, prepared),
+        }
+    }
+
+    fn commands(&self, commands: &Commands, prepared: &mut Prepared) -> Result<Figures, Failure> {
+        let store = prepared.copy(self.series, commands, self.device, self.interruption)?;
+        let capabilities = capabilities_of(self.device)?;
+        let (host, told) = channel();
+        let block_bytes = capabilities.block_size.as_bytes() as u32;
+        let observer = Observer::start(Join::new(block_bytes, told, self.writer()?));
+        let wishes = Wishes {
+            nbd: None,
+            fuse: None,
+            block: Some(QueueWishes::of_device(capabilities.rotational)),
+            read_only: false,
+            pacing: self.series.pacing,
+            mode: self.series.mode,
+            seed: self.series.seed,
+            observe: Some(observer.observe()),
+            live: false,
+        };
+        let running = start(self.device, store, wishes, &Stop::new()?)?;
+        let block = running.block().expect("it was asked for").path().to_owned();
+        let result = self.phases(commands, &block, &running, host);
+        let outcome = running.end();
+        let (joined, not_seen) = observer.finish();
+        let (phases, captured) = result?;
+        let outcome = outcome?;
+        joined.written?;
+        if self.interruption.came() {
+            return Err(Failure::check("interrupted"));
+        }
+        Ok(Figures::of(
+            phases,
+            &Seen {
+                label: &self.device.label(),
+                outcome: &outcome,
+                stamps: &joined.stamps,
+                matched: Some(&joined.matched),
+                lost: captured.lost_events + not_seen,
+                floor: None,
+                validated: self.device.is_measured().then_some(joined.transfers),
+            },
+        ))
+    }
+
+    /// Runs every phase while the host's block layer is watched.
+    fn phases(
+        &self,
+        commands: &Commands,
+        block: &Path,
+        running: &Running,
+        host: Sender<Told>,
+    ) -> Result<(Vec<PhaseFigures>, Captured), Failure> {
+        let options = host::options(self.series, commands, block, None)?;
+        let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
+        let watched =
+            Options { origin_ns: running.clock().origin_ns(), queue_times: false, ..Options::default() };
+        let capture = Capture::start(block, &watched, move |observed| {
+            let told = match observed {
+                Observed::Request(request) => Told::Request(request),
+                Observed::Settled(until) => Told::Until(until),
+            };
+            // Who joins has ended early only if it panicked, which is told there.
+            let _ = host.send(told);
+        })
+        .map_err(|error| {
+            let hint = error.hint();
+            hint.into_iter().fold(Failure::chain(&error), Failure::hint)
+        })?;
+        let mut figures = Vec::new();
+        for phase in plan(commands)? {
+            let outcome = stage.run_phase(&phase).map_err(host::failure)?;
+            if !outcome.is_success() {
+                eprintln!("{}: phase `{}`: {}", self.device.label(), phase.name, host::how(&outcome));
+            }
+            let code = if outcome.is_success() { 0 } else { outcome.exit.code().max(1) };
+            figures.push(PhaseFigures {
+                name: phase.name,
+                elapsed_s: outcome.elapsed().as_s(),
+                flush_s: outcome.flush().as_s(),
+                user_s: outcome.user.as_s(),
+                system_s: outcome.system.as_s(),
+                exit_code: code,
+            });
+            if code != 0 {
+                break;
+            }
+        }
+        stage.end().map_err(host::failure)?;
+        let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
+        Ok((figures, captured))
+    }
+
+    /// The trace of this repetition, if there is to be one.
+    fn writer(&self) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
+        let Some(folder) = &self.series.record else { return Ok(None) };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
+        let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
+        let mut metadata = metadata(self.device, capabilities_of(self.device)?.block_size, self.series.seed);
+        metadata.clock = Some("emulated".to_owned());
+        Ok(Some(seeklab_columnar::create(&folder.join(name), None, &metadata)?))
+    }
+}
+
+/// The label of a device as part of a file's name.
+fn file_name(label: &str) -> String {
+    label.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+}
+
+/// What is run, in order.
+fn plan(commands: &Commands) -> Result<Vec<Phase>, Failure> {
+    let named = |(name, line): &(String, String)| Phase::new(name.clone(), CommandLine::Shell(line.clone()));
+    let mut phases: Vec<Phase> = commands.phases.iter().map(named).collect();
+    if !commands.command.is_empty() {
+        let words =
+            resolve(&commands.command).map_err(|missing| Failure::new(missing.what).hint(missing.remedy))?;
+        let name = Path::new(&commands.command[0]).file_name().unwrap_or_default();
+        phases.push(Phase::new(name.to_string_lossy(), CommandLine::Words(words)));
+    }
+    Ok(phases)
+}

@@ -1,0 +1,137 @@
+//! A series for people: the report.
+
+use seeklab_analysis::interval;
+use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, Report};
+
+use super::figures::Figures;
+use super::{Application, Series};
+use crate::devices::Resolved;
+use crate::output::{VERSION, command_line};
+
+/// What came of the series.
+pub(super) fn report(series: &Series, results: &[Vec<Figures>]) -> Report {
+    let rows = series
+        .devices
+        .iter()
+        .zip(results)
+        .filter(|(_, repetitions)| !repetitions.is_empty())
+        .map(|(device, repetitions)| row(device, repetitions))
+        .collect();
+    let first = results.iter().flatten().next();
+    let phases = first.map(|first| first.phases.iter().map(|phase| phase.name.clone()).collect());
+    let names: Vec<String> = series.devices.iter().map(Resolved::label).collect();
+    Report {
+        title: format!("{} on {}", title(&series.application), names.join(", ")),
+        subtitle: subtitle(series),
+        command: Some(command_line()),
+        seed: Some(series.seed),
+        generated_by: VERSION.to_owned(),
+        parameters: parameters(series),
+        application: Some(ApplicationSection { phases: phases.unwrap_or_default(), rows }),
+        points: results
+            .iter()
+            .filter_map(|repetitions| repetitions.iter().rev().find_map(|figures| figures.points.clone()))
+            .map(|points| *points)
+            .collect(),
+        notes: notes(series, results),
+        ..Report::default()
+    }
+}
+
+fn title(application: &Application) -> String {
+    match application {
+        Application::Commands(commands) if !commands.command.is_empty() => {
+            let words: Vec<_> = commands.command.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        }
+        Application::Commands(commands) => {
+            commands.phases.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+fn subtitle(series: &Series) -> String {
+    let on = match &series.application {
+        Application::Commands(commands) => match commands.mount_options.to_string() {
+            options if options.is_empty() => format!("{} on a block device", commands.file_system),
+            options => format!("{} ({options}) on a block device", commands.file_system),
+        },
+    };
+    format!("{on} of {}, {} repetitions", series.size, series.repetitions)
+}
+
+fn parameters(series: &Series) -> Vec<Parameter> {
+    let plain = |name: &str, value: String| Parameter { name: name.to_owned(), value, source: None };
+    let mut parameters = vec![
+        plain("size", series.size.to_string()),
+        plain("pacing", format!("{:?}", series.pacing).to_lowercase()),
+        plain("mode", format!("{:?}", series.mode).to_lowercase()),
+    ];
+    match &series.application {
+        Application::Commands(commands) => {
+            parameters.push(plain("file system", commands.file_system.to_string()));
+            parameters.extend(commands.setup.iter().map(|setup| plain("setup", setup.clone())));
+            let phases = commands.phases.iter();
+            parameters.extend(phases.map(|(name, line)| plain(&format!("phase {name}"), line.clone())));
+        }
+    }
+    parameters
+}
+
+fn row(device: &Resolved, repetitions: &[Figures]) -> ApplicationRow {
+    let mean = |value: &dyn Fn(&Figures) -> Option<f64>| {
+        let values: Vec<f64> = repetitions.iter().filter_map(value).collect();
+        interval(&values).map(|interval| interval.mean)
+    };
+    let elapsed: Vec<f64> = repetitions.iter().map(|figures| figures.elapsed_s).collect();
+    let count = repetitions.iter().map(|figures| figures.phases.len()).max().unwrap_or(0);
+    let missed = |figures: &Figures| {
+        let misses: u64 = figures.deadline_misses.values().sum();
+        100.0 * misses as f64 / figures.requests.max(1) as f64
+    };
+    ApplicationRow {
+        device: device.label(),
+        elapsed_s: interval(&elapsed).expect("there is a repetition"),
+        range_s: [
+            elapsed.iter().copied().fold(f64::INFINITY, f64::min),
+            elapsed.iter().copied().fold(0.0, f64::max),
+        ],
+        phases_s: (0..count)
+            .map(|phase| mean(&|figures| Some(figures.phases.get(phase)?.elapsed_s)).unwrap_or(0.0))
+            .collect(),
+        flush_s: mean(&|figures| Some(figures.flush_s)).unwrap_or(0.0),
+        requests: mean(&|figures| Some(figures.requests as f64)).unwrap_or(0.0),
+        mp3_mean_ms: mean(&|figures| figures.mp3_mean_ms),
+        mp1_mean_ms: mean(&|figures| figures.mp1_mean_ms),
+        ei_avg_ms: mean(&|figures| figures.ei_avg_ms),
+        lateness_p99_us: mean(&|figures| Some(figures.lateness_p99_us)).unwrap_or(0.0),
+        missed_pct: mean(&|figures| Some(missed(figures))).unwrap_or(0.0),
+        trust: repetitions.last().map(|figures| figures.trust.clone()).unwrap_or_default(),
+    }
+}
+
+fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for (device, repetitions) in series.devices.iter().zip(results) {
+        let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
+        if failed > 0 {
+            notes.push(Note::Warning(format!(
+                "{}: a command failed in {failed} of {} repetitions; their times are of what was run",
+                device.label(),
+                repetitions.len()
+            )));
+        }
+        let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();
+        if lost > 0 {
+            notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));
+        }
+        if !device.is_measured() {
+            notes.push(Note::Remark(format!(
+                "{}: the model was never compared with a measurement ({})",
+                device.label(),
+                device.description.header.validated
+            )));
+        }
+    }
+    notes
+}

@@ -1,0 +1,158 @@
+//! `seeklab run`: unmodified programs on emulated devices.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use seeklab::devices::{Resolved, resolve};
+use seeklab::emulate::exported_size;
+use seeklab::failure::Failure;
+use seeklab::output::{check_place, print, print_json, write_file};
+use seeklab::series::{Application, Commands, Finished, Series, check, run};
+use seeklab_core::{ByteSize, Seed};
+use seeklab_report::{render_html, render_terminal};
+use seeklab_stage::{FileSystem, MountOptions};
+
+use super::pace::PaceFlags;
+use super::setup::SetupFlags;
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab run cheetah-36es --compare cheetah-36es-50krpm,immediate -- tar xf ~/linux.tar
+  seeklab run cheetah-36es --setup 'cp ~/big.tar .' --phase unpack='tar xf big.tar' --phase read='cat */*.c' \
+--repeat 5 --report run.html
+  seeklab run hp-c2247a --fs none -- sh -c 'dd if=$SEEKLAB_DEVICE of=/dev/null bs=1M count=64 iflag=direct'
+
+Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. It needs root, FUSE and loop devices.";
+
+/// Runs programs on emulated devices: makes a device, a file system and a mount, runs, unmounts, reports.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A catalog name or a TOML file
+    device: String,
+    /// Run on these devices too, in turns
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    compare: Vec<String>,
+    /// How often on each device
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: u64,
+    /// What is made on the device: ext2, ext4, xfs, btrfs, or none
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    fs: FileSystem,
+    /// Bytes of each device; what the smallest has if absent
+    #[arg(long, value_name = "SIZE")]
+    size: Option<ByteSize>,
+    /// What the device holds at first, instead of a new file system: a raw image
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// Run once in the new file system, in no model time
+    #[arg(long, value_name = "COMMAND")]
+    setup: Option<String>,
+    /// A command that is timed on its own, on a cold mount, before COMMAND; any number of them
+    #[arg(long = "phase", value_name = "NAME=COMMAND", value_parser = parse_phase)]
+    phases: Vec<(String, String)>,
+    /// How it is mounted, such as sync
+    #[arg(long, value_name = "OPTIONS", default_value = "")]
+    mount_options: MountOptions,
+    /// Drop the caches of the whole machine before each phase
+    #[arg(long)]
+    drop_caches: bool,
+    /// Whom commands run as; who called sudo, or root, unless said
+    #[arg(long, value_name = "U")]
+    user: Option<String>,
+    #[command(flatten)]
+    pace: PaceFlags,
+    #[command(flatten)]
+    setup_flags: SetupFlags,
+    /// Root of all random draws
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: Seed,
+    /// A folder for a trace of each repetition, with every measurement point
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+    /// Keep results here as they come, so that a broken series goes on where it was
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// Forget what --results holds
+    #[arg(long, requires = "results")]
+    fresh: bool,
+    /// Write the report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print one JSON document; commands write to stderr
+    #[arg(long)]
+    json: bool,
+    /// What to run, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn parse_phase(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, command)) if !name.is_empty() && !command.is_empty() => {
+            Ok((name.to_owned(), command.to_owned()))
+        }
+        _ => Err("NAME=COMMAND is allowed, for example build='make -j2'".to_owned()),
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let series = self.series()?;
+        self.report.as_deref().map_or(Ok(()), check_place)?;
+        check(&series)?;
+        let Finished { document, report, succeeded } = run(&series)?;
+        if let Some(path) = &self.report {
+            write_file(path, render_html(&report).as_bytes())?;
+        }
+        if self.json {
+            print_json(&document)?
+        } else {
+            print(&render_terminal(&report))?
+        }
+        if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) }
+    }
+
+    fn series(&self) -> Result<Series, Failure> {
+        if self.command.is_empty() && self.phases.is_empty() {
+            return Err(Failure::new("there is nothing to run")
+                .hint("write a command after `--`, or `--phase NAME=COMMAND`"));
+        }
+        let setup = self.setup_flags.setup();
+        let devices = std::iter::once(&self.device)
+            .chain(&self.compare)
+            .map(|name| resolve(name, &setup))
+            .collect::<Result<Vec<Resolved>, Failure>>()?;
+        let size = devices
+            .iter()
+            .map(|device| exported_size(device, self.size))
+            .collect::<Result<Vec<ByteSize>, Failure>>()?
+            .into_iter()
+            .min()
+            .expect("there is a device");
+        Ok(Series {
+            devices,
+            // What every block size of the catalog divides.
+            size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
+            application: Application::Commands(Commands {
+                file_system: self.fs,
+                mount_options: self.mount_options.clone(),
+                image: self.image.clone(),
+                setup: self.setup.clone(),
+                phases: self.phases.clone(),
+                command: self.command.clone(),
+                drop_caches: self.drop_caches,
+                user: self.user.clone(),
+            }),
+            repetitions: self.repeat,
+            seed: self.seed,
+            pacing: self.pace.pacing(),
+            mode: self.pace.mode(),
+            record: self.record.clone(),
+            journal: self.results.clone(),
+            fresh: self.fresh,
+            output_to_stderr: self.json,
+        })
+    }
+}

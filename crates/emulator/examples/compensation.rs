@@ -1,0 +1,51 @@
+//! What compensation by a fresh calibration does to the error at MP1, side by side in one run.
+//!
+//! ```text
+//! cargo run --release -p seeklab-emulator --example compensation -- [FRONTEND [PAIRS]]
+//! ```
+//! A device that takes 1 ms is asked for 4 KiB reads and writes, 200 in a run, a millisecond apart; runs
+//! without and with compensation alternate. The error is the response time at MP1 less 1 ms.
+
+use std::error::Error;
+
+use seeklab_core::{Duration, Operation};
+use seeklab_emulator::calibration::{Calibration, Effort, FrontendKind, Served, Setting, Stream};
+use seeklab_emulator::clock::{Clock, Pacing};
+use seeklab_emulator::pacer::Compensation;
+
+const SERVICE_TIME: Duration = Duration::from_ms(1);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let frontend = arguments.first().map_or(Ok(FrontendKind::NbdUnix), |name| name.parse())?;
+    let pairs = arguments.get(1).map_or(Ok(5), |pairs| pairs.parse::<usize>())?;
+    let (clock, effort) = (Clock::start(), Effort { sizes: &[4 << 10, 64 << 10], ..Effort::default() });
+    let mut calibration = Calibration::begin(&effort, clock)?;
+    calibration.measure(frontend, &effort, clock, &mut |_, _| {})?;
+    for row in calibration.rows(frontend) {
+        println!("{row:?}");
+    }
+    let compensation = calibration.compensation(frontend, 512, Pacing::Balanced).ok_or("not calibrated")?;
+    println!("op     pair  error without   error with (p50 us, p90 us)");
+    for pair in 1..=pairs {
+        for op in [Operation::Read, Operation::Write] {
+            let mut line = format!("{:6} {pair:4}", op.name());
+            for compensation in [Compensation::default(), compensation] {
+                let (pacing, margin) = (Pacing::Balanced, calibration.margin());
+                let setting = Setting { frontend, service_time: SERVICE_TIME, pacing, margin, compensation };
+                let mut served = Served::start(setting, clock)?;
+                let stream = Stream { op, bytes: 4096, requests: 200, pause: Duration::from_ms(1) };
+                served.run(Stream { requests: 20, ..stream })?;
+                let samples = served.run(stream)?;
+                served.finish()?;
+                let mut errors: Vec<f64> =
+                    samples.iter().map(|sample| sample.response.as_us() - SERVICE_TIME.as_us()).collect();
+                errors.sort_by(f64::total_cmp);
+                line += &format!("  {:6.1} {:6.1}", errors[errors.len() / 2], errors[errors.len() * 9 / 10]);
+            }
+            println!("{line}");
+        }
+    }
+    println!("clock {:?}", clock.report());
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Keeping a calibration: one JSON file for each user, replaced as a whole.
+//!
+//! # Scope and limits
+//! `seeklab/calibration.json` in `XDG_STATE_HOME`, by default `~/.local/state`. One calibration: where
+//! several machines share that directory, the last one calibrated has it and the others are told so.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Calibration, Machine, NoCalibration};
+
+/// No calibration is longer.
+const BYTES_MAX: u64 = 1 << 20;
+
+impl Calibration {
+    /// Where the calibration of this user is kept.
+    ///
+    /// # Errors
+    /// If no environment variable says where.
+    pub fn default_path() -> Result<PathBuf, NoCalibration> {
+        let state = path_from(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        state.map(|state| state.join("seeklab").join("calibration.json")).ok_or(NoCalibration::Nowhere)
+    }
+
+    /// The calibration of this user, machine, kernel and boot.
+    ///
+    /// # Errors
+    /// Why there is none; `.ok()` where that does not matter.
+    pub fn load() -> Result<Self, NoCalibration> {
+        Self::load_from(&Self::default_path()?, &Machine::this())
+    }
+
+    /// The calibration of `machine` in the file at `path`.
+    ///
+    /// # Errors
+    /// If there is none, if it cannot be read, or if it is of another machine, kernel or boot.
+    pub fn load_from(path: &Path, machine: &Machine) -> Result<Self, NoCalibration> {
+        let damaged = |reason: String| NoCalibration::Damaged { path: path.to_owned(), reason };
+        let mut text = String::new();
+        match File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(NoCalibration::Absent { path: path.to_owned() });
+            }
+            Err(error) => return Err(damaged(error.to_string())),
+        }
+        let calibration: Self = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        calibration.check().map_err(damaged)?;
+        match calibration.machine.differs(machine) {
+            Some(what) => Err(NoCalibration::Stale { path: path.to_owned(), what }),
+            None => Ok(calibration),
+        }
+    }
+
+    /// Keeps it at `path`, whose directory is made if need be; whoever reads sees the old one or the new.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn save_to(&self, path: &Path) -> io::Result<()> {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(directory) = directory {
+            fs::create_dir_all(directory)?;
+        }
+        let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
+        text.push(b'\n');
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let new = path.with_file_name(name);
+        let written = write_durably(&new, &text).and_then(|()| fs::rename(&new, path));
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written
+    }
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The directory for state; relative paths do not count, says the XDG specification.
+fn path_from(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    state.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".local").join("state")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::synthetic;
+    use super::*;
+
+    #[test]
+    fn is_a_calibration_read_as_it_was_saved() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new").join("calibration.json");
+        let calibration = synthetic();
+        let absent = Calibration::load_from(&path, &calibration.machine);
+        assert!(matches!(absent, Err(NoCalibration::Absent { .. })), "{absent:?}");
+        for _ in 0..2 {
+            calibration.save_to(&path).unwrap();
+            assert_eq!(Calibration::load_from(&path, &calibration.machine).unwrap(), calibration);
+        }
+        let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        assert_eq!(files, 1, "nothing is left beside it");
+        let other = Machine { boot_id: "another".to_owned(), ..calibration.machine.clone() };
+        let stale = Calibration::load_from(&path, &other);
+        assert!(matches!(stale, Err(NoCalibration::Stale { .. })), "{stale:?}");
+    }
+
+    #[test]
+    fn is_a_damaged_file_told_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("calibration.json");
+        let calibration = synthetic();
+        let text = serde_json::to_string_pretty(&calibration).unwrap();
+        let check = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let result = Calibration::load_from(&path, &calibration.machine);
+            assert!(matches!(result, Err(NoCalibration::Damaged { .. })), "{result:?}");
+        };
+        for length in (0..text.len() - 2).step_by(7) {
+            check(&text.as_bytes()[..length]);
+        }
+        check(b"\xff\xfe\0");
+        check(text.replace("\"version\": 1", "\"version\": 2").as_bytes());
+        check(text.replace("\"arrival\": \"", "\"arrival\": \"-").as_bytes());
+        check(text.replace("\"arrival\": \"", "\"arrival\": \"9999999").as_bytes());
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let directory = Calibration::load_from(&path, &calibration.machine);
+        assert!(matches!(directory, Err(NoCalibration::Damaged { .. })), "{directory:?}");
+    }
+
+    #[test]
+    fn is_the_state_directory_the_one_of_the_specification() {
+        let check = |state: Option<&str>, home: Option<&str>, expected: Option<&str>| {
+            let path = path_from(state.map(OsString::from), home.map(OsString::from));
+            assert_eq!(path, expected.map(PathBuf::from), "{state:?} {home:?}");
+        };
+        check(Some("/state"), Some("/home/u"), Some("/state"));
+        check(Some("state"), Some("/home/u"), Some("/home/u/.local/state"));
+        check(None, Some("/home/u"), Some("/home/u/.local/state"));
+        check(None, None, None);
+    }
+}

@@ -1,0 +1,167 @@
+//! What this machine adds to every request, measured, and what the emulator does about it.
+//!
+//! ```text
+//!  wake-ups ───────────────▶ margin                     ┐
+//!  streams over each frontend ▶ arrival, completion ▶ fit ▶ Compensation ├─▶ saved, keyed to machine, kernel, boot
+//!  the same with zero service ▶ floor                   ┘          │
+//!                      recheck for a second at start ◀─────────────┤
+//!                      what the run observes (dynamic) ◀───────────┘
+//! ```
+//! For each frontend, operation and size a stream of like requests is served by a device that takes a
+//! millisecond, and by one that takes none. The medians of the first say how long a request travels to
+//! the emulator (arrival), how late the emulator is by itself (lateness) and how long the reply travels back
+//! (completion); a line through the sizes makes [`Allowance`](crate::pacer::Allowance)s of them. The response
+//! time of the second is the *floor*: the shortest service time that can be emulated.
+//!
+//! # Scope and limits
+//! - What is measured depends on where the kernel puts client and emulator: the way between two threads on one
+//!   processor takes 2 to 5 us, to a processor that sleeps 10 to 40 us (measured on the 2-core virtual machine of
+//!   `docs/emulation.md`), and a run may see either. [`Row::spread`] says how far repetitions differed.
+//! - A stream is repeated three times, the repetitions of all streams interleaved, and the best counts: what
+//!   another has beyond it is the machine's other work. Where that work goes on, or the kernel places
+//!   otherwise, the [`Recheck`] at the start of a run sees it and moves the compensation.
+//! - Discarding and writing zeroes are compensated for as flushes are: they bring no data.
+//!
+//! # References
+//! \[Griffin 2004, §5.3.2, §5.4\], best of three as there.
+
+mod dynamic;
+mod error;
+mod file;
+mod file_host;
+mod fit;
+mod floor;
+mod machine;
+mod measure;
+mod recheck;
+mod site;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wakeups;
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{Duration, Operation};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{ClockReport, Pacing};
+use crate::pacer::Compensation;
+
+pub use dynamic::SendCost;
+pub use error::{CalibrationError, NoCalibration};
+pub use fit::Line;
+pub use floor::{BelowFloor, shortest_response};
+pub use machine::Machine;
+pub use measure::Effort;
+pub use recheck::{Moved, Recheck};
+pub use site::FrontendKind;
+pub use stream::{Sample, Served, Setting, Stream};
+pub use wakeups::{MARGIN_BOUNDS, Wakeups};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// No time in a calibration is longer: beyond that something was wrong.
+const TIME_MAX: Duration = Duration::from_s(10);
+
+/// What was measured of one operation and size over one frontend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What the requests did.
+    pub op: Operation,
+    /// How many bytes each; 0 for flushes.
+    pub bytes: u32,
+    /// Requests in each repetition of each stream.
+    pub requests: u64,
+    /// Median from MP1 to MP2 on the way in.
+    pub arrival: Duration,
+    /// Median of how late completions left at MP2.
+    pub lateness: Duration,
+    /// Median from MP2 to MP1 on the way out.
+    pub completion: Duration,
+    /// Highest less lowest median response time of the repetitions.
+    pub spread: Duration,
+    /// Median response time at MP1 of a device that takes no time.
+    pub floor: Duration,
+    /// Its 99th percentile.
+    pub floor_p99: Duration,
+}
+
+/// What this machine adds to every request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    version: u32,
+    /// What it holds for.
+    pub machine: Machine,
+    /// When it was measured, in seconds since 1970 UTC.
+    pub measured_at_s: u64,
+    /// How the clock did meanwhile.
+    pub clock: ClockReport,
+    /// How late sleeps ended.
+    pub wakeups: Wakeups,
+    /// What was measured over each frontend.
+    pub frontends: BTreeMap<FrontendKind, Vec<Row>>,
+}
+
+impl Calibration {
+    /// How long before a deadline to stop sleeping.
+    pub fn margin(&self) -> Duration {
+        self.wakeups.margin()
+    }
+
+    /// What was measured over a frontend; empty if nothing was.
+    pub fn rows(&self, frontend: FrontendKind) -> &[Row] {
+        self.frontends.get(&frontend).map_or(&[], Vec::as_slice)
+    }
+
+    /// What to compensate for over `frontend` on a device with such blocks; `None` if the frontend was not
+    /// calibrated. Frugal pacing sleeps to the deadline, and completes earlier by the median of waking.
+    pub fn compensation(
+        &self,
+        frontend: FrontendKind,
+        block_bytes: u32,
+        pacing: Pacing,
+    ) -> Option<Compensation> {
+        let rows = self.frontends.get(&frontend).filter(|rows| !rows.is_empty())?;
+        let waking = if pacing == Pacing::Frugal { self.wakeups.p50 } else { Duration::ZERO };
+        let mut compensation = Compensation::default();
+        for op in Operation::ALL {
+            let measured = match op {
+                Operation::Read | Operation::Write => op,
+                Operation::Flush | Operation::Discard | Operation::WriteZeroes => Operation::Flush,
+            };
+            let line = |time: &dyn Fn(&Row) -> Duration| {
+                let rows = rows.iter().filter(|row| row.op == measured);
+                Line::through(&rows.map(|row| (row.bytes, time(row))).collect::<Vec<_>>())
+            };
+            *compensation.arrival.of_mut(op) = line(&|row| row.arrival).allowance(block_bytes);
+            *compensation.early.of_mut(op) =
+                line(&|row| row.completion + row.lateness + waking).allowance(block_bytes);
+        }
+        let lateness_max = rows.iter().map(|row| row.lateness).max().unwrap_or_default();
+        let (least, most) = LOOKAHEAD_BOUNDS;
+        Some(compensation.with_lookahead((lateness_max * 2).clamp(least, most)))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.version != VERSION {
+            return Err(format!("its version is {}, {VERSION} is known", self.version));
+        }
+        for (frontend, rows) in &self.frontends {
+            for row in rows {
+                let times = [row.arrival, row.lateness, row.completion, row.spread, row.floor, row.floor_p99];
+                if times.iter().any(|time| *time > TIME_MAX) {
+                    let (op, bytes) = (row.op.name(), row.bytes);
+                    return Err(format!("a time of {frontend} {op} {bytes} is beyond {TIME_MAX}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The least and the most that a synchronous model runs ahead beyond the early completion.
+const LOOKAHEAD_BOUNDS: (Duration, Duration) = (Duration::from_us(5), Duration::from_us(100));

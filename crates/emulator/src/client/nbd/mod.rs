@@ -1,0 +1,354 @@
+//! A network block device client: blocking calls, or many requests outstanding.
+//!
+//! ```text
+//! submit ─▶ [ head | data ] ─▶ socket ─▶ replies in any order ─▶ collect
+//! ```
+//! # Scope and limits
+//! Fixed newstyle negotiation of one export over a unix socket or TCP; simple and structured replies, in
+//! chunks of any number and order; flush, FUA, trim, write zeroes. No TLS, no block status, no extended
+//! headers. Every length that a server names is bounded before memory is taken for it; a server that
+//! breaks the protocol or dies ends the connection with an error that says how. While a request does not
+//! fit into the socket, replies are received, so that two full sockets never wait for each other.
+//!
+//! # References
+//! The NBD protocol, <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>. Its numbers
+//! are those of the server, [`frontend::nbd`](crate::frontend::nbd); the tests of either use another codec
+//! or other programs.
+
+mod handshake;
+mod replies;
+mod socket;
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use seeklab_core::{HostRequest, Instant, Operation};
+
+use self::handshake::Handshake;
+use self::replies::Replies;
+use self::socket::Socket;
+use super::{ClientError, Command, Patience, Reply};
+use crate::clock::Clock;
+use crate::frontend::nbd::Uri;
+use crate::frontend::nbd::wire::{REQUEST_MAGIC, REQUEST_SIZE, command, command_flag};
+
+/// What the server says of its export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Export {
+    /// Its size.
+    pub size_bytes: u64,
+    /// Offsets and lengths are multiples of it; a power of two.
+    pub block_bytes_min: u32,
+    /// Offsets and lengths best are multiples of it; a power of two.
+    pub block_bytes_preferred: u32,
+    /// The longest read or write, at most 32 MiB.
+    pub payload_bytes_max: u32,
+    /// Whether writing is refused.
+    pub read_only: bool,
+    /// Whether it can flush.
+    pub flush: bool,
+    /// Whether it can write through to the media.
+    pub fua: bool,
+    /// Whether it can discard.
+    pub discard: bool,
+    /// Whether it can fill with zeroes.
+    pub write_zeroes: bool,
+    /// Whether it is a disk that turns.
+    pub rotational: bool,
+    /// Whether a flush on one connection covers the writes of all.
+    pub several_connections: bool,
+}
+
+/// A connection to an NBD server.
+#[derive(Debug)]
+pub struct Client {
+    socket: Socket,
+    clock: Clock,
+    export: Export,
+    is_structured: bool,
+    replies: Replies,
+    received: Box<[u8]>,
+    /// What of `received` is not taken yet.
+    pending: std::ops::Range<usize>,
+    /// The reply that was lent out last.
+    lent: Option<usize>,
+}
+
+/// Replies of small requests come many at a time.
+const RECEIVE_BYTES: usize = 64 << 10;
+const _: () = assert!(RECEIVE_BYTES >= Replies::BUFFER_BYTES_MIN);
+
+impl Client {
+    /// Connects and chooses the export that the URI names. Stamps will be on `clock`.
+    ///
+    /// # Errors
+    /// If nobody answers there, or no NBD server, or the export is refused.
+    pub fn connect(uri: &Uri, clock: Clock) -> Result<Self, ClientError> {
+        let (Uri::Unix { export, .. } | Uri::Tcp { export, .. }) = uri;
+        let socket = Socket::connect(uri)?;
+        let (export, is_structured) = Handshake::new(&socket, clock).negotiate(export)?;
+        Ok(Self {
+            socket,
+            clock,
+            export,
+            is_structured,
+            replies: Replies::default(),
+            received: vec![0; RECEIVE_BYTES].into(),
+            pending: 0..0,
+            lent: None,
+        })
+    }
+
+    /// What the server says of the export.
+    pub const fn export(&self) -> &Export {
+        &self.export
+    }
+
+    /// Whether the server replies in structure.
+    pub const fn is_structured(&self) -> bool {
+        self.is_structured
+    }
+
+    /// The clock of the stamps.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Puts the stamps of requests to come on another clock.
+    pub const fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    /// Requests whose reply has not come.
+    pub fn outstanding(&self) -> usize {
+        self.replies.outstanding()
+    }
+
+    /// Sends a request; its reply comes out of [`collect`](Self::collect). Waits while the socket is full.
+    ///
+    /// # Errors
+    /// If the export cannot do that, or the connection ends. After the first two kinds of
+    /// [`ClientError`] that keep the connection, nothing was sent.
+    pub fn submit(&mut self, command: Command<'_>) -> Result<(), ClientError> {
+        self.check(&command)?;
+        let kind = match command.op {
+            Operation::Read => command::READ,
+            Operation::Write => command::WRITE,
+            Operation::Flush => command::FLUSH,
+            Operation::Discard => command::TRIM,
+            Operation::WriteZeroes => command::WRITE_ZEROES,
+        };
+        let Command { tag, op, fua, offset_bytes, length_bytes, data } = command;
+        let unsent = HostRequest::new(Instant::ZERO, Instant::ZERO, op, offset_bytes, length_bytes.into());
+        let request = HostRequest { fua, ..unsent };
+        let cookie = self.replies.expect(tag, request);
+        let mut head = [0; REQUEST_SIZE];
+        head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+        head[4..6].copy_from_slice(&(if fua { command_flag::FUA } else { 0 }).to_be_bytes());
+        head[6..8].copy_from_slice(&kind.to_be_bytes());
+        head[8..16].copy_from_slice(&cookie.to_be_bytes());
+        head[16..24].copy_from_slice(&offset_bytes.to_be_bytes());
+        head[24..].copy_from_slice(&length_bytes.to_be_bytes());
+        // Behind all that takes time, such as room for what is read.
+        self.replies.issued(cookie, self.clock.now());
+        self.send(&head, data)
+    }
+
+    /// The next reply, waiting for it as `patience` says; `None` if its time is over. Replies come in the
+    /// order in which they were complete. Once nothing is outstanding, `None` comes at once.
+    ///
+    /// # Errors
+    /// If the server ends the connection or breaks the protocol.
+    pub fn collect(&mut self, patience: Patience) -> Result<Option<Reply<'_>>, ClientError> {
+        if let Some(lent) = self.lent.take() {
+            self.replies.release(lent);
+        }
+        loop {
+            if let Some(index) = self.replies.next() {
+                self.lent = Some(index);
+                let slot = self.replies.slot_mut(index);
+                let failure = slot.failure.clone();
+                let (tag, request) = (slot.tag, slot.request);
+                return Ok(Some(Reply { tag, request, data: self.replies.slot(index).data(), failure }));
+            }
+            if self.replies.outstanding() == 0 {
+                return Ok(None);
+            }
+            if self.receive(patience == Patience::Unlimited)? {
+                continue;
+            }
+            match patience {
+                Patience::None => return Ok(None),
+                Patience::Until(until) if self.clock.now() >= until => return Ok(None),
+                Patience::Until(until) => self.socket.wait(false, Some((until, self.clock)))?,
+                Patience::Unlimited => {}
+            }
+        }
+    }
+
+    /// Reads and waits for it.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit) and [`collect`](Self::collect), and if the server fails it.
+    ///
+    /// # Panics
+    /// If submitted requests have not been collected.
+    pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> Result<HostRequest, ClientError> {
+        let length = self.length(Operation::Read, offset_bytes, buffer.len() as u64)?;
+        self.call(Command::read(0, offset_bytes, length), buffer)
+    }
+
+    /// Writes and waits for it, through to the media where `fua`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), which also says when it panics.
+    pub fn write(&mut self, offset_bytes: u64, data: &[u8], fua: bool) -> Result<HostRequest, ClientError> {
+        self.length(Operation::Write, offset_bytes, data.len() as u64)?;
+        self.call(Command::write(0, offset_bytes, data).fua(fua), &mut [])
+    }
+
+    /// Makes every completed write durable, and waits for it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), which also says when it panics.
+    pub fn flush(&mut self) -> Result<HostRequest, ClientError> {
+        self.call(Command::flush(0), &mut [])
+    }
+
+    /// Says that bytes are no longer needed, and waits for it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), which also says when it panics.
+    pub fn discard(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<HostRequest, ClientError> {
+        self.call(Command::discard(0, offset_bytes, length_bytes), &mut [])
+    }
+
+    /// Fills with zeroes and waits for it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), which also says when it panics.
+    pub fn write_zeroes(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<HostRequest, ClientError> {
+        self.call(Command::write_zeroes(0, offset_bytes, length_bytes), &mut [])
+    }
+
+    /// Says goodbye. Requests outstanding get no reply.
+    ///
+    /// # Errors
+    /// If the server has already gone.
+    pub fn disconnect(mut self) -> Result<(), ClientError> {
+        let mut head = [0; REQUEST_SIZE];
+        head[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+        head[6..8].copy_from_slice(&command::DISCONNECT.to_be_bytes());
+        self.send(&head, &[])
+    }
+
+    fn call(&mut self, command: Command<'_>, buffer: &mut [u8]) -> Result<HostRequest, ClientError> {
+        assert!(self.replies.is_idle(), "a call that waits for its reply has the connection alone");
+        self.submit(command)?;
+        let reply = self.collect(Patience::Unlimited)?.expect("one request is outstanding");
+        if let Some(failure) = reply.failure {
+            let Command { op, offset_bytes, length_bytes, .. } = command;
+            return Err(ClientError::Failed { op, offset_bytes, length_bytes: length_bytes.into(), failure });
+        }
+        buffer.copy_from_slice(reply.data);
+        Ok(reply.request)
+    }
+
+    fn check(&self, command: &Command<'_>) -> Result<(), ClientError> {
+        let Command { op, fua, offset_bytes, length_bytes, data, .. } = *command;
+        let export = &self.export;
+        let is_possible = match op {
+            Operation::Read | Operation::Write => true,
+            Operation::Flush => export.flush,
+            Operation::Discard => export.discard,
+            Operation::WriteZeroes => export.write_zeroes,
+        };
+        if !is_possible || (op != Operation::Read && op != Operation::Flush && export.read_only) {
+            return Err(ClientError::Unsupported { server: self.socket.server(), op });
+        }
+        let invalid = |reason: String| {
+            let length_bytes = u64::from(length_bytes);
+            Err(ClientError::Invalid { op, offset_bytes, length_bytes, reason })
+        };
+        if op == Operation::Flush {
+            let is_plain = offset_bytes == 0 && length_bytes == 0 && !fua;
+            return if is_plain { Ok(()) } else { invalid("a flush addresses nothing".to_owned()) };
+        }
+        let unit = u64::from(export.block_bytes_min);
+        if offset_bytes % unit != 0 || u64::from(length_bytes) % unit != 0 || length_bytes == 0 {
+            return invalid(format!("requests are whole blocks of {unit} bytes, at least one"));
+        }
+        match offset_bytes.checked_add(u64::from(length_bytes)) {
+            Some(end) if end <= export.size_bytes => {}
+            _ => return invalid(format!("the export ends at {} bytes", export.size_bytes)),
+        }
+        if matches!(op, Operation::Read | Operation::Write) && length_bytes > export.payload_bytes_max {
+            return invalid(format!("at most {} bytes go in one request", export.payload_bytes_max));
+        }
+        if (op == Operation::Write) != (data.len() == length_bytes as usize) {
+            return invalid(format!("{} bytes of data", data.len()));
+        }
+        if fua && (op == Operation::Read || !export.fua) {
+            return invalid("the export has no force unit access for it".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A length as the protocol writes it.
+    fn length(&self, op: Operation, offset_bytes: u64, length_bytes: u64) -> Result<u32, ClientError> {
+        u32::try_from(length_bytes).map_err(|_| {
+            let reason = format!("at most {} bytes go in one request", self.export.payload_bytes_max);
+            ClientError::Invalid { op, offset_bytes, length_bytes, reason }
+        })
+    }
+
+    fn send<'a>(&mut self, mut head: &'a [u8], mut data: &'a [u8]) -> Result<(), ClientError> {
+        loop {
+            let count = self.socket.send([head, data], self.replies.outstanding())?;
+            let of_head = count.min(head.len());
+            head = &head[of_head..];
+            data = &data[count - of_head..];
+            if head.is_empty() {
+                (head, data) = (data, &[]);
+            }
+            if head.is_empty() {
+                return Ok(());
+            }
+            // The server may itself be waiting for its replies to be taken.
+            if count == 0 && !self.receive(false)? {
+                self.socket.wait(true, None)?;
+            }
+        }
+    }
+
+    /// Takes what has come, waiting for it if it `blocks`; whether anything had.
+    fn receive(&mut self, blocks: bool) -> Result<bool, ClientError> {
+        let outstanding = self.replies.outstanding();
+        if let Some(place) = self.replies.direct() {
+            let Some(count) = self.socket.receive(place, blocks, outstanding)? else { return Ok(false) };
+            let now = self.clock.now();
+            self.replies.advance(count, now).map_err(|what| self.socket.protocol(what))?;
+            return Ok(true);
+        }
+        if self.pending.end == self.received.len() {
+            self.received.copy_within(self.pending.clone(), 0);
+            self.pending = 0..self.pending.len();
+        }
+        let free = &mut self.received[self.pending.end..];
+        let Some(count) = self.socket.receive(free, blocks, outstanding)? else { return Ok(false) };
+        let now = self.clock.now();
+        self.pending.end += count;
+        let taken = self.replies.take(&self.received[self.pending.clone()], now);
+        self.pending.start += taken.map_err(|what| self.socket.protocol(what))?;
+        if self.pending.is_empty() {
+            self.pending = 0..0;
+        }
+        Ok(true)
+    }
+}
+
+impl AsFd for Client {
+    /// For waiting on several clients at once: readable when replies may have come.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,105 @@
+//! A connected socket that blocks only where it is asked to.
+
+use std::io::{self, IoSlice};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::time::Timespec;
+use seeklab_core::Instant;
+
+use crate::client::ClientError;
+use crate::clock::Clock;
+use crate::frontend::nbd::Uri;
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: OwnedFd,
+    server: String,
+}
+
+impl Socket {
+    pub(super) fn connect(uri: &Uri) -> Result<Self, ClientError> {
+        let server = uri.to_string();
+        let stream: io::Result<OwnedFd> = match uri {
+            Uri::Unix { path, .. } => UnixStream::connect(path).map(OwnedFd::from),
+            Uri::Tcp { host, port, .. } => TcpStream::connect((host.as_str(), *port)).and_then(|stream| {
+                stream.set_nodelay(true)?;
+                Ok(stream.into())
+            }),
+        };
+        match stream {
+            Ok(stream) => Ok(Self { stream, server }),
+            Err(source) => Err(ClientError::Connect { server, source }),
+        }
+    }
+
+    pub(super) fn server(&self) -> String {
+        self.server.clone()
+    }
+
+    pub(super) fn protocol(&self, what: impl Into<String>) -> ClientError {
+        ClientError::Protocol { server: self.server(), what: what.into() }
+    }
+
+    pub(super) fn closed(&self, outstanding: usize) -> ClientError {
+        ClientError::Closed { server: self.server(), outstanding }
+    }
+
+    /// How many bytes came, never zero; `None` if none is there yet, or a signal came first while it
+    /// `blocks` until there is.
+    pub(super) fn receive(
+        &self,
+        buffer: &mut [u8],
+        blocks: bool,
+        outstanding: usize,
+    ) -> Result<Option<usize>, ClientError> {
+        let flags = if blocks { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
+        match recv(&self.stream, buffer, flags) {
+            Ok((_, 0)) => Err(self.closed(outstanding)),
+            Ok((_, count)) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(Errno::CONNRESET | Errno::PIPE) => Err(self.closed(outstanding)),
+            Err(error) => Err(self.io("receive from", error)),
+        }
+    }
+
+    /// How many bytes of the parts went: zero if none fits now.
+    pub(super) fn send(&self, parts: [&[u8]; 2], outstanding: usize) -> Result<usize, ClientError> {
+        let slices = parts.map(IoSlice::new);
+        let slices = if parts[1].is_empty() { &slices[..1] } else { &slices[..] };
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match sendmsg(&self.stream, slices, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(count) => Ok(count),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(Errno::CONNRESET | Errno::PIPE) => Err(self.closed(outstanding)),
+            Err(error) => Err(self.io("send to", error)),
+        }
+    }
+
+    /// Sleeps until something can be received, or sent if `sending`, or `until`; may end sooner.
+    pub(super) fn wait(&self, sending: bool, until: Option<(Instant, Clock)>) -> Result<(), ClientError> {
+        let flags = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let timeout = until.map(|(until, clock)| {
+            let ns = until.saturating_since(clock.now()).as_ns();
+            Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+        });
+        match poll(&mut [PollFd::new(&self.stream, flags)], timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(self.io("wait for", error)),
+        }
+    }
+
+    fn io(&self, action: &'static str, error: Errno) -> ClientError {
+        ClientError::Io { action, server: self.server(), source: error.into() }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}

@@ -1,0 +1,403 @@
+//! Built-in workloads on a real server, against the wall clock: no privilege, no mount.
+//!
+//! ```text
+//! Application ──Request──▶ submit ─▶ NBD server
+//!      ▲  At(t): sleep, then spin, until t or a reply       │
+//!      └──────── completed ◀─ check the data ◀─ collect ◀───┘
+//! ```
+//! A stretch of computing occupies its process for that long on the wall clock and nothing else: the
+//! runner's thread sleeps until a margin before its end and spins the rest, as the emulator does, so that
+//! the processor stays with the emulator. It works the same with the simulator's model time, so a
+//! simulated and an emulated run of a workload make the same requests as long as their order of
+//! completion is the same.
+//!
+//! # Scope and limits
+//! One thread drives all connections. Making the data of a write and comparing that of a read takes the
+//! runner about 0.1 ms for 256 KiB, which is between the stamps of no request but may delay the next.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use seeklab_core::{
+    Arrival, ByteSize, Duration, HostRequest, Instant, Operation, Request, RequestId, Seed, Workload,
+};
+use seeklab_workloads::application::Phase;
+use seeklab_workloads::{Application, Builtin, Target};
+
+use super::content::Content;
+pub use super::content::Mismatch;
+use super::nbd::Client;
+use super::{ClientError, Command, Patience};
+use crate::clock::{Clock, DEFAULT_MARGIN, Pacing, Wait, Waiter};
+use crate::frontend::nbd::Uri;
+
+/// How to run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunnerOptions<'a> {
+    /// Connections; one, where the export does not let several share flushes. Processes share them.
+    pub connections: usize,
+    /// What the stamps are on; its own from the first request on if `None`.
+    pub clock: Option<Clock>,
+    /// How computing is waited for.
+    pub pacing: Pacing,
+    /// How long before the end of computing sleeping ends.
+    pub margin: Duration,
+    /// Whether to compare what is read with what was written.
+    pub verify: bool,
+    /// Whether to read all that was written once more at the end, and compare it: a check of the data whose
+    /// time and requests are not part of the outcome, but for `verified_bytes` and mismatches.
+    pub read_back: bool,
+    /// Ends the run when true.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl Default for RunnerOptions<'_> {
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            clock: None,
+            pacing: Pacing::Balanced,
+            margin: DEFAULT_MARGIN,
+            verify: true,
+            read_back: false,
+            stop: None,
+        }
+    }
+}
+
+/// How far a run is; told about ten times a second, and at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The phase that runs.
+    pub phase: &'static str,
+    /// Its number, from zero.
+    pub phase_index: usize,
+    /// Operations done in the phase.
+    pub operations: u64,
+    /// Requests completed so far.
+    pub requests: u64,
+    /// Time since the start.
+    pub elapsed: Duration,
+}
+
+/// What a run of a built-in workload amounted to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltinOutcome {
+    /// The clock of all stamps.
+    pub clock: Clock,
+    /// From the first request to the end, unmounts included.
+    pub elapsed: Duration,
+    /// Its phases; all have ended.
+    pub phases: Vec<Phase>,
+    /// Every request at MP1, in order of completion.
+    pub requests: Vec<HostRequest>,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes read that were compared with what was written there.
+    pub verified_bytes: u64,
+    /// Blocks that did not hold what was written: a failure of the device under test.
+    pub mismatch_count: u64,
+    /// The first of them, at most sixteen.
+    pub mismatches: Vec<Mismatch>,
+    /// Whether it ended early because the export was too small for its files.
+    pub is_full: bool,
+}
+
+impl BuiltinOutcome {
+    /// Operations of all phases.
+    pub fn operations(&self) -> u64 {
+        self.phases.iter().map(|phase| phase.operations).sum()
+    }
+
+    fn compare(&mut self, content: &Content, offset: u64, data: &[u8]) {
+        self.verified_bytes += content.check(offset, data, &mut |mismatch| {
+            self.mismatch_count += 1;
+            if self.mismatches.len() < MISMATCHES_KEPT {
+                self.mismatches.push(mismatch);
+            }
+        });
+    }
+
+    /// Operations per second in the phase of that name; `None` if there is none or it took no time.
+    pub fn operations_per_s(&self, phase: &str) -> Option<f64> {
+        let phase = self.phases.iter().find(|candidate| candidate.name == phase)?;
+        let elapsed = phase.elapsed().filter(|elapsed| !elapsed.is_zero())?;
+        Some(phase.operations as f64 / elapsed.as_s())
+    }
+}
+
+/// A device that has not answered for so long will not.
+const PATIENCE: Duration = Duration::from_s(60);
+const PROGRESS_INTERVAL: Duration = Duration::from_ms(100);
+const MISMATCHES_KEPT: usize = 16;
+/// Reading back: enough at a time to keep a disk streaming.
+const READ_BACK_BYTES: u64 = 512 << 10;
+const READ_BACK_DEPTH: usize = 8;
+
+/// Runs `builtin` on the export that `uri` names, which it overwrites.
+///
+/// # Errors
+/// [`ClientError`] if the server cannot be reached, fails a request, breaks the protocol or dies, or if
+/// the workload does not fit. Data that is not what was written is no error but in the outcome.
+pub fn run_builtin(
+    builtin: &Builtin,
+    uri: &Uri,
+    seed: Seed,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<BuiltinOutcome, ClientError> {
+    run_builtin_with(builtin, uri, seed, &RunnerOptions::default(), progress)
+}
+
+/// As [`run_builtin`], with options.
+///
+/// # Errors
+/// As [`run_builtin`], and [`ClientError::Stopped`].
+pub fn run_builtin_with(
+    builtin: &Builtin,
+    uri: &Uri,
+    seed: Seed,
+    options: &RunnerOptions<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<BuiltinOutcome, ClientError> {
+    let clock = options.clock.unwrap_or_else(Clock::start);
+    let first = Client::connect(uri, clock)?;
+    let export = *first.export();
+    let mut clients = vec![first];
+    while export.several_connections && clients.len() < options.connections {
+        clients.push(Client::connect(uri, clock)?);
+    }
+    let block_bytes = u64::from(export.block_bytes_min.max(512));
+    let capacity_blocks = export.size_bytes / block_bytes;
+    let target = Target { capacity_blocks, block_size: ByteSize::from_bytes(block_bytes) };
+    let application = Application::new(builtin, target, seed)
+        .map_err(|source| ClientError::Workload { server: uri.to_string(), source })?;
+    // Connecting is no part of the run.
+    let clock = options.clock.unwrap_or_else(Clock::start);
+    clients.iter_mut().for_each(|client| client.set_clock(clock));
+    let waiter = Waiter::new(clock, options.pacing, options.margin);
+    let start = clock.now();
+    let mut runner = Runner {
+        application,
+        clients,
+        options,
+        server: uri.to_string(),
+        clock,
+        waiter,
+        block_bytes,
+        content: Content::new(seed.0, block_bytes),
+        buffer: Vec::new(),
+        start,
+        last_reply: start,
+        next_progress: start,
+        outcome: BuiltinOutcome {
+            clock,
+            elapsed: Duration::ZERO,
+            phases: Vec::new(),
+            requests: Vec::new(),
+            read_bytes: 0,
+            written_bytes: 0,
+            verified_bytes: 0,
+            mismatch_count: 0,
+            mismatches: Vec::new(),
+            is_full: false,
+        },
+    };
+    runner.run(progress)?;
+    let elapsed = clock.now().saturating_since(start);
+    if options.read_back {
+        runner.read_back()?;
+    }
+    let mut outcome = runner.outcome;
+    outcome.elapsed = elapsed;
+    outcome.phases = runner.application.phases().to_vec();
+    outcome.is_full = runner.application.is_full();
+    for client in runner.clients {
+        client.disconnect()?;
+    }
+    Ok(outcome)
+}
+
+struct Runner<'a> {
+    application: Application,
+    clients: Vec<Client>,
+    options: &'a RunnerOptions<'a>,
+    server: String,
+    clock: Clock,
+    waiter: Waiter,
+    block_bytes: u64,
+    content: Content,
+    buffer: Vec<u8>,
+    start: Instant,
+    last_reply: Instant,
+    next_progress: Instant,
+    outcome: BuiltinOutcome,
+}
+
+impl Runner<'_> {
+    fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), ClientError> {
+        loop {
+            let now = self.clock.now();
+            if now >= self.next_progress {
+                self.tell(now, progress);
+                self.next_progress = now + PROGRESS_INTERVAL;
+            }
+            if self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(ClientError::Stopped { outstanding: self.outstanding() });
+            }
+            match self.application.next_arrival(now) {
+                Arrival::Request(request) => self.submit(request)?,
+                Arrival::At(time) => self.wait(Some(time))?,
+                Arrival::WaitForCompletion => self.wait(None)?,
+                Arrival::Finished => {
+                    self.tell(self.clock.now(), progress);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn tell(&self, now: Instant, progress: &mut dyn FnMut(Progress)) {
+        let Some(phase) = self.application.phases().last() else { return };
+        progress(Progress {
+            phase: phase.name,
+            phase_index: self.application.phases().len() - 1,
+            operations: phase.operations,
+            requests: self.outcome.requests.len() as u64,
+            elapsed: now.saturating_since(self.start),
+        });
+    }
+
+    fn outstanding(&self) -> usize {
+        self.clients.iter().map(Client::outstanding).sum()
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), ClientError> {
+        if self.outstanding() == 0 {
+            self.last_reply = self.clock.now();
+        }
+        let (offset, length) = (request.lbn * self.block_bytes, u64::from(request.blocks) * self.block_bytes);
+        let tag = request.id.0;
+        let command = match request.op {
+            Operation::Read => Command::read(tag, offset, length as u32),
+            Operation::Write => {
+                self.buffer.resize(length as usize, 0);
+                self.content.write(offset, &mut self.buffer);
+                Command::write(tag, offset, &self.buffer)
+            }
+            Operation::Flush => Command::flush(tag),
+            Operation::Discard | Operation::WriteZeroes => {
+                self.content.forget(offset..offset + length);
+                match request.op {
+                    Operation::Discard => Command::discard(tag, offset, length as u32),
+                    _ => Command::write_zeroes(tag, offset, length as u32),
+                }
+            }
+        };
+        let index = request.initiator as usize % self.clients.len();
+        let client = &mut self.clients[index];
+        client.submit(command.fua(request.fua))
+    }
+
+    /// Takes the replies that have come; waits for one until `time` if there are none.
+    fn wait(&mut self, time: Option<Instant>) -> Result<(), ClientError> {
+        loop {
+            if self.collect()? {
+                return Ok(());
+            }
+            let now = self.clock.now();
+            let deadline = self.last_reply + PATIENCE;
+            let outstanding = self.outstanding();
+            if outstanding > 0 && now >= deadline {
+                let seconds = PATIENCE.as_ns() / 1_000_000_000;
+                return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
+            }
+            // The caller looks at its stop flag and tells the progress.
+            if now >= self.next_progress {
+                return Ok(());
+            }
+            if time.is_some_and(|time| now >= time) {
+                return Ok(());
+            }
+            let until = match self.waiter.plan(now, time, None) {
+                Wait::Spin => {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                Wait::Until(until) => until.min(self.next_progress),
+                Wait::Forever => self.next_progress,
+            };
+            self.sleep(until.saturating_since(now))?;
+        }
+    }
+
+    /// Sleeps until any connection has something, or that long; may end sooner.
+    fn sleep(&self, time: Duration) -> Result<(), ClientError> {
+        let ns = time.as_ns();
+        let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
+        let mut fds: Vec<PollFd<'_>> =
+            self.clients.iter().map(|client| PollFd::new(client, PollFlags::IN)).collect();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => {
+                Err(ClientError::Io { action: "wait for", server: self.server.clone(), source: error.into() })
+            }
+        }
+    }
+
+    /// Reads all that was written and compares it, on the first connection.
+    fn read_back(&mut self) -> Result<(), ClientError> {
+        let client = &mut self.clients[0];
+        let length_max = READ_BACK_BYTES.min(u64::from(client.export().payload_bytes_max));
+        let mut ranges = self.content.ranges(length_max).into_iter();
+        loop {
+            while client.outstanding() < READ_BACK_DEPTH {
+                let Some(range) = ranges.next() else { break };
+                client.submit(Command::read(0, range.start, (range.end - range.start) as u32))?;
+            }
+            let until = self.clock.now() + PATIENCE;
+            let outstanding = client.outstanding();
+            let Some(reply) = client.collect(Patience::Until(until))? else {
+                if outstanding == 0 {
+                    return Ok(());
+                }
+                let seconds = PATIENCE.as_ns() / 1_000_000_000;
+                return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
+            };
+            let HostRequest { op, offset_bytes, length_bytes, .. } = reply.request;
+            if let Some(failure) = reply.failure {
+                return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
+            }
+            self.outcome.compare(&self.content, offset_bytes, reply.data);
+        }
+    }
+
+    /// Whether any reply had come.
+    fn collect(&mut self) -> Result<bool, ClientError> {
+        let mut any = false;
+        for client in &mut self.clients {
+            while let Some(reply) = client.collect(Patience::None)? {
+                any = true;
+                let HostRequest { op, offset_bytes, length_bytes, .. } = reply.request;
+                if let Some(failure) = reply.failure {
+                    return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
+                }
+                self.last_reply = reply.request.completion;
+                let outcome = &mut self.outcome;
+                match op {
+                    Operation::Read => outcome.read_bytes += length_bytes,
+                    Operation::Write => outcome.written_bytes += length_bytes,
+                    _ => {}
+                }
+                if self.options.verify {
+                    outcome.compare(&self.content, offset_bytes, reply.data);
+                }
+                outcome.requests.push(reply.request);
+                self.application.complete(RequestId(reply.tag));
+            }
+        }
+        Ok(any)
+    }
+}

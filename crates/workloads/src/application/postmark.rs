@@ -1,0 +1,234 @@
+//! PostMark: the short-lived small files of mail, news and web commerce.
+//!
+//! A pool of files is created; each transaction reads a file whole or appends to one, then creates a file or
+//! deletes one; at the end the remaining files are deleted. Sizes and biases are PostMark's defaults.
+//!
+//! # Scope and limits
+//! One directory, as by default. Files are read and written through stdio with a buffer of one block, so a
+//! `write` call has at most 4 KiB. The numbers drawn are ours, not those of PostMark's generator.
+//!
+//! # References
+//! J. Katcher, PostMark: A New File System Benchmark, NetApp TR3022, 1997. PostMark 1.51's `show`: 500 files
+//! of 500 to 10,000 bytes, 500 transactions, biases of 5 in 10.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use seeklab_core::{ByteSize, Duration, Ratio, Seed, Stream};
+use serde::{Deserialize, Serialize};
+
+use super::filesystem::{DirectoryId, FileId, FileSystem, Full, Mount};
+use super::plan::PAGE_BYTES;
+use super::{Program, Scenario, Setting, check_positive, check_scale, scaled};
+use crate::error::Error;
+
+/// PostMark, as it is described.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PostmarkSpec {
+    /// Files in the pool at the beginning.
+    pub files: u64,
+    /// Transactions.
+    pub transactions: u64,
+    /// Multiplies both.
+    pub scale: f64,
+    /// The smallest file.
+    pub size_min: ByteSize,
+    /// The largest file.
+    pub size_max: ByteSize,
+    /// Share of transactions that read; the others append.
+    pub read: Ratio,
+    /// Share of transactions that create; the others delete.
+    pub create: Ratio,
+    /// Time of the processor that each file operation takes.
+    pub compute: Duration,
+    /// When changes go to the device.
+    pub mount: Mount,
+    /// Memory for the page cache.
+    pub cache: ByteSize,
+    /// Whether deleting a file discards its blocks.
+    pub discard: bool,
+}
+
+impl Default for PostmarkSpec {
+    fn default() -> Self {
+        Self {
+            files: 500,
+            transactions: 500,
+            scale: 1.0,
+            size_min: ByteSize::from_bytes(500),
+            size_max: ByteSize::from_bytes(10_000),
+            read: Ratio::from_const(0.5),
+            create: Ratio::from_const(0.5),
+            // Measured: PostMark 1.51 on tmpfs, 200,378 operations in 0.665 s (docs/models/applications.md).
+            compute: Duration::from_us(3),
+            mount: Mount::Sync,
+            // More than the files of ten thousand transactions: all is cached, as it was in 1997.
+            cache: ByteSize::from_bytes(128 << 20),
+            discard: false,
+        }
+    }
+}
+
+impl PostmarkSpec {
+    fn check(&self) -> Result<(), Error> {
+        check_scale(self.scale)?;
+        check_positive("files", self.files)?;
+        if self.size_min > self.size_max {
+            let problem = format!("{} is more than `size_max`, {}", self.size_min, self.size_max);
+            return Err(Error::invalid("size_min", problem));
+        }
+        check_positive("size_min", self.size_min.as_bytes())
+    }
+}
+
+#[derive(Debug)]
+struct Pool {
+    spec: PostmarkSpec,
+    stream: Stream,
+    directory: Option<DirectoryId>,
+    files: Vec<FileId>,
+}
+
+impl Pool {
+    fn create(&mut self, system: &mut FileSystem) -> Result<(), Full> {
+        let directory = match self.directory {
+            Some(directory) => directory,
+            None => *self.directory.insert(system.make_directory()?),
+        };
+        system.compute(self.spec.compute);
+        let file = system.create(directory)?;
+        self.files.push(file);
+        let (low, high) = (self.spec.size_min.as_bytes(), self.spec.size_max.as_bytes());
+        let size = low + self.stream.below(high - low + 1);
+        write(system, file, 0, size)
+    }
+
+    fn pick(&mut self) -> usize {
+        self.stream.below(self.files.len() as u64) as usize
+    }
+
+    fn read(&mut self, system: &mut FileSystem) {
+        let index = self.pick();
+        let file = self.files[index];
+        system.compute(self.spec.compute);
+        system.open(file);
+        system.read(file, 0, system.size_bytes(file));
+    }
+
+    fn append(&mut self, system: &mut FileSystem) -> Result<(), Full> {
+        let index = self.pick();
+        let file = self.files[index];
+        system.compute(self.spec.compute);
+        system.open(file);
+        let size = system.size_bytes(file);
+        match self.spec.size_max.as_bytes().saturating_sub(size) {
+            0 => Ok(()),
+            room => {
+                let bytes = 1 + self.stream.below(room);
+                write(system, file, size, bytes)
+            }
+        }
+    }
+
+    fn delete(&mut self, system: &mut FileSystem) {
+        let index = self.pick();
+        let file = self.files.swap_remove(index);
+        system.compute(self.spec.compute);
+        system.delete(file);
+    }
+}
+
+/// Writes as stdio does: a block at a time.
+fn write(system: &mut FileSystem, file: FileId, offset: u64, bytes: u64) -> Result<(), Full> {
+    let mut at = 0;
+    while at < bytes {
+        let count = PAGE_BYTES.min(bytes - at);
+        system.write(file, offset + at, count)?;
+        at += count;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Create,
+    Transactions,
+    Delete,
+}
+
+#[derive(Debug)]
+struct Runner {
+    pool: Rc<RefCell<Pool>>,
+    part: Part,
+    left: u64,
+}
+
+impl Program for Runner {
+    fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full> {
+        let pool = &mut *self.pool.borrow_mut();
+        let is_over = match self.part {
+            Part::Delete => pool.files.is_empty(),
+            _ => self.left == 0,
+        };
+        if is_over {
+            return Ok(false);
+        }
+        self.left = self.left.saturating_sub(1);
+        match self.part {
+            Part::Create => pool.create(system)?,
+            Part::Delete => pool.delete(system),
+            Part::Transactions => {
+                let (reads, creates) = (
+                    pool.stream.chance(pool.spec.read.as_f64()),
+                    pool.stream.chance(pool.spec.create.as_f64()),
+                );
+                match (pool.files.is_empty(), reads) {
+                    (true, _) => {}
+                    (false, true) => pool.read(system),
+                    (false, false) => pool.append(system)?,
+                }
+                if creates || pool.files.is_empty() {
+                    pool.create(system)?;
+                } else {
+                    pool.delete(system);
+                }
+            }
+        }
+        system.operation();
+        Ok(true)
+    }
+}
+
+/// PostMark's three phases.
+#[derive(Debug)]
+pub(super) struct Postmark {
+    pool: Rc<RefCell<Pool>>,
+}
+
+impl Postmark {
+    pub(super) fn new(spec: &PostmarkSpec, seed: Seed) -> Result<Self, Error> {
+        spec.check()?;
+        let stream = seed.stream("application.postmark");
+        let pool = Pool { spec: spec.clone(), stream, directory: None, files: Vec::new() };
+        Ok(Self { pool: Rc::new(RefCell::new(pool)) })
+    }
+}
+
+impl Scenario for Postmark {
+    fn phase(&mut self, index: usize) -> Option<Setting> {
+        let (files, transactions, scale) = {
+            let spec = &self.pool.borrow().spec;
+            (spec.files, spec.transactions, spec.scale)
+        };
+        let (name, part, left) = match index {
+            0 => ("create", Part::Create, scaled(files, scale)),
+            1 if transactions == 0 => ("transactions", Part::Transactions, 0),
+            1 => ("transactions", Part::Transactions, scaled(transactions, scale)),
+            2 => ("delete", Part::Delete, 0),
+            _ => return None,
+        };
+        let runner = Runner { pool: Rc::clone(&self.pool), part, left };
+        Some(Setting { name, programs: vec![Box::new(runner)], unmounts: index == 2 })
+    }
+}
