@@ -59,7 +59,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             let operation = u32::from(message[4]) % 64;
             message[..4].copy_from_slice(&(length as u32).to_ne_bytes());
             message[4..8].copy_from_slice(&operation.to_ne_bytes());
-            message[16..24].copy_from_slice(&u64::from(message[16] % 4).to_ne_bytes());
+            let node = u64::from(message[16] % 4);
+            message[16..24].copy_from_slice(&node.to_ne_bytes());
         }
         // Replies come last first, several together.
         let mut outstanding = Vec::new();
