@@ -1,6 +1,6 @@
 //! One request, seen from the host and from the emulator: joined as the run goes.
 
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 
 use seeklab_analysis::{MatchCounts, Matcher, Stamps};
 use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
@@ -89,11 +89,8 @@ impl Sink for Join {
 
     fn finish(mut self) -> Joined {
         // The host has ended: it tells what is left.
-        loop {
-            match self.host.try_recv() {
-                Ok(told) => self.told(told),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-            }
+        while let Ok(told) = self.host.try_recv() {
+            self.told(told);
         }
         let Self { matcher, mut kept, .. } = self;
         let matched = matcher.finish(|record| kept.take(record));

@@ -1,6 +1,7 @@
 //! What a device holds at first: made once, on a device that takes no time.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -30,13 +31,15 @@ impl Prepared {
         interruption: &Interruption,
     ) -> Result<Store, Failure> {
         let block_size = capabilities_of(device)?.block_size;
-        if !self.0.contains_key(&block_size) {
-            let made = make(series, commands, device, interruption)
-                .map_err(|failure| failure.context("what the device holds at first"))?;
-            self.0.insert(block_size, made);
-        }
+        let made = match self.0.entry(block_size) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => place.insert(
+                make(series, commands, device, interruption)
+                    .map_err(|failure| failure.context("what the device holds at first"))?,
+            ),
+        };
         let store = Store::in_ram(series.size, None)?;
-        store.copy_from(&self.0[&block_size])?;
+        store.copy_from(made)?;
         Ok(store)
     }
 }
