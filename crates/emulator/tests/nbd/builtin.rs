@@ -49,7 +49,7 @@ fn does_every_workload_run_and_read_what_it_wrote() {
             }
             let of = |op| -> u64 {
                 let requests = outcome.requests.iter().filter(|request| request.op == op);
-                requests.map(|request| u64::from(request.length_bytes)).sum()
+                requests.map(|request| request.length_bytes).sum()
             };
             assert_eq!(of(Operation::Read), outcome.read_bytes);
             assert_eq!(of(Operation::Write), outcome.written_bytes);

@@ -237,7 +237,7 @@ impl Replies {
     /// Where in a read's buffer the server's offset is.
     fn place(&self, slot: usize, offset: u64, length: usize) -> Result<usize, Broken> {
         let Slot { request, received_bytes, .. } = &self.slots[slot];
-        let asked = u64::from(request.length_bytes);
+        let asked = request.length_bytes;
         let at = offset.checked_sub(request.offset_bytes).filter(|at| {
             request.op == Operation::Read
                 && at.checked_add(length as u64).is_some_and(|end| end <= asked)
@@ -262,7 +262,7 @@ impl Replies {
 
     fn finish(&mut self, index: usize, now: Instant) -> Result<(), Broken> {
         let slot = &mut self.slots[index];
-        let asked = u64::from(slot.request.length_bytes);
+        let asked = slot.request.length_bytes;
         if slot.request.op == Operation::Read && slot.failure.is_none() && slot.received_bytes != asked {
             return Err(format!("{} bytes in answer to a read of {asked}", slot.received_bytes));
         }
