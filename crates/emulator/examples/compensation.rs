@@ -23,14 +23,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut calibration = Calibration::begin(&effort, clock)?;
     calibration.measure(frontend, &effort, clock, &mut |_, _| {})?;
     for row in calibration.rows(frontend) {
-        println!("{row:?}");
+        let us = [row.arrival, row.lateness, row.completion, row.spread].map(Duration::as_us);
+        println!(
+            "{} {} bytes: arrival {:.1}, lateness {:.1}, completion {:.1}, spread {:.1} us",
+            row.op.name(),
+            row.bytes,
+            us[0],
+            us[1],
+            us[2],
+            us[3]
+        );
     }
     let compensation = calibration.compensation(frontend, 512, Pacing::Balanced).ok_or("not calibrated")?;
-    println!("op     pair  error without   error with (p50 us, p90 us)");
+    let recheck = calibration.recheck(frontend, clock)?;
+    let rechecked = recheck.as_ref().map_or(compensation, |recheck| recheck.adjust(compensation));
+    println!("{}", recheck.map(|recheck| recheck.to_string()).unwrap_or_default());
+    println!("op     pair  error without  error with     with, rechecked (p50 us, p90 us)");
     for pair in 1..=pairs {
         for op in [Operation::Read, Operation::Write] {
             let mut line = format!("{:6} {pair:4}", op.name());
-            for compensation in [Compensation::default(), compensation] {
+            for compensation in [Compensation::default(), compensation, rechecked] {
                 let (pacing, margin) = (Pacing::Balanced, calibration.margin());
                 let setting = Setting { frontend, service_time: SERVICE_TIME, pacing, margin, compensation };
                 let mut served = Served::start(setting, clock)?;

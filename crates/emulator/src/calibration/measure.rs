@@ -24,7 +24,7 @@ pub struct Effort {
 }
 
 impl Default for Effort {
-    /// About six seconds for each frontend.
+    /// About five seconds for each frontend.
     fn default() -> Self {
         let sizes = &[512, 4 << 10, 16 << 10, 64 << 10, 256 << 10];
         Self { sleeps: 1_000, requests: 60, repetitions: 3, sizes }
@@ -77,31 +77,49 @@ impl Calibration {
             margin: self.margin(),
             compensation: Compensation::default(),
         };
-        let mut timed = Served::start(setting, clock)?;
-        let mut immediate = Served::start(Setting { service_time: Duration::ZERO, ..setting }, clock)?;
-        let mut measured: Vec<Measured> = kinds(effort).map(Measured::new).collect();
-        let total = effort.repetitions * measured.len();
-        for (repetition, done) in (0..effort.repetitions).zip((0..).step_by(measured.len())) {
-            for (index, measured) in measured.iter_mut().enumerate() {
-                let (op, bytes) = measured.kind;
-                let stream = |pause| Stream { op, bytes, requests: effort.requests, pause };
-                if repetition == 0 {
-                    // Caches, memory and the ways of the kernel are warm in a run.
-                    timed.run(Stream { requests: 5, ..stream(PAUSE) })?;
-                    immediate.run(Stream { requests: 5, ..stream(PAUSE) })?;
-                }
-                measured.timed.push(timed.run(stream(PAUSE))?);
-                measured.immediate.push(immediate.run(stream(SHORT_PAUSE))?);
-                clock.check();
-                progress(done + index + 1, total);
-            }
-        }
-        timed.finish()?;
-        immediate.finish()?;
-        self.frontends.insert(frontend, measured.iter().map(Measured::row).collect());
+        let kinds: Vec<_> = kinds(effort).collect();
+        let half = effort.repetitions * kinds.len();
+        // One after the other: beside a second emulator the kernel places the threads otherwise than in a run.
+        let timed = repeat(setting, PAUSE, &kinds, effort, clock, &mut |done| progress(done, 2 * half))?;
+        let immediate = Setting { service_time: Duration::ZERO, ..setting };
+        let immediate = repeat(immediate, SHORT_PAUSE, &kinds, effort, clock, &mut |done| {
+            progress(half + done, 2 * half);
+        })?;
+        let measured = kinds.into_iter().zip(timed).zip(immediate);
+        let rows = measured.map(|((kind, timed), immediate)| Measured { kind, timed, immediate }.row());
+        self.frontends.insert(frontend, rows.collect());
         self.clock = clock.report();
         Ok(())
     }
+}
+
+/// The samples of each repetition of each kind of request.
+fn repeat(
+    setting: Setting,
+    pause: Duration,
+    kinds: &[(Operation, u32)],
+    effort: &Effort,
+    clock: Clock,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Vec<Vec<Vec<Sample>>>, CalibrationError> {
+    let mut served = Served::start(setting, clock)?;
+    let mut samples = vec![Vec::new(); kinds.len()];
+    let mut done = 0;
+    for repetition in 0..effort.repetitions {
+        for ((op, bytes), samples) in kinds.iter().zip(&mut samples) {
+            let stream = Stream { op: *op, bytes: *bytes, requests: effort.requests, pause };
+            if repetition == 0 {
+                // Caches, memory and the ways of the kernel are warm in a run.
+                served.run(Stream { requests: 5, ..stream })?;
+            }
+            samples.push(served.run(stream)?);
+            clock.check();
+            done += 1;
+            progress(done);
+        }
+    }
+    served.finish()?;
+    Ok(samples)
 }
 
 /// The operations and sizes that are measured.
@@ -118,10 +136,6 @@ struct Measured {
 }
 
 impl Measured {
-    const fn new(kind: (Operation, u32)) -> Self {
-        Self { kind, timed: Vec::new(), immediate: Vec::new() }
-    }
-
     fn row(&self) -> Row {
         let (op, bytes) = self.kind;
         let quantile = |samples: &Vec<Sample>, share, time: &dyn Fn(&Sample) -> Duration| {

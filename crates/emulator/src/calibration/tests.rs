@@ -64,7 +64,7 @@ fn are_the_figures_of_a_real_calibration_sane() {
     for frontend in [FrontendKind::NbdUnix, FrontendKind::NbdTcp] {
         let mut progress = |done, total| last = (done, total);
         calibration.measure(frontend, &effort, clock, &mut progress).unwrap();
-        assert_eq!(last, (10, 10));
+        assert_eq!(last, (20, 20));
         let rows = calibration.rows(frontend);
         assert_eq!(rows.len(), 5, "{rows:?}");
         // A busy machine takes its time; but nothing travels in less than a system call, and nothing that is
