@@ -73,7 +73,8 @@ fn are_banned_words_absent_from_names() {
             continue; // protocols speak their own words
         }
         for (number, line) in text.lines().enumerate() {
-            let code = line.split("//").next().unwrap_or_default();
+            // fio has its own word.
+            let code = line.split("//").next().unwrap_or_default().replace("--iodepth", "");
             let found = banned.iter().find(|word| code.contains(**word));
             assert!(found.is_none(), "{}:{}: {line}", path.display(), number + 1);
         }
