@@ -114,17 +114,17 @@ fn has_every_kind_of_device_a_page() {
     }
 }
 
-#[test]
-fn is_the_output_in_the_readme_real() {
+/// What the README shows of a command whose line begins so, and what it prints now.
+fn shown_and_printed(begin: &str) -> (String, String) {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let block =
-        readme.split("```console\n$ cargo run --release -- ").nth(1).expect("the first command is there");
-    let (command, rest) = block.split_once('\n').unwrap();
+    let start = readme.find(begin).unwrap_or_else(|| panic!("{begin}: is not there"));
+    let (command, rest) = readme[start..].split_once('\n').unwrap();
     let shown = rest.split("\n```").next().unwrap();
+    let words = command.trim_start_matches("$ cargo run --release -- ").trim_start_matches("$ seeklab ");
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.html");
     let arguments =
-        command.split(' ').map(|word| if word == "report.html" { report.to_str().unwrap() } else { word });
+        words.split(' ').map(|word| if word == "report.html" { report.to_str().unwrap() } else { word });
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_seeklab"))
         .args(arguments)
         .current_dir(root())
@@ -132,10 +132,36 @@ fn is_the_output_in_the_readme_real() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(report.exists());
+    (shown.to_owned(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn is_the_output_of_the_simulator_in_the_readme_real() {
+    let (shown, printed) = shown_and_printed("$ seeklab simulate ");
     // The simulator's own speed and the path of the report differ from run to run.
     let stable = |text: &str| {
         let end = text.find("note: simulated requests per CPU-second").expect("the speed is said");
         text[..end].lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(stable(&String::from_utf8_lossy(&output.stdout)), stable(shown));
+    assert_eq!(stable(&printed), stable(&shown));
+}
+
+#[test]
+fn is_the_output_of_the_first_command_in_the_readme_like_a_real_one() {
+    let (shown, printed) = shown_and_printed("$ cargo run --release -- run ");
+    // Times differ from run to run: what remains are the words, up to the bars.
+    let words = |text: &str| {
+        let end = text.find("where the time goes").expect("it is said where the time goes");
+        let is_word = |word: &&str| word.chars().all(|c| c.is_alphabetic() || c == '-' || c == '±');
+        let words = text[..end].split_whitespace().filter(is_word).map(str::to_owned);
+        words.collect::<Vec<_>>()
+    };
+    assert_eq!(words(&printed), words(&shown));
+    let elapsed = |device: &str| -> f64 {
+        let row = printed.lines().find(|line| line.starts_with(&format!("{device} "))).expect(device);
+        row.split_whitespace().nth(2).unwrap().replace(',', "").parse().expect(device)
+    };
+    let (cheetah, faster) = (elapsed("cheetah-36es"), elapsed("cheetah-36es-50krpm"));
+    let immediate = elapsed("immediate");
+    assert!(immediate < faster && faster < cheetah, "{immediate} {faster} {cheetah}");
 }
