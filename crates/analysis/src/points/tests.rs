@@ -208,7 +208,7 @@ fn does_the_worst_doubt_decide() {
         assert_eq!(level(Evidence { unmatched: Some(count), ..good() }), expected, "{count} unmatched");
         assert_eq!(
             level(Evidence { below_floor: Some(count), ..good() }),
-            expected,
+            expected.min(TrustLevel::WithCare),
             "{count} below the floor"
         );
         let beyond_limit_pct = Some(count as f64 / 10.0);
@@ -227,6 +227,11 @@ fn is_what_was_not_measured_no_reason_to_trust() {
     let evidence = stamps(&rows).evidence(DEADLINE_LIMIT, Some(Duration::from_ms(1)));
     assert_eq!((evidence.host_error_ms, evidence.reply_error_ms), (Some(0.015), Some(0.001)));
     assert_eq!((evidence.below_floor, evidence.unmatched), (Some(1), Some(0)));
+    // What cannot be emulated is not also late.
+    let late = [rows[0], row(Operation::Flush, Some((2_000, 2_050)), (2_005, 2_000, 2_030), (2_005, 2_005))];
+    let share = |floor| stamps(&late).evidence(DEADLINE_LIMIT, floor).beyond_limit_pct;
+    assert_eq!(share(None), Some(50.0));
+    assert_eq!(share(Some(Duration::from_us(50))), Some(0.0));
     let immediate = Evidence { model_mean_ms: 0.0, ..good() }.trust();
     assert_eq!(immediate.level, TrustLevel::NotTrusted);
     assert!(

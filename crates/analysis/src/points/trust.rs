@@ -92,10 +92,27 @@ impl Stamps {
             reply_error_ms: reply.map(|summary| summary.ei_avg_ms),
             unmatched: self.unmatched(),
             limit,
-            beyond_limit_pct: self.lateness(limit).map(|lateness| lateness.beyond_limit_pct),
+            beyond_limit_pct: self.beyond_limit_pct(limit, floor),
             misses: self.misses(),
             below_floor: floor.map(|floor| model.filter(|ns| *ns < floor.as_ns()).count() as u64),
         }
+    }
+}
+
+impl Stamps {
+    /// Share of the replies that left too late, of requests that can be emulated at all.
+    fn beyond_limit_pct(&self, limit: Duration, floor: Option<Duration>) -> Option<f64> {
+        let is_possible = |row: &&super::Row| {
+            let response = row.at(Point::Mp3).map(|(from, to)| to - from);
+            floor.is_none_or(|floor| response.is_some_and(|ns| ns >= floor.as_ns()))
+        };
+        let late = self.rows.iter().filter(is_possible).filter_map(|row| {
+            let (_, due) = row.at(Point::Due)?;
+            let (_, left) = row.at(Point::Mp2)?;
+            Some(left.saturating_sub(due) > limit.as_ns())
+        });
+        let (count, beyond) = late.fold((0_u64, 0_u64), |(n, sum), late| (n + 1, sum + u64::from(late)));
+        percent(beyond as f64, count as f64).map(six_decimals)
     }
 }
 
@@ -180,8 +197,12 @@ impl Evidence {
         let unmatched = self.unmatched.map(share).map(|share| {
             (level(share), format!("{} % of the requests have no stamps of the host", short(share)))
         });
+        // What they are wrong by is at most the floor, and is in the mean error.
         let below = self.below_floor.map(share).map(|share| {
-            (level(share), format!("{} % were due sooner than can be emulated here", short(share)))
+            (
+                level(share).min(TrustLevel::WithCare),
+                format!("{} % were due sooner than can be emulated here", short(share)),
+            )
         });
         [late, unmatched, below].into_iter().flatten().collect()
     }
