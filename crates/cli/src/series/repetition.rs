@@ -143,7 +143,7 @@ impl Repetition<'_> {
         }
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok(Ran { phases: figures, lost: captured.lost_events })
+        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up })
     }
 
     /// The trace of this repetition, if there is to be one.
