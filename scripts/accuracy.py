@@ -13,7 +13,7 @@ Run as root after `seeklab calibrate`, on a machine that does nothing else:
     cargo build --release && cargo build --release -p seeklab-emulator --example empty_loop
     scripts/accuracy.py [--quick] [lateness] [paper] [peers]
 Needs fio; nbdkit and qemu-storage-daemon for the third table. The first takes 6 minutes, the second 24
-(--quick: 100 requests, 10 ms apart, once), the third one.
+(--quick: 200 requests, 10 ms apart), the third one.
 """
 
 import json
@@ -116,7 +116,7 @@ def lateness():
 
 
 def paper():
-    requests, pause, repeat = (100, 10, 1) if QUICK else (1000, 50, 3)
+    requests, pause, repeat = (200, 10, 3) if QUICK else (1000, 50, 3)
     print("| request | mean ms | EI_avg us | EI_rms us | EA_rms us | Adaptec: EI_avg, EI_rms, EA_rms us | QLogic |")
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for (op, blocks), theirs in PAPER.items():
@@ -142,7 +142,7 @@ def peers():
                                              "rdelay=5ms", "wdelay=5ms"],
         "qemu-storage-daemon latency-ns": lambda path: [
             "qemu-storage-daemon", "--blockdev",
-            f"driver=null-co,size=268435456,node-name=d0,read-zeroes=on,latency-ns={delay_us * 1000}",
+            f"driver=null-co,size=268435456,node-name=d0,latency-ns={delay_us * 1000}",
             "--nbd-server", f"addr.type=unix,addr.path={path}",
             "--export", "type=nbd,id=e0,node-name=d0,name=,writable=on"],
     }
