@@ -1,0 +1,233 @@
+//! `seeklab run`: what it says, that it goes on, and that nothing of it is left however it ends.
+
+use std::fs;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::{Draw, Guarded, Held, Scene, can_mount, now_ns, until};
+
+const NEEDS: [&str; 3] = ["mkfs.ext4", "setsid", "timeout"];
+
+fn run(scene: &Scene, arguments: &[&str]) -> Output {
+    scene.seeklab().arg("run").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn document(output: &Output) -> Value {
+    // One document and nothing else, or this fails.
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[test]
+fn does_the_document_say_everything() {
+    const KEYS: [&str; 20] = [
+        "elapsed_s",
+        "flush_s",
+        "user_s",
+        "system_s",
+        "emulator_cpu_s",
+        "requests",
+        "mp1_mean_ms",
+        "mp3_mean_ms",
+        "ei_avg_ms",
+        "ei_avg_pct",
+        "ei_rms_ms",
+        "ei_rms_pct",
+        "ea_rms_ms",
+        "ea_rms_pct",
+        "lateness_p50_us",
+        "lateness_p99_us",
+        "deadline_misses",
+        "stall_pct",
+        "out_of_validated_range",
+        "exit_code",
+    ];
+    if !can_mount("does_the_document_say_everything", &NEEDS) {
+        return;
+    }
+    let scene = Scene::new("document");
+    let line = "echo out; dd if=/dev/zero of=f bs=64k count=4 oflag=direct 2>/dev/null; sync";
+    let arguments = ["hp-c2247a", "--compare", "immediate", "--repeat", "2", "--size", "32MiB", "--json"];
+    let output = run(&scene, &[&arguments[..], &["--", "sh", "-c", line]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("out\n"), "commands write to stderr");
+    let document = document(&output);
+    let devices = document["devices"].as_array().unwrap();
+    assert_eq!(devices.len(), 2);
+    for device in devices {
+        let repetitions = device["repetitions"].as_array().unwrap();
+        assert_eq!(repetitions.len(), 2);
+        for repetition in repetitions {
+            for key in KEYS {
+                assert!(repetition.get(key).is_some(), "{key} is missing in {repetition}");
+            }
+            assert!(repetition["requests"].as_u64() > Some(0), "{repetition}");
+            assert_eq!(repetition["exit_code"].as_i64(), Some(0));
+            let causes = repetition["deadline_misses"].as_object().unwrap();
+            assert_eq!(causes.len(), 4, "{causes:?}");
+        }
+        for figure in ["mean", "sd", "min", "max"] {
+            assert!(device["statistics"]["elapsed_s"][figure].is_number(), "{device}");
+        }
+    }
+}
+
+#[test]
+fn do_exit_codes_tell_failed_commands_from_wrong_usage() {
+    if !can_mount("do_exit_codes_tell_failed_commands_from_wrong_usage", &NEEDS) {
+        return;
+    }
+    let scene = Scene::new("codes");
+    let small = ["immediate", "--size", "32MiB", "--json"];
+    let failed = run(&scene, &[&small[..], &["--", "sh", "-c", "exit 7"]].concat());
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert_eq!(document(&failed)["devices"][0]["repetitions"][0]["exit_code"].as_i64(), Some(7));
+    let wrong: [&[&str]; 6] = [
+        &["immediate", "--size", "32MiB"],
+        &["no-such-device", "--", "true"],
+        &["immediate", "--fs", "fat", "--", "true"],
+        &["immediate", "--", "no-such-program-at-all"],
+        &["immediate", "--user", "no-such-user-at-all", "--", "true"],
+        &["immediate", "--phase", "nameless", "--", "true"],
+    ];
+    for arguments in wrong {
+        let output = run(&scene, arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}: {output:?}");
+    }
+    until(|| scene.left(u32::MAX, &Held::default()));
+}
+
+#[test]
+fn are_finished_repetitions_not_run_again() {
+    if !can_mount("are_finished_repetitions_not_run_again", &NEEDS) {
+        return;
+    }
+    let scene = Scene::new("resumes");
+    let (results, count) = (scene.path("results"), scene.path("count"));
+    // The third one waits to be killed, the first time.
+    let line = format!(
+        "echo x >> {count}; if test $(wc -l < {count}) = 3 && ! test -e {count}.again; \
+         then touch {count}.waits; exec sleep 1000; fi"
+    );
+    let arguments = ["immediate", "--size", "32MiB", "--repeat", "4", "--json", "--results", &results];
+    let arguments = [&arguments[..], &["--", "sh", "-c", &line]].concat();
+    let mut held = Held::default();
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut first = scene.seeklab();
+        let first = first
+            .arg("run")
+            .args(&arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut first = Guarded(first.spawn().unwrap());
+        let waits = std::path::PathBuf::from(format!("{count}.waits"));
+        until(|| waits.exists().then_some(()).ok_or_else(|| "the third does not begin".to_owned()));
+        held.look(first.0.id());
+        first.signal(signal);
+        let status = first.0.wait().unwrap();
+        assert!(signal == Signal::KILL || status.code() == Some(1), "{status}");
+        until(|| scene.left(first.0.id(), &held));
+        assert_eq!(fs::read_to_string(&results).unwrap().lines().count(), 2);
+        fs::remove_file(&waits).unwrap();
+        fs::write(&count, "x\nx\n").unwrap();
+    }
+    fs::write(format!("{count}.again"), "").unwrap();
+    let output = run(&scene, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(document(&output)["devices"][0]["repetitions"].as_array().unwrap().len(), 4);
+    assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 4, "two were run, two were not");
+}
+
+#[test]
+fn are_files_whole_on_every_file_system() {
+    std::thread::scope(|scope| {
+        for (fs, size) in [("ext4", "64MiB"), ("ext2", "64MiB"), ("xfs", "320MiB"), ("btrfs", "128MiB")] {
+            scope.spawn(move || {
+                let mkfs = format!("mkfs.{fs}");
+                if !can_mount("are_files_whole_on_every_file_system", &[&mkfs]) {
+                    return;
+                }
+                let scene = Scene::new(fs);
+                let write = "write=i=0; while [ $i -lt 20 ]; do head -c 60000 /dev/urandom > $i; i=$((i+1)); \
+                             done; sha256sum [0-9]* > digests";
+                let verify = "sha256sum --quiet -c digests && test $(wc -l < digests) = 20";
+                let arguments = ["immediate", "--fs", fs, "--size", size, "--json", "--phase", write];
+                let output = run(&scene, &[&arguments[..], &["--", "sh", "-c", verify]].concat());
+                let errors = String::from_utf8_lossy(&output.stderr);
+                if errors.contains("nothing was started") {
+                    return eprintln!("skipped: {fs}: {errors}");
+                }
+                assert_eq!(output.status.code(), Some(0), "{fs}: {output:?}");
+            });
+        }
+    });
+}
+
+/// Everything that outlives its parent, if one lets it.
+const STUBBORN: &str = "trap '' TERM HUP INT; \
+    (setsid sh -c 'trap \"\" TERM HUP INT; while :; do cat /dev/zero > daemon; done' >/dev/null 2>&1 &); \
+    ( ( (sleep 1000 &) & ) & ); \
+    i=0; while [ $i -lt 40 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
+
+#[test]
+fn is_nothing_left_however_a_run_is_ended() {
+    if !can_mount("is_nothing_left_however_a_run_is_ended", &NEEDS) {
+        return;
+    }
+    let _control = crate::served::FuseControl::mount();
+    let rounds: u64 = std::env::var("SEEKLAB_KILLS").map_or(32, |kills| kills.parse().unwrap());
+    let seed = now_ns();
+    let mut draw = Draw(seed);
+    let mut ended = [0; 4];
+    for round in 0..rounds {
+        let scene = Scene::new("ended");
+        let which = (round % 4) as usize;
+        let signal = [Signal::KILL, Signal::INT, Signal::TERM, Signal::HUP][which];
+        let mut command = scene.seeklab();
+        command.args(["run", "constant", "--set", "service_time=300us", "--size", "32MiB", "--json"]);
+        command.args(["--setup", STUBBORN, "--phase", &format!("first={STUBBORN}")]);
+        command
+            .args(["--", "sh", "-c", STUBBORN])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut run = Guarded(command.spawn().unwrap());
+        let pid = run.0.id();
+        // From the first instructions to the second phase, and more often early.
+        let mut held = Held::default();
+        let begin_ns = now_ns();
+        let random = draw.below(1000);
+        let end_ns = random * random * 2_500;
+        while now_ns() - begin_ns < end_ns {
+            held.look(pid);
+            std::thread::park_timeout(Duration::from_millis(3));
+        }
+        let told = |what: String| format!("seed {seed}, round {round}, {signal:?} after {end_ns} ns: {what}");
+        // Stopped, it holds what it is seen to hold.
+        run.signal(Signal::STOP);
+        held.look(pid);
+        run.signal(signal);
+        run.signal(Signal::CONT);
+        let _ = kill_process(Pid::from_child(&run.0), Signal::CONT);
+        let mut status = None;
+        until(|| {
+            status = run.0.try_wait().unwrap();
+            status.map(drop).ok_or_else(|| told("it does not end".to_owned()))
+        });
+        until(|| scene.left(pid, &held).map_err(told));
+        let status = status.unwrap();
+        // Before it catches signals, they end it as they end anything.
+        let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert!(
+            status.code() == Some(1) || by_signal == Some(signal.as_raw()),
+            "{}",
+            told(status.to_string())
+        );
+        ended[which] += 1;
+    }
+    assert!(ended.iter().all(|count| *count > 0), "{ended:?}");
+}
