@@ -164,6 +164,8 @@ pub(crate) const MARK: &str = "SEEKLAB_TEST_MARK";
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) loops: BTreeSet<String>,
+    /// Whether any of them was seen bound: that the check for what is left would have failed then.
+    pub(crate) is_bound: bool,
     connections: BTreeSet<String>,
 }
 
@@ -178,7 +180,9 @@ impl Held {
                 if let Some(number) = target.to_str().and_then(|path| path.strip_prefix("/dev/loop"))
                     && number.parse::<u32>().is_ok()
                 {
-                    self.loops.insert(format!("loop{number}"));
+                    let name = format!("loop{number}");
+                    self.is_bound |= is_bound(&name);
+                    self.loops.insert(name);
                 }
                 if target == Path::new("/dev/fuse") {
                     let about = task.path().join("fdinfo").join(descriptor.file_name());
@@ -189,6 +193,12 @@ impl Held {
             }
         }
     }
+}
+
+/// Whether a loop device stands over the file of an emulator.
+fn is_bound(name: &str) -> bool {
+    let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
+    backing.is_ok_and(|file| file.starts_with("/seeklab-"))
 }
 
 /// A folder for the temporary files of one `seeklab`, and the mark of its processes.
@@ -237,9 +247,7 @@ impl Scene {
                 return Err(format!("/dev/{name} is mounted"));
             }
             // Over what an emulator has served; another test may have the number by now, but not for long.
-            if fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"))
-                .is_ok_and(|file| file.trim() == "/disk")
-            {
+            if is_bound(name) {
                 return Err(format!("/dev/{name} is bound"));
             }
         }

@@ -182,6 +182,7 @@ fn is_nothing_left_however_a_run_is_ended() {
     let rounds: u64 = std::env::var("SEEKLAB_KILLS").map_or(32, |kills| kills.parse().unwrap());
     let seed = now_ns();
     let mut draw = Draw(seed);
+    let mut was_bound = false;
     let mut ended = [0; 4];
     for round in 0..rounds {
         let scene = Scene::new("ended");
@@ -228,6 +229,8 @@ fn is_nothing_left_however_a_run_is_ended() {
             told(status.to_string())
         );
         ended[which] += 1;
+        was_bound |= held.is_bound;
     }
+    assert!(was_bound, "no round saw a block device bound, so none could see one that stays");
     assert!(ended.iter().all(|count| *count > 0), "{ended:?}");
 }
