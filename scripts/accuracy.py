@@ -55,7 +55,7 @@ def fio(target, op, kib, requests, pause_ms):
     ]
 
 
-def served(arguments, ready, run):
+def served(arguments, run):
     """Runs `run` with what a `seeklab serve` says it is reached by; returns the path of its trace."""
     folder = tempfile.mkdtemp()
     trace = os.path.join(folder, "trace.csv")
@@ -109,7 +109,7 @@ def lateness():
                     def run(place):
                         target = ["--ioengine=nbd", f"--uri={place}"] if door == "nbd" else [f"--filename={place}"]
                         subprocess.run(fio(target, op, kib, requests, 2), check=True, stdout=subprocess.DEVNULL)
-                    ours += lateness_of(served([*DEVICE, *flags[door]], "ready", run))
+                    ours += lateness_of(served([*DEVICE, *flags[door]], run))
                     out = subprocess.run([EMPTY_LOOP, str(requests), "4000", "4000"], check=True, capture_output=True)
                     empty += json.loads(out.stdout)["lateness_ns"]
                 print(f"| {door}, {kib} KiB {op} | {row(sorted(ours))} | {row(sorted(empty))} |", flush=True)
