@@ -8,7 +8,7 @@
 //! ```
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -30,11 +30,6 @@ pub trait Backend {
 
     /// The reply to `tag` is handed to the kernel now.
     fn left(&mut self, tag: Tag, now: Instant);
-
-    /// Becomes readable when there may be something to reply before the deadline.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 }
 
 /// How long clients have to take the last answers once serving ends.
@@ -71,8 +66,7 @@ pub fn serve(
             if plan != Wait::Spin {
                 // Once it is asked for, its descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());
-                let others = [backend.descriptor(), stop];
-                sleep(plan, clock.now(), frontend.descriptor(), others)?;
+                sleep(plan, clock.now(), frontend.descriptor(), stop)?;
                 waiter.woke(plan, now, clock.now(), next);
             }
         }
@@ -97,12 +91,7 @@ pub fn serve(
 }
 
 /// Sleeps until a descriptor is readable or the time has come.
-fn sleep(
-    plan: Wait,
-    now: Instant,
-    frontend: BorrowedFd<'_>,
-    others: [Option<BorrowedFd<'_>>; 2],
-) -> io::Result<()> {
+fn sleep(plan: Wait, now: Instant, frontend: BorrowedFd<'_>, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let timeout = match plan {
         Wait::Spin => return Ok(()),
         Wait::Forever => None,
@@ -111,13 +100,9 @@ fn sleep(
             Some(Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ })
         }
     };
-    // Who is absent is watched for nothing, in a place of its own.
-    let watch = |other: Option<BorrowedFd<'_>>| other.map_or(PollFlags::empty(), |_| PollFlags::IN);
-    let [backend, stop] = others;
     let mut watched = [
         PollFd::from_borrowed_fd(frontend, PollFlags::IN),
-        PollFd::from_borrowed_fd(backend.unwrap_or(frontend), watch(backend)),
-        PollFd::from_borrowed_fd(stop.unwrap_or(frontend.as_fd()), watch(stop)),
+        PollFd::from_borrowed_fd(stop.unwrap_or(frontend), PollFlags::IN),
     ];
     match poll(&mut watched, timeout.as_ref()) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
