@@ -1,6 +1,7 @@
 //! The line on stderr that shows what an emulation does.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -37,6 +38,10 @@ impl Backend for Watched {
 
     fn left(&mut self, tag: Tag, now: Instant) {
         self.emulation.left(tag, now);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.emulation.descriptor()
     }
 }
 

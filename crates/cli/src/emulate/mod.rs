@@ -26,7 +26,7 @@ use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings,
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
 use seeklab_emulator::pacer::{Mode, Options, Pacer};
-use seeklab_emulator::store::{Access, Store, StoreError};
+use seeklab_emulator::store::{Access, Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
@@ -256,7 +256,8 @@ fn emulate(
     let correction = wishes.calibrated.correction(export_block_bytes, wishes.pacing);
     let compensation = correction.compensation;
     let options = Options { mode: wishes.mode, compensation, run_behind: true, ..Options::default() };
-    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
+    let transfers = transfers(&store, clock);
+    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock).over(transfers);
     if let Some(floor) = correction.floor {
         emulation = emulation.above(floor);
     }
@@ -295,6 +296,20 @@ fn emulate(
         clock: clock.report(),
         store,
     })
+}
+
+/// What transfers data to a store in a file; without it, that is done synchronously.
+fn transfers(store: &Store, clock: Clock) -> Option<Transfers> {
+    let Store::File(file) = store else { return None };
+    Transfers::over(file, clock)
+        .inspect_err(|error| {
+            eprintln!(
+                "note: {}: is read and written synchronously, so replies wait for each other's data: io_uring cannot \
+                 be used here: {error}",
+                file.path().display()
+            );
+        })
+        .ok()
 }
 
 fn thread_cpu_time() -> Duration {
