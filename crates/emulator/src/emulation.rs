@@ -45,6 +45,8 @@ pub struct Tally {
     pub refused: u64,
     /// Time from arrival to reply, both at MP2.
     pub response: Distribution,
+    /// Response time in the model.
+    pub modelled: Distribution,
     /// How late replies left, and why.
     pub deadlines: Deadlines,
     /// Arrivals that the model saw later than they came, known at the end.
@@ -180,10 +182,10 @@ impl Emulation {
         Self { send_cost: Some(send_cost), ..self }
     }
 
-    /// Counts requests whose response time in the model is below `floor`, the shortest that can be emulated.
+    /// Counts lateness by the limit and the floor of `deadlines`.
     #[must_use]
-    pub fn above(mut self, floor: Duration) -> Self {
-        self.tally.deadlines = Deadlines::with_floor(floor);
+    pub fn judged_by(mut self, deadlines: Deadlines) -> Self {
+        self.tally.deadlines = deadlines;
         self
     }
 
@@ -557,6 +559,7 @@ impl Emulation {
         };
         self.tally.requests += 1;
         self.tally.response.record(left.saturating_since(outstanding.arrived));
+        self.tally.modelled.record(due.completion.response_time());
         let miss_cause = self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
             self.order.push(outstanding.number, record(due, outstanding.arrived, left, miss_cause), observe);

@@ -81,6 +81,11 @@ impl Calibrated {
         &self.notes
     }
 
+    /// The shortest response time that can be emulated here, if it is known.
+    pub fn floor(&self) -> Option<Duration> {
+        self.known.as_ref().and_then(|known| known.calibration.least_floor(known.route))
+    }
+
     /// Why `device` cannot be emulated as fast as it is, if it cannot.
     pub fn below_floor(&self, device: &dyn Device) -> Option<String> {
         let known = self.known.as_ref()?;
@@ -104,7 +109,7 @@ impl Calibrated {
         Correction {
             compensation,
             margin: known.calibration.margin(),
-            floor: known.calibration.least_floor(known.route),
+            floor: self.floor(),
             send_cost: (pacing != Pacing::Frugal).then(|| SendCost::expecting(lateness)),
         }
     }

@@ -6,6 +6,7 @@ use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{MatchCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
+use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub(super) struct Figures {
     /// What idle processors did meanwhile.
     #[serde(default)]
     pub processors: Processors,
+    /// How the host's queue was, read back from the kernel; `None` without a block device.
+    #[serde(default)]
+    pub host_queue: Option<Queue>,
     /// Requests that the model answered.
     pub requests: u64,
     /// Mean response time in the host.
@@ -96,6 +100,7 @@ pub(super) struct PhaseFigures {
 /// What a repetition was seen to do.
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
+    pub(super) host_queue: Option<Queue>,
     pub(super) outcome: &'a Outcome,
     pub(super) stamps: &'a Stamps,
     pub(super) matched: Option<&'a MatchCounts>,
@@ -127,6 +132,7 @@ impl Figures {
             system_s: sum(|phase| phase.system_s),
             emulator_cpu_s: seen.outcome.cpu.as_s(),
             processors: seen.outcome.processors,
+            host_queue: seen.host_queue.clone(),
             requests: tally.requests,
             mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
             mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),
