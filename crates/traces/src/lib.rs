@@ -15,6 +15,8 @@
 //! with integer arithmetic. Parquet lives in the crate `seeklab-columnar`, whose list of formats
 //! contains these; programs open and create traces there.
 
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod block_event;
 mod canonical;
 #[cfg(target_os = "linux")]
 pub mod capture;
@@ -22,6 +24,7 @@ mod compression;
 mod disksim_ascii;
 mod disksim_validate;
 mod error;
+mod event_rows;
 mod format;
 pub mod guess;
 mod lines;
@@ -30,6 +33,8 @@ mod msr;
 mod number;
 mod options;
 mod output;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod pairing;
 mod reorder;
 pub mod row;
 pub mod schema;
@@ -46,8 +51,8 @@ pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 pub use guess::{create_with, open_source, open_with};
 pub use metadata::Metadata;
-pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use msr::Msr;
+pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use output::OutputFile;
 pub use source::{Head, Source};
 pub use spc::Spc;
