@@ -15,6 +15,7 @@
 //! with integer arithmetic. Parquet lives in the crate `seeklab-columnar`, whose list of formats
 //! contains these; programs open and create traces there.
 
+mod blktrace;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod block_event;
 mod canonical;
@@ -27,6 +28,7 @@ mod error;
 mod event_rows;
 mod format;
 pub mod guess;
+mod issue_order;
 mod lines;
 mod metadata;
 mod msr;
@@ -35,6 +37,8 @@ mod options;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
+mod parts;
+mod records;
 mod reorder;
 pub mod row;
 pub mod schema;
@@ -43,6 +47,7 @@ mod source;
 mod spc;
 mod text;
 
+pub use blktrace::Blktrace;
 pub use canonical::Canonical;
 pub use compression::Compression;
 pub use disksim_ascii::DiskSimAscii;
@@ -58,4 +63,5 @@ pub use source::{Head, Source};
 pub use spc::Spc;
 
 /// The trace formats of this crate.
-pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];
+pub const FORMATS: &[&dyn TraceFormat] =
+    &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace];
