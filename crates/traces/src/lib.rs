@@ -28,12 +28,14 @@ mod error;
 mod event_rows;
 mod format;
 pub mod guess;
+mod hpl_srt;
 mod issue_order;
 mod lines;
 mod metadata;
 mod msr;
 mod number;
 mod options;
+mod oracle_general;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
@@ -46,6 +48,7 @@ mod skips;
 mod source;
 mod spc;
 mod text;
+mod vscsi;
 
 pub use blktrace::Blktrace;
 pub use canonical::Canonical;
@@ -55,13 +58,16 @@ pub use disksim_validate::DiskSimValidate;
 pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 pub use guess::{create_with, open_source, open_with};
+pub use hpl_srt::HplSrt;
 pub use metadata::Metadata;
 pub use msr::Msr;
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
+pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
 pub use source::{Head, Source};
 pub use spc::Spc;
+pub use vscsi::Vscsi;
 
 /// The trace formats of this crate.
 pub const FORMATS: &[&dyn TraceFormat] =
-    &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace];
+    &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace, &HplSrt, &Vscsi, &OracleGeneral];
