@@ -22,16 +22,28 @@ mod writer;
 use std::path::Path;
 
 use seeklab_traces::{
-    Blktrace, Canonical, DiskSimAscii, DiskSimValidate, Metadata, Msr, OpenTrace, ReadOptions, Spc,
-    TraceError, TraceFormat, TraceWriter,
+    Blktrace, Canonical, DiskSimAscii, DiskSimValidate, Dtb, HplSrt, Metadata, Msr, Octf, OpenTrace,
+    OracleGeneral, ReadOptions, Spc, TraceError, TraceFormat, TraceWriter, Vscsi,
 };
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, TableColumn, write_table};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`] and Parquet.
-pub const FORMATS: &[&dyn TraceFormat] =
-    &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace];
+pub const FORMATS: &[&dyn TraceFormat] = &[
+    &Canonical,
+    &Parquet,
+    &DiskSimAscii,
+    &DiskSimValidate,
+    &Spc,
+    &Msr,
+    &Blktrace,
+    &HplSrt,
+    &Vscsi,
+    &OracleGeneral,
+    &Octf,
+    &Dtb,
+];
 
 /// Opens the trace at `path` with the format of that name, else with the one that recognises it.
 ///

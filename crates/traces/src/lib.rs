@@ -24,6 +24,7 @@ pub mod capture;
 mod compression;
 mod disksim_ascii;
 mod disksim_validate;
+mod dtb;
 mod error;
 mod event_rows;
 mod format;
@@ -34,12 +35,14 @@ mod lines;
 mod metadata;
 mod msr;
 mod number;
+mod octf;
 mod options;
 mod oracle_general;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
 mod parts;
+mod protobuf;
 mod records;
 mod reorder;
 pub mod row;
@@ -55,12 +58,14 @@ pub use canonical::Canonical;
 pub use compression::Compression;
 pub use disksim_ascii::DiskSimAscii;
 pub use disksim_validate::DiskSimValidate;
+pub use dtb::Dtb;
 pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 pub use guess::{create_with, open_source, open_with};
 pub use hpl_srt::HplSrt;
 pub use metadata::Metadata;
 pub use msr::Msr;
+pub use octf::Octf;
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
@@ -69,5 +74,16 @@ pub use spc::Spc;
 pub use vscsi::Vscsi;
 
 /// The trace formats of this crate.
-pub const FORMATS: &[&dyn TraceFormat] =
-    &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace, &HplSrt, &Vscsi, &OracleGeneral];
+pub const FORMATS: &[&dyn TraceFormat] = &[
+    &Canonical,
+    &DiskSimAscii,
+    &DiskSimValidate,
+    &Spc,
+    &Msr,
+    &Blktrace,
+    &HplSrt,
+    &Vscsi,
+    &OracleGeneral,
+    &Octf,
+    &Dtb,
+];
