@@ -56,7 +56,7 @@ impl Lines {
             }
             if self.at_end {
                 if self.start == self.end {
-                    return Ok(None);
+                    return Ok(Parsed::Nothing);
                 }
                 let line = self.start..self.end;
                 self.start = self.end;
