@@ -27,7 +27,7 @@ use seeklab_core::{
 use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Steps};
+use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Shift, Steps};
 use crate::store::{Allocation, Store, StoreError};
 
 /// What becomes of every completed request, for traces and figures.
@@ -170,6 +170,12 @@ impl Emulation {
     /// What it compensates for now.
     pub const fn compensation(&self) -> Compensation {
         self.pacer.compensation()
+    }
+
+    /// Compensates otherwise from now on, as the host's stamps ask for.
+    pub fn shift(&mut self, shift: Shift) {
+        let shifted = self.pacer.compensation().shifted(shift);
+        self.pacer.set_compensation(shifted);
     }
 
     /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its

@@ -11,15 +11,21 @@ use seeklab_emulator::clock::Clock;
 use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::frontend::{Backend, Command, Frontend, Tag};
 
+use super::feedback::Feedback;
+
 /// An emulation with its line on stderr.
 pub(super) struct Watched {
     pub(super) emulation: Emulation,
     pub(super) live: Live,
+    pub(super) feedback: Option<Feedback>,
     pub(super) clock: Clock,
 }
 
 impl Backend for Watched {
     fn take(&mut self, command: Command<'_>) {
+        if let Some(feedback) = &self.feedback {
+            feedback.apply(&mut self.emulation, || self.clock.now());
+        }
         self.emulation.take(command);
     }
 

@@ -6,6 +6,7 @@
 //! ```
 
 mod calibrated;
+mod feedback;
 mod live;
 mod observer;
 
@@ -16,7 +17,9 @@ use std::thread::JoinHandle;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
-use seeklab_emulator::clock::{Clock, ClockReport, Pacing, Waited, Waiter, wake_this_thread_exactly};
+use seeklab_emulator::clock::{
+    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
@@ -30,6 +33,7 @@ use crate::failure::Failure;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
+pub use feedback::{Feedback, Follower, feedback};
 pub use observer::{Observer, Recorder, Sink};
 
 /// By which doors clients come in.
@@ -71,6 +75,8 @@ pub struct Wishes {
     pub calibrated: Calibrated,
     /// Takes every completed request.
     pub observe: Option<Observe>,
+    /// What moves the compensation, where the host's stamps are seen.
+    pub feedback: Option<Feedback>,
     /// Whether a line on stderr shows what happens.
     pub live: bool,
 }
@@ -97,6 +103,8 @@ pub struct Outcome {
     pub floor: Option<Duration>,
     /// How it waited: what spinning has cost, and how often a sleep was too long.
     pub waited: Waited,
+    /// What idle processors did meanwhile.
+    pub processors: Processors,
     /// How its clock did.
     pub clock: ClockReport,
     /// What the device holds now.
@@ -244,6 +252,7 @@ fn emulate(
         uri = Some(server.uri());
         frontends.push(Box::new(server));
     }
+    let held = KeptAwake::under(wishes.pacing);
     let correction = wishes.calibrated.correction(export_block_bytes, wishes.pacing);
     let compensation = correction.compensation;
     let options = Options { mode: wishes.mode, compensation, run_behind: true, ..Options::default() };
@@ -251,7 +260,7 @@ fn emulate(
     if let Some(floor) = correction.floor {
         emulation = emulation.above(floor);
     }
-    if let Some(send_cost) = correction.send_cost {
+    if let Some(send_cost) = correction.send_cost.filter(|_| wishes.feedback.is_none()) {
         emulation = emulation.following(send_cost);
     }
     if let Some(observe) = wishes.observe {
@@ -262,11 +271,13 @@ fn emulate(
     }
     let _ = wake_this_thread_exactly();
     let mut waiter = Waiter::new(clock, wishes.pacing, correction.margin);
-    let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
+    let mut watched = Watched { emulation, live: Live::start(wishes.live), feedback: wishes.feedback, clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
     let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
+    let processors = KeptAwake::processors(held.as_ref());
+    drop(held);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
@@ -280,6 +291,7 @@ fn emulate(
         cpu: thread_cpu_time(),
         floor: correction.floor,
         waited: waiter.waited(),
+        processors,
         clock: clock.report(),
         store,
     })

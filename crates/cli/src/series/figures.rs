@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{MatchCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
+use seeklab_emulator::clock::Processors;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,9 @@ pub(super) struct Figures {
     pub system_s: f64,
     /// Processor time of the emulator's thread.
     pub emulator_cpu_s: f64,
+    /// What idle processors did meanwhile.
+    #[serde(default)]
+    pub processors: Processors,
     /// Requests that the model answered.
     pub requests: u64,
     /// Mean response time in the host.
@@ -122,6 +126,7 @@ impl Figures {
             user_s: sum(|phase| phase.user_s),
             system_s: sum(|phase| phase.system_s),
             emulator_cpu_s: seen.outcome.cpu.as_s(),
+            processors: seen.outcome.processors,
             requests: tally.requests,
             mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
             mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),

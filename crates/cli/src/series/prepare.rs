@@ -62,6 +62,7 @@ fn make(
         seed: Seed(0),
         calibrated: Calibrated::default(),
         observe: None,
+        feedback: None,
         live: false,
     };
     let running = start(&without_time(device)?, store, wishes, &Stop::new()?)?;

@@ -17,7 +17,7 @@ use super::join::{Join, Told};
 use super::prepare::Prepared;
 use super::{Application, Commands, Series, builtin};
 use crate::devices::Resolved;
-use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, start};
+use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, feedback, start};
 use crate::failure::Failure;
 use crate::run::metadata;
 
@@ -70,7 +70,8 @@ impl Repetition<'_> {
         let capabilities = capabilities_of(self.device)?;
         let (host, told) = channel();
         let block_bytes = capabilities.block_size.as_bytes() as u32;
-        let observer = Observer::start(Join::new(block_bytes, told, self.writer()?));
+        let (follower, feedback) = feedback();
+        let observer = Observer::start(Join::new(block_bytes, told, follower, self.writer()?));
         let wishes = Wishes {
             doors,
             read_only: false,
@@ -79,6 +80,7 @@ impl Repetition<'_> {
             seed: self.series.seed,
             calibrated: self.series.calibrated.clone(),
             observe: Some(observer.observe()),
+            feedback: self.series.calibrated.compensates().then_some(feedback),
             live: false,
         };
         let running = start(self.device, store, wishes, &Stop::new()?)?;

@@ -23,7 +23,7 @@ pub(crate) struct PaceFlags {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PacingName {
-    /// Spin for long before each deadline
+    /// Spin for long before each deadline, and keep idle processors awake where that may be asked for
     Exact,
     /// Spin shortly before each deadline
     Balanced,
@@ -44,7 +44,7 @@ enum ModeName {
 impl PaceFlags {
     /// What this machine adds by that door.
     pub(crate) fn calibrated(&self, kind: FrontendKind) -> Result<Calibrated, Failure> {
-        if self.uncalibrated { Ok(Calibrated::default()) } else { Calibrated::load(kind) }
+        if self.uncalibrated { Ok(Calibrated::default()) } else { Calibrated::load(kind, self.pacing()) }
     }
 
     pub(crate) const fn pacing(&self) -> Pacing {

@@ -197,6 +197,7 @@ impl Arguments {
             seed: self.seed,
             calibrated,
             observe: recorder.map(Observer::observe),
+            feedback: None,
             live: true,
         })
     }
@@ -280,5 +281,6 @@ fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded
         "deadline_misses": misses,
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
+        "processors": outcome.processors.name(),
     })
 }
