@@ -28,6 +28,7 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::names::{Names, numeric_label};
 use crate::number::{integer, push_unsigned};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::rows_out::RowsOut;
 use crate::source::{Head, Source};
@@ -72,7 +73,10 @@ impl LineParser for Parser {
         let arrival = integer(FIELDS[4], timestamp, u64::MAX / NS_PER_US)? * NS_PER_US;
         integer(FIELDS[0], id, u64::MAX)?;
         let device = self.devices.device(FIELDS[0], id, metadata)?;
-        Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) }))
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 
@@ -87,6 +91,10 @@ impl TraceFormat for Alibaba {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["alibaba.csv"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -21,6 +21,7 @@ use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::integer;
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -61,6 +62,10 @@ impl TraceFormat for Arc {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["lis"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ArrivalTimes, Lack::ResponseTimes, Lack::Operations, Lack::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -27,6 +27,7 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, time};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -35,8 +36,7 @@ use crate::text::{LineParser, Order, Parsed, TextReader, blanks_from_right, snif
 /// biosnoop.
 pub struct Biosnoop;
 
-const FIELDS: [&str; 9] =
-    ["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)"];
+const FIELDS: [&str; 9] = ["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)"];
 /// Column of the time in the queue, which may be missing.
 const QUEUE: usize = 7;
 /// Digits of a second and of a millisecond down to the nanosecond.
@@ -70,7 +70,11 @@ impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let Some(queue) = self.queue else {
             self.queue = Some(header(line).ok_or_else(|| {
-                Problem::new("header", line, format!("{} is allowed, `QUE(ms)` may be missing", FIELDS.join(" ")))
+                Problem::new(
+                    "header",
+                    line,
+                    format!("{} is allowed, `QUE(ms)` may be missing", FIELDS.join(" ")),
+                )
             })?);
             return Ok(Parsed::Nothing);
         };
@@ -123,7 +127,8 @@ impl LineParser for Parser {
 
 /// What the letters of `kind` say of a request of that many bytes, and whether it forces the media.
 fn operation(kind: &[u8], bytes: u64) -> Result<(Operation, bool), Box<Problem>> {
-    let not_allowed = || Problem::new(FIELDS[4], kind, "`R`, `W`, `D`, `F` or the letters of the kernel are allowed");
+    let not_allowed =
+        || Problem::new(FIELDS[4], kind, "`R`, `W`, `D`, `F` or the letters of the kernel are allowed");
     let letters = match kind {
         [b'F', b'W' | b'R' | b'D', ..] => &kind[1..],
         _ => kind,
@@ -154,6 +159,10 @@ impl TraceFormat for Biosnoop {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ArrivalOrder]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -10,8 +10,8 @@
 //! initiator, numbered in order of appearance.
 //!
 //! A block is an object named by its hash: blocks are laid side by side in order of appearance, one slot
-//! each, 8,454,144 bytes (8 MiB and 64 KiB) unless the options say it, which is what the published requests
-//! need. A request takes every block of the device that it touches.
+//! each, 9 MiB unless the options say it: a chunk has 8 MiB of data and, in the published requests, up to 65 KiB
+//! besides. A request takes every block of the device that it touches.
 //!
 //! # Scope and limits
 //! Where the objects lie on the medium is not known. `op_count`, how many requests a row stands for, is not
@@ -20,7 +20,7 @@
 //! # References
 //! CacheLib, `cachelib/cachebench/test_configs/trace_replay/block_chunk`; S. Pan et al.: Tectonic, FAST 2021.
 
-use seeklab_core::{Instant, Operation, TraceRecord};
+use seeklab_core::{ByteSize, Instant, Operation, TraceRecord};
 
 use crate::columns::Columns;
 use crate::error::{Problem, TraceError};
@@ -29,6 +29,7 @@ use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::integer;
 use crate::objects::Objects;
+use crate::options::{Allowed, FormatOption, Lack};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -41,7 +42,12 @@ const FIELDS: [&str; 6] = ["op_time", "block_id", "io_size", "io_offset", "op_na
 const REQUIRED: usize = 5;
 const NS_PER_S: u64 = 1_000_000_000;
 /// Bytes of a slot.
-const SLOT: u64 = (8 << 20) + (64 << 10);
+const SLOT: FormatOption = FormatOption {
+    name: "slot",
+    allowed: Allowed::Size,
+    default: "9MiB",
+    meaning: "room for each chunk on the device, in order of appearance",
+};
 
 struct Parser {
     columns: Option<Columns<6>>,
@@ -98,17 +104,23 @@ impl TraceFormat for CacheLib {
         &[]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[SLOT]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::FineTimes, Lack::ResponseTimes, Lack::Devices]
+    }
+
     fn sniff(&self, head: Head<'_>) -> Sniff {
         sniff_header(head, |line| columns(line).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let block_size = checked_block_size(options.block_size_or_default())?;
-        let parser = Parser {
-            columns: None,
-            objects: Objects::new(SLOT, block_size),
-            users: Names::default(),
-        };
+        let slot_bytes = SLOT.size(options)?.map_or(0, ByteSize::as_bytes);
+        let parser =
+            Parser { columns: None, objects: Objects::new(slot_bytes, block_size), users: Names::default() };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))
     }
 }

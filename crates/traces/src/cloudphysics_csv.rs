@@ -23,6 +23,7 @@ use crate::extent::{aligned, blocks};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::{hexadecimal, integer};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -56,13 +57,17 @@ impl LineParser for Parser {
         }
         let arrival = Instant::from_ns(integer(FIELDS[1], time, u64::MAX / NS_PER_S)? * NS_PER_S);
         let opcode = hexadecimal(op).ok().filter(|opcode| *opcode <= 0xff);
-        let opcode = opcode
-            .ok_or_else(|| Problem::new(FIELDS[2], op, "a SCSI opcode of two hexadecimal digits is allowed"))?;
+        let opcode = opcode.ok_or_else(|| {
+            Problem::new(FIELDS[2], op, "a SCSI opcode of two hexadecimal digits is allowed")
+        })?;
         let op = match opcode {
             0x08 | 0x28 | 0xa8 | 0x88 => Operation::Read,
             0x0a | 0x2a | 0xaa | 0x8a => Operation::Write,
             _ => {
-                return Ok(Parsed::Skipped { what: "other SCSI commands", why: "they neither read nor write" });
+                return Ok(Parsed::Skipped {
+                    what: "other SCSI commands",
+                    why: "they neither read nor write",
+                });
             }
         };
         let blocks = blocks(FIELDS[3], size, integer(FIELDS[3], size, u64::MAX)?, self.block_size)?;
@@ -83,6 +88,10 @@ impl TraceFormat for CloudPhysicsCsv {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::FineTimes, Lack::ResponseTimes, Lack::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -27,8 +27,7 @@ impl<const N: usize> Columns<N> {
         required: usize,
     ) -> Result<Self, Box<Problem>> {
         let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
-        let mut columns =
-            Self { separator, places: [UNWANTED; COLUMNS_MAX], count: 0, present: [false; N] };
+        let mut columns = Self { separator, places: [UNWANTED; COLUMNS_MAX], count: 0, present: [false; N] };
         for name in header.split(|byte| *byte == separator).map(plain) {
             if columns.count == COLUMNS_MAX {
                 return Err(Problem::new("header", header, "more than 64 columns are too many"));
@@ -43,9 +42,7 @@ impl<const N: usize> Columns<N> {
             columns.count += 1;
         }
         match wanted[..required].iter().zip(&columns.present).find(|(_, present)| !**present) {
-            Some((name, _)) => {
-                Err(Problem::new("header", header, format!("the column `{name}` is missing")))
-            }
+            Some((name, _)) => Err(Problem::new("header", header, format!("the column `{name}` is missing"))),
             None => Ok(columns),
         }
     }

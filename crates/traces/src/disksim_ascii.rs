@@ -56,7 +56,10 @@ impl LineParser for Parser {
             .map_err(|_| Problem::new(FIELDS[4], flags, "a hexadecimal number is allowed, bit 0 for read"))?;
         let op = if flags & 1 == 1 { Operation::Read } else { Operation::Write };
         check_extent(op, lbn, blocks)?;
-        Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) }))
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 

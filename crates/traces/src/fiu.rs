@@ -24,6 +24,7 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::integer;
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -96,6 +97,10 @@ impl TraceFormat for Fiu {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -23,6 +23,7 @@ use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::integer;
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -95,7 +96,7 @@ impl LineParser for Parser {
             return Ok(Parsed::Nothing);
         };
         let fields = columns.split(line)?;
-        let time = |(index, unit_ns): (usize, u64)| {
+        let time = |(index, unit_ns): (usize, u64)| -> Result<u64, Box<Problem>> {
             Ok(integer(FIELDS[index], fields[index], u64::MAX / unit_ns)? * unit_ns)
         };
         let arrival = time(layout.issue)?;
@@ -152,12 +153,17 @@ impl TraceFormat for IssueCsv {
         &[]
     }
 
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::Devices]
+    }
+
     fn sniff(&self, head: Head<'_>) -> Sniff {
         sniff_header(head, |line| columns(line).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())?, columns: None };
+        let parser =
+            Parser { block_size: checked_block_size(options.block_size_or_default())?, columns: None };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 }

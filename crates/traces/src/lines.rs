@@ -56,7 +56,7 @@ impl Lines {
             }
             if self.at_end {
                 if self.start == self.end {
-                    return Ok(Parsed::Nothing);
+                    return Ok(None);
                 }
                 let line = self.start..self.end;
                 self.start = self.end;

@@ -26,6 +26,7 @@ use crate::extent::byte_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::{integer, time};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -71,6 +72,10 @@ impl TraceFormat for MsrCut {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

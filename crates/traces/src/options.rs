@@ -121,8 +121,10 @@ impl FromStr for Setting {
             Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
                 Ok(Self { name: name.trim().to_owned(), value: value.trim().to_owned() })
             }
-            _ => Err("write NAME=VALUE, for example `byte-order=big`; `seeklab trace formats` lists the options"
-                .to_owned()),
+            _ => Err(
+                "write NAME=VALUE, for example `byte-order=big`; `seeklab trace formats` lists the options"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -168,7 +170,9 @@ impl FormatOption {
         value == self.default
             || match self.allowed {
                 Allowed::OneOf(words) => words.contains(&value),
-                Allowed::Number(low, high) => number(value).is_some_and(|number| (low..=high).contains(&number)),
+                Allowed::Number(low, high) => {
+                    number(value).is_some_and(|number| (low..=high).contains(&number))
+                }
                 Allowed::Size => value.parse().is_ok_and(|size: ByteSize| size.as_bytes() > 0),
             }
     }

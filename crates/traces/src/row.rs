@@ -225,7 +225,7 @@ impl Row {
         const ALL_PARTS: u64 = mask(&Column::PARTS);
         let given = self.present & ALL_PARTS;
         if given == 0 {
-            return Ok(Parsed::Nothing);
+            return Ok(None);
         }
         let part = |column: Column| self.get(column).unwrap_or(0);
         let sum = Column::PARTS.into_iter().try_fold(0_u64, |sum, column| sum.checked_add(part(column)));

@@ -45,9 +45,7 @@ impl RowsOut {
     #[cold]
     pub(crate) fn cannot(&self, what: impl Into<Cow<'static, str>>) -> TraceError {
         let what = what.into();
-        TraceError::not_representable(self.format, what)
-            .at(Place::Row(self.rows))
-            .in_file(self.output.path())
+        TraceError::not_representable(self.format, what).at(Place::Row(self.rows)).in_file(self.output.path())
     }
 
     /// `write` or `read`, whichever `record` is; other operations are an error.

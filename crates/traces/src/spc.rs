@@ -57,7 +57,10 @@ impl LineParser for Parser {
         };
         check_extent(op, lbn, blocks)?;
         let arrival = time(FIELDS[4], timestamp, SCALE, "seconds")?;
-        Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) }))
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 

@@ -31,6 +31,7 @@ use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::number::{integer, push_unsigned};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::rows_out::RowsOut;
 use crate::source::{Head, Source};
@@ -78,14 +79,20 @@ impl TraceFormat for SsdSim {
         &["ssdsim"]
     }
 
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
+    }
+
     fn sniff(&self, head: Head<'_>) -> Sniff {
         let mut sectors_not_bytes = false;
-        let sniff = sniff_lines(head, |line| match (Parser { block_size: 512 }).parse(line, &mut Metadata::default()) {
-            Ok(Parsed::Row(record)) => {
-                sectors_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
-                true
+        let sniff = sniff_lines(head, |line| {
+            match (Parser { block_size: 512 }).parse(line, &mut Metadata::default()) {
+                Ok(Parsed::Row(record)) => {
+                    sectors_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
+                    true
+                }
+                _ => false,
             }
-            _ => false,
         });
         match sniff {
             Sniff::Yes if !sectors_not_bytes => Sniff::No,

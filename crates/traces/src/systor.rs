@@ -26,6 +26,7 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, time};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -95,6 +96,10 @@ impl TraceFormat for Systor {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ArrivalOrder]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -27,6 +27,7 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::names::{Names, numeric_label};
 use crate::number::{integer, push_unsigned};
+use crate::options::Lack;
 use crate::row::check_extent;
 use crate::rows_out::RowsOut;
 use crate::source::{Head, Source};
@@ -71,7 +72,10 @@ impl LineParser for Parser {
         check_extent(op, lbn, blocks)?;
         integer(FIELDS[4], volume, u64::MAX)?;
         let device = self.volumes.device(FIELDS[4], volume, metadata)?;
-        Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) }))
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 
@@ -86,6 +90,10 @@ impl TraceFormat for Tencent {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["tencent.csv"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::FineTimes, Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

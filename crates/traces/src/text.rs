@@ -313,7 +313,10 @@ mod tests {
     fn are_fields_found_from_both_ends() {
         assert_eq!(split_blank(b"a  b c"), Some((&b"a"[..], &b"b c"[..])));
         assert_eq!(split_blank(b"a "), None);
-        assert_eq!(blanks_from_right(b"my  own file read 1\t2"), Some((&b"my  own file"[..], [&b"read"[..], b"1", b"2"])));
+        assert_eq!(
+            blanks_from_right(b"my  own file read 1\t2"),
+            Some((&b"my  own file"[..], [&b"read"[..], b"1", b"2"]))
+        );
         assert_eq!(blanks_from_right::<2>(b"a b"), Some((&b""[..], [&b"a"[..], b"b"])));
         assert_eq!(blanks_from_right::<2>(b"a"), None);
         assert_eq!(blanks_from_right::<1>(b" "), None);

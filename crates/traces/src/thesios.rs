@@ -22,7 +22,7 @@
 //! # References
 //! P. Phothilimthana et al.: Thesios, ASPLOS 2024; google-research-datasets/thesios, CC BY 4.0.
 
-use seeklab_core::{BufferOutcome, Instant, Operation, TraceRecord};
+use seeklab_core::{BufferOutcome, ByteSize, Instant, Operation, TraceRecord};
 
 use crate::columns::Columns;
 use crate::error::{Problem, TraceError};
@@ -31,6 +31,7 @@ use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, time};
 use crate::objects::Objects;
+use crate::options::{Allowed, FormatOption, Lack};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -56,7 +57,12 @@ const REQUIRED: usize = 6;
 /// Digits of a second down to the nanosecond.
 const SCALE: u32 = 9;
 /// Bytes of a slot.
-const SLOT: u64 = 1 << 30;
+const SLOT: FormatOption = FormatOption {
+    name: "slot",
+    allowed: Allowed::Size,
+    default: "1GiB",
+    meaning: "room for each file on the device, in order of appearance",
+};
 
 struct Parser {
     columns: Option<Columns<11>>,
@@ -139,15 +145,24 @@ impl TraceFormat for Thesios {
         &[]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[SLOT]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::Devices]
+    }
+
     fn sniff(&self, head: Head<'_>) -> Sniff {
         sniff_header(head, |line| columns(line).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let block_size = checked_block_size(options.block_size_or_default())?;
+        let slot_bytes = SLOT.size(options)?.map_or(0, ByteSize::as_bytes);
         let parser = Parser {
             columns: None,
-            objects: Objects::new(SLOT, block_size),
+            objects: Objects::new(slot_bytes, block_size),
             applications: Names::default(),
         };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))

@@ -134,8 +134,21 @@ impl LineParser for Parser {
             self.columns = Some(columns(line)?);
             return Ok(Parsed::Nothing);
         };
-        let [kind, init, complete, size, first, last, io_time, service, priority, process, depth, disk, count] =
-            columns.split(line)?;
+        let [
+            kind,
+            init,
+            complete,
+            size,
+            first,
+            last,
+            io_time,
+            service,
+            priority,
+            process,
+            depth,
+            disk,
+            count,
+        ] = columns.split(line)?;
         if columns.has(12) && count != b"1" {
             return Err(Problem::new(FIELDS[12], count, "`1` is allowed, a row for each request")
                 .hint("export the table without grouping its rows"));
@@ -153,9 +166,9 @@ impl LineParser for Parser {
         check_extent(op, lbn, blocks)?;
         let arrival = self.seconds(FIELDS[1], init)?;
         let completion = self.seconds(FIELDS[2], complete)?;
-        let response = completion.checked_sub(arrival).ok_or_else(|| {
-            Problem::new(FIELDS[2], complete, "it lies before the init time")
-        })?;
+        let response = completion
+            .checked_sub(arrival)
+            .ok_or_else(|| Problem::new(FIELDS[2], complete, "it lies before the init time"))?;
         if columns.has(6) && self.microseconds(FIELDS[6], io_time)?.abs_diff(response) > SLACK_NS {
             return Err(Problem::new(
                 FIELDS[6],
