@@ -18,6 +18,9 @@
 mod alibaba;
 mod arc;
 mod biosnoop;
+mod blkparse;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod block_event;
 mod cachelib;
 mod canonical;
 #[cfg(target_os = "linux")]
@@ -28,6 +31,8 @@ mod compression;
 mod disksim_ascii;
 mod disksim_validate;
 mod error;
+mod event_rows;
+mod event_text;
 mod extent;
 mod fio_iolog;
 mod fio_log;
@@ -44,6 +49,8 @@ mod number;
 mod objects;
 mod options;
 mod output;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod pairing;
 mod reorder;
 pub mod row;
 mod rows_out;
@@ -56,11 +63,13 @@ mod systor;
 mod tencent;
 mod text;
 mod thesios;
+mod tracefs;
 mod wpa;
 
 pub use alibaba::Alibaba;
 pub use arc::Arc;
 pub use biosnoop::Biosnoop;
+pub use blkparse::BlkParse;
 pub use cachelib::CacheLib;
 pub use canonical::Canonical;
 pub use cloudphysics_csv::CloudPhysicsCsv;
@@ -85,6 +94,7 @@ pub use ssdsim::SsdSim;
 pub use systor::Systor;
 pub use tencent::Tencent;
 pub use thesios::Thesios;
+pub use tracefs::TraceFs;
 pub use wpa::Wpa;
 
 /// The trace formats of this crate.
@@ -106,6 +116,8 @@ pub const FORMATS: &[&dyn TraceFormat] = &[
     &Thesios,
     &Wpa,
     &Biosnoop,
+    &BlkParse,
+    &TraceFs,
     &FioIolog::V2,
     &FioIolog::V3,
     &FioLog,

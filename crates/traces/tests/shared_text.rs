@@ -228,3 +228,46 @@ fn are_the_encodings_of_pgbench_the_same_requests() {
         assert_eq!(msr.response_time(), csv.response_time());
     }
 }
+
+#[test]
+fn are_the_events_of_tracefs_the_requests_of_its_csv() {
+    let Some(ftrace) = read("pgbench-loop/pgbench.ftrace.zst", "tracefs").map(Read::in_silence) else {
+        return;
+    };
+    // Every issue is a request, and each completes; the script that made the CSV paired 130 fewer.
+    assert_eq!(ftrace.rows.len(), 132_695);
+    assert_eq!(ftrace.metadata.labels, ["7,1"]);
+    let counts = [Operation::Read, Operation::Write, Operation::Flush].map(|op| ftrace.count(op));
+    assert_eq!(counts, [35_455, 68_906, 28_334]);
+    ftrace.check_responses(Operation::Read, [76.0, 7_556.0, 120_222.0], 1.0);
+    // One write more than in the CSV moves the percentile by two.
+    ftrace.check_responses(Operation::Write, [499.0, 19_361.0, 183_987.0], 2.0);
+    let Some(csv) = read("pgbench-loop/pgbench.csv.zst", "issue-csv") else { return };
+    // Of flushes, the CSV has the end of the request behind them, some 20 us later: those are left out.
+    let key = |record: &TraceRecord, first: u64| {
+        let response = record.response_time().map(|time| time.as_ns());
+        (record.arrival.as_ns() - first, record.lbn, record.blocks, record.op as u8, response)
+    };
+    let keys = |trace: &Read| -> BTreeSet<_> {
+        let (rows, first) = (&trace.rows, trace.rows[0].arrival.as_ns());
+        rows.iter().filter(|record| record.op != Operation::Flush).map(|record| key(record, first)).collect()
+    };
+    let (ours, theirs) = (keys(&ftrace), keys(&csv));
+    assert_eq!((ours.len(), theirs.difference(&ours).count()), (104_361, 0));
+    assert_eq!(ours.difference(&theirs).count(), 1);
+}
+
+#[test]
+fn is_blkparse_read_by_its_issues() {
+    let Some(trace) = read("blkparse-mbpar/blktrace.txt.zst", "blkparse").map(Read::in_silence) else {
+        return;
+    };
+    assert_eq!((trace.rows.len(), trace.count(Operation::Read)), (170, 78));
+    assert!(trace.rows.iter().all(|record| record.completion.is_some()));
+    for (op, expect_us) in [(Operation::Read, 520.0), (Operation::Write, 36_600.0)] {
+        let times = trace.responses_us(op);
+        let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2.0;
+        assert!((median - expect_us).abs() < expect_us / 500.0, "{op:?}: {median} us");
+    }
+    assert_eq!(trace.metadata.labels, ["8,16"]);
+}

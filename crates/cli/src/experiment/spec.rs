@@ -237,7 +237,14 @@ fn read_workloads(reader: &mut Reader, label: &str, folder: &Path) -> Result<Vec
             Value::String(name) => {
                 let spec =
                     workload::describe(&name, folder, &key).map_err(|failure| failure.context(label))?;
-                NamedWorkload { name, spec, format: None, block_size: None, settings: Vec::new(), shape: None }
+                NamedWorkload {
+                    name,
+                    spec,
+                    format: None,
+                    block_size: None,
+                    settings: Vec::new(),
+                    shape: None,
+                }
             }
             Value::Table(table) => read_workload(reader, table, index, label, folder)?,
             other => {

@@ -439,7 +439,10 @@ fn formats(json: bool) -> Result<(), Failure> {
         lines.push(format!("{:<18} {access:<12} {}", format.name(), format.description()));
         for option in format.options() {
             let default = option.default;
-            lines.push(format!("    {}={} (default {default}): {}", option.name, option.allowed, option.meaning));
+            lines.push(format!(
+                "    {}={} (default {default}): {}",
+                option.name, option.allowed, option.meaning
+            ));
         }
     }
     print(&(lines.join("\n") + "\n"))

@@ -27,10 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use seeklab_core::{HostRequest, Instant, Operation, ProcessName};
 
-use super::event::{BlockEvent, Kind, Stamped, What};
+use super::block_event::{BlockEvent, Kind, Stamped, What};
 
 /// Requests that may be outstanding or queued; the oldest beyond are given up.
-const OUTSTANDING_MAX: usize = 1 << 16;
+pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
 
 /// Bytes per sector of the block layer, whatever the device's own.
 const SECTOR_BYTES: u64 = 512;
@@ -111,8 +111,8 @@ impl Pairing {
         }
     }
 
-    /// Takes what happened next; gives the request that it completes.
-    pub(super) fn push(&mut self, stamped: &Stamped) -> Option<HostRequest> {
+    /// Takes what happened next; gives the request that it completes, with its number in order of issue.
+    pub(super) fn push(&mut self, stamped: &Stamped) -> Option<(u64, HostRequest)> {
         match stamped.what {
             What::Lost(Kind::Queue, _) => self.queued.clear(),
             What::Lost(..) => {
@@ -134,6 +134,24 @@ impl Pairing {
             }
         }
         None
+    }
+
+    /// The request that was issued last, with its number.
+    pub(super) fn newest(&self) -> Option<(u64, &HostRequest)> {
+        self.open.last_key_value().map(|(number, open)| (*number, &open.request))
+    }
+
+    /// Whether the completion of the request of that number is still awaited.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
+    /// Awaits the completion of the request of that number no longer.
+    pub(super) fn give_up(&mut self, number: u64) {
+        if let Some(open) = self.open.remove(&number) {
+            self.places.remove(&(open.request.op, open.sector, number));
+            self.counts.given_up += 1;
+        }
     }
 
     /// When the oldest request that is outstanding was issued.
@@ -183,9 +201,7 @@ impl Pairing {
             .at(op, event.sector)
             .find(|number| *number < self.completed_latest && self.open[number].sectors == sectors);
         if let Some(number) = overtaken {
-            self.open.remove(&number);
-            self.places.remove(&(op, event.sector, number));
-            self.counts.given_up += 1;
+            self.give_up(number);
         }
         let queued = self.take_queued(op, event.sector, sectors);
         let number = self.number();
@@ -236,7 +252,7 @@ impl Pairing {
         }
     }
 
-    fn complete(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) -> Option<HostRequest> {
+    fn complete(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) -> Option<(u64, HostRequest)> {
         if event.sectors == 0 && op != Operation::Flush {
             return None;
         }
@@ -260,7 +276,7 @@ impl Pairing {
         let request = self.open.remove(&number).expect("it was found").request;
         self.completed_latest = self.completed_latest.max(number);
         self.counts.completed += 1;
-        Some(HostRequest { completion: self.instant(time_ns), ..request })
+        Some((number, HostRequest { completion: self.instant(time_ns), ..request }))
     }
 
     /// The requests whose remaining part starts there, in order of issue.
@@ -315,7 +331,8 @@ mod tests {
             let process = u32::try_from(self.now).unwrap();
             self.now += 1;
             let event = BlockEvent { kind, op, fua: false, sector, sectors, error: 0, process, command };
-            self.pairing.push(&Stamped { time_ns: self.now, what: What::Event(event) })
+            let stamped = Stamped { time_ns: self.now, what: What::Event(event) };
+            self.pairing.push(&stamped).map(|(_, request)| request)
         }
 
         fn read(&mut self, kind: Kind, sector: u64, sectors: u32) -> Option<(u64, u64, u64)> {
@@ -469,7 +486,7 @@ mod tests {
             process: 0,
             command: ProcessName::default(),
         };
-        let request = events.pairing.push(&Stamped { time_ns: 9, what: What::Event(failed) }).unwrap();
+        let (_, request) = events.pairing.push(&Stamped { time_ns: 9, what: What::Event(failed) }).unwrap();
         assert_eq!(request.error, Some(5));
         assert_eq!(events.pairing.finish().other_commands, 1);
     }
