@@ -20,7 +20,7 @@
 //! # References
 //! blkparse(1), blktrace 1.3.0.
 
-use seeklab_core::ProcessName;
+use seeklab_core::{Operation, ProcessName};
 
 use crate::block_event::{BlockEvent, Kind, operation};
 use crate::error::{Problem, TraceError};
@@ -42,7 +42,30 @@ const SCALE: u32 = 9;
 const OTHER: [&[u8]; 14] =
     [b"A", b"G", b"I", b"M", b"F", b"S", b"P", b"U", b"UT", b"X", b"B", b"m", b"SC", b"FC"];
 
-struct Parser;
+#[derive(Default)]
+struct Parser {
+    /// Whether flushes are issued as writes of nothing, as old kernels do: then they complete so, too, and
+    /// such a completion is not the second end of a request whose flush is over.
+    flushes_are_writes: bool,
+}
+
+impl Parser {
+    /// Operation and forced media, where a request without data is a flush that blkparse prints as `FN` or,
+    /// of old kernels, as `FW`.
+    fn operation(&mut self, kind: Kind, letters: &[u8], sectors: u32) -> (Option<Operation>, bool) {
+        match letters {
+            [b'F', b'N', ..] if sectors == 0 => (Some(Operation::Flush), false),
+            [b'F', b'W', ..] if sectors == 0 => {
+                self.flushes_are_writes |= kind == Kind::Issue;
+                match self.flushes_are_writes {
+                    true => (Some(Operation::Flush), false),
+                    false => operation(kind, letters, sectors),
+                }
+            }
+            _ => operation(kind, letters, sectors),
+        }
+    }
+}
 
 impl EventParser for Parser {
     #[inline]
@@ -71,13 +94,13 @@ impl EventParser for Parser {
             return Err(Problem::new(FIELDS[6], letters, "the letters of the kernel are allowed"));
         }
         let rest = behind_letters(line);
-        let extent = Extent::parse(rest).ok_or_else(|| {
+        let extent = Extent::parse(kind, rest).ok_or_else(|| {
             Problem::new("line", line, "`sector + sectors [process or error]` is missing at its end")
         })?;
         let (op, fua) = match extent {
             Extent::PassedThrough => (None, false),
-            Extent::Sectors { sectors, .. } => operation(kind, letters, sectors),
-            Extent::None { .. } => operation(kind, letters, 0),
+            Extent::Sectors { sectors, .. } => self.operation(kind, letters, sectors),
+            Extent::None { .. } => self.operation(kind, letters, 0),
         };
         let (sector, sectors, last) = match extent {
             Extent::Sectors { sector, sectors, last } => (sector, sectors, last),
@@ -103,7 +126,7 @@ enum Extent<'a> {
 }
 
 impl<'a> Extent<'a> {
-    fn parse(text: &'a [u8]) -> Option<Self> {
+    fn parse(kind: Kind, text: &'a [u8]) -> Option<Self> {
         if let Some(last) = bracketed(text) {
             return Some(Self::None { last });
         }
@@ -119,7 +142,8 @@ impl<'a> Extent<'a> {
                 let last = bracketed(rest[end..].trim_ascii_start())?;
                 Some(Self::Sectors { sector: number, sectors: u32::try_from(sectors).ok()?, last })
             }
-            // Passed-through commands without one have their bytes only.
+            // A completion of nothing has its sector alone, a passed-through command its bytes.
+            [b'[', ..] if kind == Kind::Complete => bracketed(rest).map(|last| Self::None { last }),
             [b'[', ..] => bracketed(rest).map(|_| Self::PassedThrough),
             _ => None,
         }
@@ -158,10 +182,12 @@ impl TraceFormat for BlkParse {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        sniff_lines(head, |line| matches!(Parser.parse(line), Ok(EventLine::Event { .. } | EventLine::Other)))
+        sniff_lines(head, |line| {
+            matches!(Parser::default().parse(line), Ok(EventLine::Event { .. } | EventLine::Other))
+        })
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        Ok(Box::new(EventReader::new(source, Parser, options)?))
+        Ok(Box::new(EventReader::new(source, Parser::default(), options)?))
     }
 }

@@ -26,7 +26,8 @@ use crate::error::{Problem, TraceError};
 use crate::event_rows::ARRIVAL;
 use crate::event_text::{EventLine, EventParser, EventReader, device, error_number};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
-use crate::number::{integer, time, unsigned};
+use crate::lines::LINE_MAX;
+use crate::number::{decimal, integer, time, unsigned};
 use crate::options::FormatOption;
 use crate::source::{Head, Source};
 use crate::text::blanks_from_right;
@@ -101,6 +102,21 @@ impl EventParser for Parser {
         let event = BlockEvent { kind, op, fua, sector, sectors, error, process, command };
         Ok(EventLine::Event { device: details.device, time_ns, event })
     }
+}
+
+/// Whether a line is one that the tracer prints beside events of the block layer.
+fn is_of_tracer(line: &[u8]) -> bool {
+    let is_event = || {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let stamp = |field: &[u8]| {
+            field
+                .strip_suffix(b":")
+                .is_some_and(|stamp| stamp.contains(&b'.') && decimal(stamp, SCALE).is_ok())
+        };
+        process(line).is_some() && fields.any(stamp)
+    };
+    // trace-cmd begins with the number of processors.
+    line.is_empty() || line.starts_with(b"cpus=") || line.starts_with(b"version =") || is_event()
 }
 
 /// The process in `name-pid [cpu] flags`; the group in parentheses and the flags may be missing.
@@ -181,7 +197,7 @@ impl TraceFormat for TraceFs {
         // Other events may come first.
         let mut lines = head.bytes.split_inclusive(|byte| *byte == b'\n');
         for line in lines.by_ref().take(SNIFFED_LINES) {
-            if line.contains(&0) {
+            if line.contains(&0) || line.len() > LINE_MAX {
                 return Sniff::No;
             }
             if !line.ends_with(b"\n") && !head.whole {
@@ -189,6 +205,7 @@ impl TraceFormat for TraceFs {
             }
             match Parser::default().parse(line.trim_ascii()) {
                 Ok(EventLine::Event { .. }) => return Sniff::Yes,
+                Ok(EventLine::Skipped { .. }) if !is_of_tracer(line.trim_ascii()) => return Sniff::No,
                 Err(_) => return Sniff::No,
                 Ok(_) => {}
             }
