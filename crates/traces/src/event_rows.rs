@@ -4,26 +4,26 @@
 //!  events in order of time ─▶ Pairing (one per device) ─▶ rows in order of issue ─▶ Reorder ─▶ rows
 //! ```
 //! What a request is and which completion belongs to it is stated in `pairing.rs`, which live capture uses
-//! too. Here every issue becomes a row, whether its completion is found or not: a row leaves when its
-//! request is complete, when a later event shows that its completion was lost, or when 65,536 younger
-//! requests wait behind it, so memory is bounded. The first row is at time zero.
+//! too. Here every issue becomes a row, whether its completion is found or not, and so does every further
+//! issue of a request that the driver gave back; see `issue_order.rs` for when a row leaves. A reader takes
+//! [`pop`](EventRows::pop) until it gives nothing, then pushes the next event.
 //!
 //! # Scope and limits
 //! A completion that comes after 65,536 younger requests were issued counts as one without an issue. Queue
 //! lengths and think times are not filled in: where completions are missing they would be wrong.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use seeklab_core::{HostRequest, Instant, Status, TraceRecord};
+use seeklab_core::{HostRequest, Instant, TraceRecord};
 
 use crate::block_event::{BlockEvent, Kind, Stamped, What};
 use crate::error::{Problem, TraceError};
 use crate::format::{Note, ReadOptions};
+use crate::issue_order::IssueOrder;
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
-use crate::pairing::{OUTSTANDING_MAX, Pairing};
-use crate::reorder::Reorder;
+use crate::pairing::Pairing;
 use crate::spc::checked_block_size;
 
 /// Which event a request's response time counts from.
@@ -39,28 +39,15 @@ pub(crate) struct EventRows {
     block_size: u64,
     from_queue: bool,
     /// By the key of the device in the trace.
-    devices: BTreeMap<u64, (u16, usize)>,
+    devices: BTreeMap<u64, u16>,
     pairings: Vec<Pairing>,
-    /// In order of issue.
-    waiting: VecDeque<Waiting>,
-    /// Rows that have left `waiting`.
-    left: u64,
-    /// Numbers in order of issue, by device and number in its pairing, of those in `waiting`.
+    /// With their numbers in the pairing of their device.
+    rows: IssueOrder<u64>,
+    /// Numbers in order of issue, by device and number in its pairing, of those in `rows`.
     numbers: BTreeMap<(u16, u64), u64>,
-    sorted: Reorder,
     last_ns: u64,
     /// Events stamped earlier than the one before.
     backward: u64,
-    /// Rows that left without a completion.
-    incomplete: u64,
-    /// Of these, those that left because too many waited.
-    forced: u64,
-    at_end: bool,
-}
-
-struct Waiting {
-    number: u64,
-    record: TraceRecord,
 }
 
 impl EventRows {
@@ -74,15 +61,10 @@ impl EventRows {
             from_queue: ARRIVAL.text(options)? == "queue",
             devices: BTreeMap::new(),
             pairings: Vec::new(),
-            waiting: VecDeque::new(),
-            left: 0,
+            rows: IssueOrder::new(options),
             numbers: BTreeMap::new(),
-            sorted: Reorder::new(options.sort_window, true),
             last_ns: 0,
             backward: 0,
-            incomplete: 0,
-            forced: 0,
-            at_end: false,
         })
     }
 
@@ -100,35 +82,31 @@ impl EventRows {
     ) -> Result<(), Box<Problem>> {
         self.backward += u64::from(time_ns < self.last_ns);
         self.last_ns = time_ns;
-        let (device, index) = match self.devices.get(&key) {
+        let device = match self.devices.get(&key) {
             Some(device) => *device,
             None => {
                 let name = label();
                 let device = u16::try_from(self.pairings.len())
                     .map_err(|_| Problem::new("device", &name, "more than 65536 devices are too many"))?;
                 metadata.labels.push(name);
-                self.pairings.push(Pairing::new(0));
-                self.devices.insert(key, (device, self.pairings.len() - 1));
-                (device, self.pairings.len() - 1)
+                self.pairings.push(Pairing::of_issues());
+                self.devices.insert(key, device);
+                device
             }
         };
-        let pairing = &mut self.pairings[index];
+        let pairing = &mut self.pairings[usize::from(device)];
         let issued = pairing.counts.issued;
         let completed = pairing.push(&Stamped { time_ns, what: What::Event(event) });
         if pairing.counts.issued > issued
             && let Some((number, request)) = pairing.newest()
         {
             let record = row(request, device, self.block_size, self.from_queue)?;
-            self.numbers.insert((device, number), self.left + self.waiting.len() as u64);
-            self.waiting.push_back(Waiting { number, record });
+            self.numbers.insert((device, number), self.rows.push(number, record));
         }
         if let Some((number, request)) = completed
             && let Some(place) = self.numbers.get(&(device, number))
         {
-            let place = usize::try_from(place - self.left).expect("what waits is in memory");
-            let record = &mut self.waiting[place].record;
-            record.completion = Some(request.completion);
-            record.status = if request.error.is_some() { Status::Error } else { Status::Ok };
+            self.rows.complete(*place, request.completion, request.error.is_some());
         }
         Ok(())
     }
@@ -143,49 +121,30 @@ impl EventRows {
 
     /// There are no more events.
     pub(crate) fn end(&mut self) {
-        self.at_end = true;
+        self.rows.end();
     }
 
-    /// The next row, where one can leave.
+    /// The next row, where one can leave; to be taken before each event.
     pub(crate) fn pop(&mut self) -> Option<TraceRecord> {
-        loop {
-            if self.sorted.is_full() || (self.at_end && self.waiting.is_empty()) {
-                return self.sorted.pop();
+        let Self { rows, pairings, numbers, .. } = self;
+        rows.pop(|number, record, must| {
+            let pairing = &mut pairings[usize::from(record.device)];
+            if must {
+                pairing.give_up(*number);
             }
-            let first = self.waiting.front()?;
-            let device = first.record.device;
-            let pairing = &mut self.pairings[usize::from(device)];
-            if first.record.completion.is_none() {
-                if pairing.is_open(first.number) {
-                    if self.waiting.len() < OUTSTANDING_MAX && !self.at_end {
-                        return None;
-                    }
-                    pairing.give_up(first.number);
-                    self.forced += 1;
-                }
-                self.incomplete += 1;
+            let leaves = !pairing.is_open(*number);
+            if leaves {
+                numbers.remove(&(record.device, *number));
             }
-            self.numbers.remove(&(device, first.number));
-            let first = self.waiting.pop_front().expect("it was looked at");
-            self.left += 1;
-            self.sorted.push(first.record);
-        }
+            leaves
+        })
     }
 
     /// Appends what the user should know.
     pub(crate) fn notes(&self, notes: &mut Vec<Note>) {
         let sum = |count: fn(&Pairing) -> u64| self.pairings.iter().map(count).sum::<u64>();
-        let given_up = sum(|pairing| pairing.counts.given_up).saturating_sub(self.forced);
-        if self.incomplete > 0 {
-            notes.push(Note::CompletionsMissing { requests: self.incomplete, given_up });
-        }
-        let completions = sum(|pairing| pairing.counts.unpaired_completions);
-        if completions > 0 {
-            notes.push(Note::IssuesMissing { completions });
-        }
-        if self.sorted.clamped() > 0 {
-            notes.push(Note::ArrivalsClamped { rows: self.sorted.clamped(), window: self.sorted.window() });
-        }
+        let given_up = sum(|pairing| pairing.counts.given_up).saturating_sub(self.rows.forced());
+        self.rows.notes(given_up, sum(|pairing| pairing.counts.unpaired_completions), notes);
         let mut remark = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(Note::Remark(Cow::Owned(format!("{count} {what}"))));
@@ -197,11 +156,12 @@ impl EventRows {
         );
         remark(
             sum(|pairing| pairing.counts.requeues),
-            "times a request was given back and issued again: it counts once, from its first issue",
+            "times a request was given back by the driver: that issue is a row without a response time, and the \
+             next issue of the request another row",
         );
         remark(
             sum(|pairing| pairing.counts.partial_completions),
-            "completions are of a part of a request: it counts once, to the completion of its last part",
+            "completions are of a part of a request: it is complete with its last part",
         );
         remark(self.backward, "events are stamped earlier than the event before them");
     }
@@ -241,6 +201,8 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block_event::Kind;
+    use crate::pairing::OUTSTANDING_MAX;
     use seeklab_core::{Operation, ProcessName};
 
     fn event(kind: Kind, sector: u64) -> BlockEvent {
@@ -271,7 +233,7 @@ mod tests {
         records.iter().map(time).collect()
     }
 
-    use Kind::{Complete, Issue, Queue};
+    use Kind::{Complete, Issue, Queue, Requeue};
 
     #[test]
     fn are_rows_in_order_of_issue_with_or_without_completion() {
@@ -315,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn is_every_issue_of_a_request_that_was_given_back_a_row() {
+        let events = [
+            (0, 1, Issue, 0),
+            (0, 2, Requeue, 0),
+            (0, 5, Issue, 0),
+            (0, 7, Complete, 0),
+            (0, 8, Requeue, 64),
+        ];
+        let (records, notes) = rows(&ReadOptions::default(), &events);
+        assert_eq!(times(&records), [(0, 0, None), (0, 4, Some(6))]);
+        assert_eq!(notes[0], "1 requests have no completion in the trace and no response time");
+        assert!(notes[1].starts_with("1 times a request was given back"), "{notes:?}");
+    }
+
+    #[test]
     fn is_memory_bounded_where_a_completion_never_comes() {
         let mut rows = EventRows::new(&ReadOptions { sort_window: 0, ..ReadOptions::default() }).unwrap();
         let mut metadata = Metadata::default();
@@ -328,7 +305,7 @@ mod tests {
             push(&mut rows, 2 * number + 1, Issue, number * 8);
             push(&mut rows, 2 * number + 2, Complete, number * 8);
             left += std::iter::from_fn(|| rows.pop()).count() as u64;
-            assert!(rows.waiting.len() <= OUTSTANDING_MAX);
+            assert!(rows.rows.waiting() <= OUTSTANDING_MAX);
         }
         assert_eq!(left, total + 1);
         push(&mut rows, u64::MAX, Complete, 1 << 40);

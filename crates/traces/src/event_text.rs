@@ -17,6 +17,7 @@ use crate::lines::Lines;
 use crate::metadata::Metadata;
 use crate::skips::Skips;
 use crate::source::Source;
+use crate::text::unended;
 
 /// What a line of events says.
 #[derive(Debug, Clone, Copy)]
@@ -178,6 +179,7 @@ impl<P: EventParser> TraceReader for EventReader<P> {
             ));
         }
         self.skips.notes(&mut notes);
+        notes.extend(unended(&self.lines));
         notes
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn aligned(
     bytes: u64,
     block_size: u64,
 ) -> Result<u64, Box<Problem>> {
-    if bytes % block_size != 0 {
+    if !bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new(field, text, problem)
             .hint("say the block size with `--block-size`, for example `--block-size 512B`"));

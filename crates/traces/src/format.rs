@@ -35,6 +35,11 @@ pub trait TraceFormat: Sync {
     /// [`Sniff::No`] where `head` is the whole trace.
     fn sniff(&self, head: Head<'_>) -> Sniff;
 
+    /// Whether it reads traces of several files, such as one for each processor.
+    fn reads_parts(&self) -> bool {
+        false
+    }
+
     /// Begins to read `source`.
     ///
     /// # Errors

@@ -54,6 +54,12 @@ pub fn open_source(
     };
     let path = source.path().to_owned();
     let open = || {
+        let count = source.part_count();
+        if count > 1 && !format.reads_parts() {
+            let what =
+                format!("it has {count} parts, and a trace of the format `{}` is one file", format.name());
+            return Err(TraceError::malformed(what).with_hint("name one of the files"));
+        }
         let applied = apply(format, options)?;
         Ok(OpenTrace::new(format.open(source, options)?, format, guess, applied))
     };

@@ -19,6 +19,7 @@ mod alibaba;
 mod arc;
 mod biosnoop;
 mod blkparse;
+mod blktrace;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod block_event;
 mod cachelib;
@@ -40,6 +41,7 @@ mod fiu;
 mod format;
 pub mod guess;
 mod issue_csv;
+mod issue_order;
 mod lines;
 mod metadata;
 mod msr;
@@ -51,6 +53,8 @@ mod options;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
+mod parts;
+mod records;
 mod reorder;
 pub mod row;
 mod rows_out;
@@ -70,6 +74,7 @@ pub use alibaba::Alibaba;
 pub use arc::Arc;
 pub use biosnoop::Biosnoop;
 pub use blkparse::BlkParse;
+pub use blktrace::Blktrace;
 pub use cachelib::CacheLib;
 pub use canonical::Canonical;
 pub use cloudphysics_csv::CloudPhysicsCsv;
@@ -122,4 +127,5 @@ pub const FORMATS: &[&dyn TraceFormat] = &[
     &FioIolog::V3,
     &FioLog,
     &IssueCsv,
+    &Blktrace,
 ];

@@ -87,6 +87,7 @@ struct Queued {
 #[derive(Debug)]
 pub(super) struct Pairing {
     origin_ns: u64,
+    each_issue: bool,
     next: u64,
     /// The latest issued that has completed.
     completed_latest: u64,
@@ -98,10 +99,17 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
+    /// Of stamps that are absolute, and for which every issue is a request: what was given back is awaited no
+    /// longer, and its next issue is another request.
+    pub(super) fn of_issues() -> Self {
+        Self { each_issue: true, ..Self::new(0) }
+    }
+
     /// Stamps are counted from `origin_ns` of CLOCK_MONOTONIC.
     pub(super) fn new(origin_ns: u64) -> Self {
         Self {
             origin_ns,
+            each_issue: false,
             next: 0,
             completed_latest: 0,
             open: BTreeMap::new(),
@@ -247,6 +255,12 @@ impl Pairing {
 
     fn requeue(&mut self, op: Operation, event: &BlockEvent) {
         if let Some(number) = self.find(op, event, false) {
+            if self.each_issue {
+                self.give_up(number);
+                self.counts.given_up -= 1;
+                self.counts.requeues += 1;
+                return;
+            }
             self.open.get_mut(&number).expect("it was found").requeued = true;
             self.counts.requeues += 1;
         }

@@ -21,6 +21,7 @@ const FIELDS_MAX: usize = 64;
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "almost every line is a row, and none is kept")]
 pub(crate) enum Parsed {
     /// A row.
     Row(TraceRecord),
@@ -193,8 +194,20 @@ impl<P: LineParser> TraceReader for TextReader<P> {
             notes.push(Note::ArrivalsClamped { rows: window.clamped(), window: window.window() });
         }
         self.skips.notes(&mut notes);
+        notes.extend(unended(&self.lines));
         notes
     }
+}
+
+/// What to say of a last line without an end.
+pub(crate) fn unended(lines: &Lines) -> Option<Note> {
+    let note = || {
+        let number = lines.number();
+        Note::Remark(
+            format!("line {number}, the last, has no end: the trace may have been cut within it").into(),
+        )
+    };
+    lines.ended_early().then(note)
 }
 
 /// Whether the first lines of `head` are rows, where `is_row` judges each strictly.
