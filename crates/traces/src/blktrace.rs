@@ -105,10 +105,7 @@ struct Event {
     event: BlockEvent,
 }
 
-/// Which of the actions matter.
-struct Parser {
-    queue_times: bool,
-}
+struct Parser;
 
 impl Next<Event> for Parser {
     fn next(&mut self, records: &mut Records, skips: &mut Skips) -> Result<Option<(u64, Event)>, TraceError> {
@@ -140,39 +137,37 @@ impl Next<Event> for Parser {
                 skips.add("records cut short at the end of a file", "blkparse passes over them too", place);
                 return Ok(None);
             }
-            if let Some(event) = self.event(order, &record) {
+            if let Some(event) = event(order, &record) {
                 return Ok(Some((order.u64(&record, 8), Event { device: order.u32(&record, 36), event })));
             }
         }
     }
 }
 
-impl Parser {
-    /// The event that a record tells, if it matters.
-    fn event(&self, order: ByteOrder, record: &[u8; RECORD]) -> Option<BlockEvent> {
-        let (action, bytes) = (order.u32(record, 28), order.u32(record, 24));
-        if action & category::NOTIFY != 0 {
-            return None;
-        }
-        let kind = match action & 0xffff {
-            1 if self.queue_times => Kind::Queue,
-            6 => Kind::Requeue,
-            7 => Kind::Issue,
-            8 => Kind::Complete,
-            _ => return None,
-        };
-        let (op, fua) = operation(kind, action, bytes);
-        Some(BlockEvent {
-            kind,
-            op,
-            fua,
-            sector: if op == Some(Operation::Flush) { 0 } else { order.u64(record, 16) },
-            sectors: bytes.div_ceil(512),
-            error: -i32::from(order.u16(record, 44).cast_signed()).abs(),
-            process: order.u32(record, 32),
-            command: ProcessName::default(),
-        })
+/// The event that a record tells, if it matters.
+fn event(order: ByteOrder, record: &[u8; RECORD]) -> Option<BlockEvent> {
+    let (action, bytes) = (order.u32(record, 28), order.u32(record, 24));
+    if action & category::NOTIFY != 0 {
+        return None;
     }
+    let kind = match action & 0xffff {
+        1 => Kind::Queue,
+        6 => Kind::Requeue,
+        7 => Kind::Issue,
+        8 => Kind::Complete,
+        _ => return None,
+    };
+    let (op, fua) = operation(kind, action, bytes);
+    Some(BlockEvent {
+        kind,
+        op,
+        fua,
+        sector: if op == Some(Operation::Flush) { 0 } else { order.u64(record, 16) },
+        sectors: bytes.div_ceil(512),
+        error: -i32::from(order.u16(record, 44).cast_signed()).abs(),
+        process: order.u32(record, 32),
+        command: ProcessName::default(),
+    })
 }
 
 /// Operation and FUA flag of an action: a flush has no length and is a read by its direction, but for the
@@ -192,7 +187,6 @@ fn operation(kind: Kind, action: u32, bytes: u32) -> (Option<Operation>, bool) {
 
 struct Reader {
     merge: Merge<Event>,
-    parser: Parser,
     rows: EventRows,
     metadata: Metadata,
     beside: Vec<String>,
@@ -211,7 +205,7 @@ impl Iterator for Reader {
             if self.at_end {
                 return self.failure.take().map(Err);
             }
-            let pushed = match self.merge.pop(&mut self.parser) {
+            let pushed = match self.merge.pop(&mut Parser) {
                 Ok(Some((time_ns, Event { device, event }))) => {
                     let label = || format!("{},{}", device >> 20, device & 0xf_ffff);
                     self.rows
@@ -286,10 +280,9 @@ impl TraceFormat for Blktrace {
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let rows = EventRows::new(options)?;
         let siblings = PARTS.text(options)? == "siblings";
-        let mut parser = Parser { queue_times: ARRIVAL.text(options)? == "queue" };
         let beside = source.beside().to_vec();
-        let merge = Merge::new(source.into_parts(siblings)?, &mut parser)?;
+        let merge = Merge::new(source.into_parts(siblings)?, &mut Parser)?;
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
-        Ok(Box::new(Reader { merge, parser, rows, metadata, beside, failure: None, at_end: false }))
+        Ok(Box::new(Reader { merge, rows, metadata, beside, failure: None, at_end: false }))
     }
 }

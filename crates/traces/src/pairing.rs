@@ -15,11 +15,14 @@
 //!   the earliest gives the time and the process. A flush takes every flush that is queued.
 //! - A `Complete` of no sectors that is no flush is the second end of a request whose flush steps are over,
 //!   and is ignored: each step was a request of its own.
+//! - In a file every `Issue` is a request: one that was requeued is awaited no longer, and its next `Issue` is
+//!   another.
 //! - A `Complete` without a request (it was issued before the capture began) is counted.
 //! - An `Issue` just like a request that is outstanding although a later one has completed means that the
 //!   older one's `Complete` was not seen (now and then the kernel drops one without counting it): the older
 //!   is given up and counted. Else each would be given the completion of the next, for ever. Of equal
-//!   requests that a client really makes at the same time this may cost one.
+//!   requests that a client really makes at the same time this may cost one. In a file, of which whole parts
+//!   may be missing, every such request is given up, whatever its operation, and at a `Queue` too.
 //! - Where events were lost, no request outstanding at that time is trusted: all are given up and counted,
 //!   as the oldest is when more than 65,536 are outstanding.
 
@@ -183,6 +186,9 @@ impl Pairing {
     }
 
     fn queue(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) {
+        if self.each_issue && op != Operation::Flush {
+            self.give_up_overtaken(op, event.sector, u64::from(event.sectors));
+        }
         let place = (op, event.sector, self.number());
         let BlockEvent { process, command, .. } = *event;
         self.queued.insert(place, Queued { time_ns, process, command });
@@ -205,12 +211,7 @@ impl Pairing {
             open.sectors = open.sectors.max(sectors);
             return;
         }
-        let overtaken = self
-            .at(op, event.sector)
-            .find(|number| *number < self.completed_latest && self.open[number].sectors == sectors);
-        if let Some(number) = overtaken {
-            self.give_up(number);
-        }
+        self.give_up_overtaken(op, event.sector, sectors);
         let queued = self.take_queued(op, event.sector, sectors);
         let number = self.number();
         let request = HostRequest {
@@ -233,6 +234,25 @@ impl Pairing {
         {
             self.places.remove(&(oldest.request.op, oldest.sector, number));
             self.counts.given_up += 1;
+        }
+    }
+
+    /// Gives up what is outstanding just where something begins although a later request has completed.
+    fn give_up_overtaken(&mut self, op: Operation, sector: u64, sectors: u64) {
+        let overtaken = |this: &Self, op| {
+            let mut there = this.at(op, sector);
+            there.find(|number| *number < this.completed_latest && this.open[number].sectors == sectors)
+        };
+        if !self.each_issue {
+            if let Some(number) = overtaken(self, op) {
+                self.give_up(number);
+            }
+            return;
+        }
+        for op in Operation::ALL.into_iter().filter(|op| *op != Operation::Flush) {
+            while let Some(number) = overtaken(self, op) {
+                self.give_up(number);
+            }
         }
     }
 
