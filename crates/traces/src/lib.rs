@@ -40,6 +40,7 @@ mod fio_log;
 mod fiu;
 mod format;
 pub mod guess;
+mod hpl_srt;
 mod issue_csv;
 mod issue_order;
 mod lines;
@@ -50,6 +51,7 @@ mod names;
 mod number;
 mod objects;
 mod options;
+mod oracle_general;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
@@ -68,6 +70,7 @@ mod tencent;
 mod text;
 mod thesios;
 mod tracefs;
+mod vscsi;
 mod wpa;
 
 pub use alibaba::Alibaba;
@@ -87,11 +90,13 @@ pub use fio_log::FioLog;
 pub use fiu::Fiu;
 pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 pub use guess::{create_with, open_source, open_with};
+pub use hpl_srt::HplSrt;
 pub use issue_csv::IssueCsv;
 pub use metadata::Metadata;
 pub use msr::Msr;
 pub use msr_cut::MsrCut;
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
+pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
 pub use source::{Head, Source};
 pub use spc::Spc;
@@ -100,6 +105,7 @@ pub use systor::Systor;
 pub use tencent::Tencent;
 pub use thesios::Thesios;
 pub use tracefs::TraceFs;
+pub use vscsi::Vscsi;
 pub use wpa::Wpa;
 
 /// The trace formats of this crate.
@@ -128,4 +134,7 @@ pub const FORMATS: &[&dyn TraceFormat] = &[
     &FioLog,
     &IssueCsv,
     &Blktrace,
+    &HplSrt,
+    &Vscsi,
+    &OracleGeneral,
 ];

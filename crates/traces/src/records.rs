@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use seeklab_core::TraceRecord;
+use seeklab_core::{Operation, TraceRecord};
 
 use crate::compression::stream_error;
 use crate::error::{Place, Problem, TraceError};
@@ -13,7 +13,9 @@ use crate::format::{Note, ReadOptions, TraceReader};
 use crate::metadata::Metadata;
 use crate::parts::Part;
 use crate::reorder::Reorder;
+use crate::row::check_extent;
 use crate::skips::Skips;
+use crate::source::Source;
 use crate::text::Order;
 
 const BUFFER_SIZE: usize = 64 << 10;
@@ -30,6 +32,15 @@ impl Records {
     pub(crate) fn new(part: Part) -> Self {
         let input = BufReader::with_capacity(BUFFER_SIZE, part.input);
         Self { name: part.name, input, offset: 0, rows: 0 }
+    }
+
+    /// The one file of `source`.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(crate) fn of(source: Source) -> Result<Self, TraceError> {
+        let part = source.into_parts(false)?.into_iter().next().expect("every source has a part");
+        Ok(Self::new(part))
     }
 
     /// Where the next record starts, in plain bytes from the start of the file.
@@ -321,4 +332,42 @@ impl<T> Merge<T> {
 #[inline]
 pub(crate) fn chunk<const N: usize>(record: &[u8], at: usize) -> [u8; N] {
     *record[at..].first_chunk().expect("a record has the bytes of its fields")
+}
+
+/// Blocks of `block_size` bytes that a request of bytes covers: the offset must be at a block, the length
+/// rounds up.
+///
+/// # Errors
+/// If it is not at a block, has no block although `op` needs one, or too many.
+#[inline]
+pub(crate) fn blocks_of_bytes(
+    op: Operation,
+    offset: u128,
+    length: u64,
+    block_size: u64,
+) -> Result<(u64, u32), Box<Problem>> {
+    let shown = || offset.to_string();
+    if offset % u128::from(block_size) != 0 {
+        let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
+        return Err(Problem::new("offset in bytes", shown(), problem)
+            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+    }
+    let lbn = u64::try_from(offset / u128::from(block_size))
+        .map_err(|_| Problem::new("offset in bytes", shown(), "its block lies beyond 64 bits"))?;
+    let blocks = u32::try_from(length.div_ceil(block_size)).map_err(|_| {
+        let problem = format!("more than 4294967295 blocks of {block_size} bytes");
+        Problem::new("length in bytes", length.to_string(), problem)
+    })?;
+    check_extent(op, lbn, blocks)?;
+    Ok((lbn, blocks))
+}
+
+/// Nanoseconds of microseconds since an unknown time.
+///
+/// # Errors
+/// If the clock of 64 bits ends before.
+#[inline]
+pub(crate) fn micros(field: &'static str, us: u64) -> Result<u64, Box<Problem>> {
+    us.checked_mul(1_000)
+        .ok_or_else(|| Problem::new(field, us.to_string(), "the clock ends after 584 years of microseconds"))
 }
