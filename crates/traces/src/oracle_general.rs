@@ -7,6 +7,8 @@
 //! time zero. All requests are what the option `operation` says: the format does not tell.
 //!
 //! # Scope and limits
+//! An object has one size: what libCacheSim makes of a block trace has the length of the first request of each
+//! address in all of its requests (in the CloudPhysics sample 13,671 of 113,872 differ from the original).
 //! There is no magic: a file is recognised where its times do not go back, its sizes are those of requests
 //! and each `next` lies ahead. Rows of one second keep the order of the file. Not written.
 //!
@@ -16,7 +18,7 @@
 use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
-use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption, Lack};
 use crate::records::{RecordParser, RecordReader, Records, blocks_of_bytes, chunk};
@@ -96,6 +98,12 @@ impl RecordParser for Parser {
             .map_err(|problem| records.invalid(place, problem))?;
         let arrival = Instant::from_ns(u64::from(record.time_s) * 1_000_000_000);
         Ok(Some(TraceRecord::new(arrival, self.op, lbn, blocks)))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        let remark =
+            "lengths are those of objects: libCacheSim writes the length of an object's first request";
+        notes.push(Note::Remark(remark.into()));
     }
 }
 

@@ -38,7 +38,7 @@ const SAMPLES: [(&str, &str); 24] = [
 ];
 
 /// Shared samples and the format of each.
-const SHARED: [(&str, &str); 27] = [
+const SHARED: [(&str, &str); 28] = [
     ("arc-oltp/OLTP.lis.zst", "arc"),
     ("blkparse-mbpar/blktrace.txt.zst", "blkparse"),
     ("cachelib-tectonic/block_traces_1.csv.zst", "cachelib"),
@@ -66,6 +66,7 @@ const SHARED: [(&str, &str); 27] = [
     ("cloudphysics-sample/cloudPhysicsIO.oracleGeneral.bin.zst", "oracle-general"),
     ("cloudphysics-sample/cloudPhysicsIO.vscsi.zst", "vscsi"),
     ("hpl-srt-ajw/ajw.1week.srt.zst", "hpl-srt"),
+    ("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", "octf"),
 ];
 
 /// What a name can make of a trace of another format without an error: five numbers are five numbers, and
@@ -73,7 +74,7 @@ const SHARED: [(&str, &str); 27] = [
 const INDISTINGUISHABLE: [(&str, &str); 2] = [("ssdsim", "disksim-ascii"), ("msr-cut", "disksim-ascii")];
 
 /// Formats that are no text; they have their samples elsewhere.
-const BINARY: [&str; 4] = ["blktrace", "hpl-srt", "vscsi", "oracle-general"];
+const BINARY: [&str; 6] = ["blktrace", "hpl-srt", "vscsi", "oracle-general", "octf", "dtb"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
