@@ -17,7 +17,7 @@
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
-use crate::error::{Place, TraceError};
+use crate::error::{Place, Problem, TraceError};
 use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption, Lack};
@@ -33,6 +33,8 @@ const NAME: &str = "oracle-general";
 const RECORD: usize = 24;
 /// Records that sniffing looks at.
 const SNIFFED: usize = 128;
+/// Records that no trace has.
+const NEXT_END: u64 = 1 << 48;
 /// Bytes that sniffing takes for the size of a request.
 const SIZE_MAX: u32 = 1 << 30;
 
@@ -66,12 +68,19 @@ impl Record {
             next: i64::from_le_bytes(chunk(record, 16)),
         }
     }
+
+    /// Whether the next request of its object, if any, comes after record `row`: what no other data says.
+    fn next_is_ahead_of(&self, row: u64) -> bool {
+        self.next == -1 || u64::try_from(self.next).is_ok_and(|next| next > row && next < NEXT_END)
+    }
 }
 
 struct Parser {
     op: Operation,
     unit: u64,
     block_size: u64,
+    /// Number of the next record.
+    row: u64,
 }
 
 impl RecordParser for Parser {
@@ -79,6 +88,11 @@ impl RecordParser for Parser {
     fn next(&mut self, records: &mut Records, _: &mut Metadata) -> Result<Option<TraceRecord>, TraceError> {
         let place: Place = records.place();
         let Some(record) = records.next::<RECORD>()?.map(|bytes| Record::of(&bytes)) else { return Ok(None) };
+        if !record.next_is_ahead_of(self.row) {
+            let allowed = format!("-1 or the number of a later record than {} is allowed", self.row);
+            return Err(records.invalid(place, Problem::new("next", record.next.to_string(), allowed)));
+        }
+        self.row += 1;
         let offset = u128::from(record.id) * u128::from(self.unit);
         let (lbn, blocks) = blocks_of_bytes(self.op, offset, u64::from(record.size), self.block_size)
             .map_err(|problem| records.invalid(place, problem))?;
@@ -119,8 +133,7 @@ impl TraceFormat for OracleGeneral {
             || head.bytes.chunks_exact(RECORD).filter_map(|record| record.first_chunk()).map(Record::of);
         let records = || records().take(SNIFFED);
         let good = |(index, record): (usize, Record)| {
-            (1..=SIZE_MAX).contains(&record.size)
-                && (record.next == -1 || (record.next > index as i64 && record.next < 1 << 48))
+            (1..=SIZE_MAX).contains(&record.size) && record.next_is_ahead_of(index as u64)
         };
         let counted = records().count();
         if counted < 2 {
@@ -133,7 +146,8 @@ impl TraceFormat for OracleGeneral {
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let op = if OPERATION.text(options)? == "write" { Operation::Write } else { Operation::Read };
         let unit = if ID.text(options)? == "bytes" { 1 } else { 512 };
-        let parser = Parser { op, unit, block_size: checked_block_size(options.block_size_or_default())? };
+        let parser =
+            Parser { op, unit, block_size: checked_block_size(options.block_size_or_default())?, row: 0 };
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
         let records = Records::of(source)?;
         Ok(Box::new(RecordReader::new(records, parser, metadata, Order::RoughAbsolute, options)))
