@@ -29,7 +29,7 @@ use crate::output::TextOutput;
 use crate::row::Row;
 use crate::schema::{Column, Content};
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader};
+use crate::text::{LineParser, Order, Parsed, TextReader};
 
 /// Canonical CSV.
 pub struct Canonical;
@@ -115,7 +115,7 @@ fn number_of_pandas(field: &[u8], error: NotNumber) -> Option<u64> {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         self.row.clear();
         let mut rest = Some(line);
         for column in &self.columns {
@@ -141,7 +141,7 @@ impl LineParser for Parser {
         if rest.is_some() {
             return Err(wrong_count(line, self.columns.len()));
         }
-        self.row.to_record()
+        self.row.to_record().map(Parsed::Row)
     }
 }
 

@@ -25,10 +25,11 @@ use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::number::{integer, push_decimal, push_unsigned, time};
+use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader, comma_fields, sniff_lines};
+use crate::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
 
 /// SPC.
 pub struct Spc;
@@ -44,7 +45,7 @@ struct Parser {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([asu, lba, size, opcode, timestamp], _) = comma_fields(line, &FIELDS)?;
         let device = integer(FIELDS[0], asu, u64::from(u16::MAX))? as u16;
         let lbn = integer(FIELDS[1], lba, u64::MAX)?;
@@ -56,7 +57,10 @@ impl LineParser for Parser {
         };
         check_extent(op, lbn, blocks)?;
         let arrival = time(FIELDS[4], timestamp, SCALE, "seconds")?;
-        Ok(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) })
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 
@@ -79,6 +83,10 @@ impl TraceFormat for Spc {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["spc"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

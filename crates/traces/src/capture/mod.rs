@@ -27,9 +27,7 @@
 
 mod device;
 mod error;
-mod event;
 mod layout;
-mod pairing;
 mod record;
 mod rings;
 
@@ -46,8 +44,10 @@ use event::{Kind, Stamped};
 use pairing::Pairing;
 use rings::Rings;
 
+use crate::{block_event as event, pairing};
+
+pub use crate::pairing::Captured;
 pub use error::CaptureError;
-pub use pairing::Captured;
 
 /// How often the buffers are emptied.
 const DRAIN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -206,7 +206,7 @@ impl<Sink: FnMut(Observed)> Reader<Sink> {
         self.held.sort_by_key(|stamped| stamped.time_ns);
         let ready = self.held.partition_point(|stamped| stamped.time_ns < until_ns);
         for stamped in self.held.drain(..ready) {
-            if let Some(request) = self.pairing.push(&stamped) {
+            if let Some((_, request)) = self.pairing.push(&stamped) {
                 (self.sink)(Observed::Request(request));
             }
         }
