@@ -1,12 +1,13 @@
 //! The examples that need a host: run as a user would, at their smallest, and their output looked at.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{SEEKLAB, can_mount};
+use crate::harness::{SEEKLAB, can_mount, has};
 
 #[test]
 fn does_postmark_say_what_the_dissertation_says_of_three_disks() {
@@ -68,4 +69,52 @@ fn does_postmark_say_what_the_dissertation_says_of_three_disks() {
     }
     let page = fs::read_to_string(folder.path().join("postmark.html")).unwrap();
     assert!(page.contains("cheetah-36es-50krpm"), "the report is of the three devices");
+}
+
+#[test]
+fn can_a_program_run_on_a_mount_without_root() {
+    let name = "can_a_program_run_on_a_mount_without_root";
+    if !has(name, &["fusermount3", "fuse2fs", "mkfs.ext4", "setpriv", "timeout"]) {
+        return;
+    }
+    if fs::OpenOptions::new().read(true).write(true).open("/dev/fuse").is_err() {
+        eprintln!("skipped: {name}: /dev/fuse cannot be opened");
+        return;
+    }
+    // Where an ordinary user can read them.
+    let folder = tempfile::tempdir().unwrap();
+    let copied = |from: &Path, name: &str| {
+        let to = folder.path().join(name);
+        fs::copy(from, &to).unwrap();
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).unwrap();
+        to
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/without-root.sh");
+    let (script, seeklab) = (copied(&script, "without-root.sh"), copied(Path::new(SEEKLAB), "seeklab"));
+    let work = folder.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::set_permissions(&work, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let line =
+        "[ $(id -u) != 0 ] && mkdir d && echo written > d/f && sync && cat d/f && df . | tail -n 1; exit 3";
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "60"]);
+    if rustix::process::geteuid().is_root() {
+        command.args(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    }
+    let output = command
+        .arg(&script)
+        .args(["cheetah-36es", "sh", "-c", line])
+        .envs([("SIZE", "32M".as_ref()), ("SEEKLAB", seeklab.as_os_str())])
+        .envs([("HOME", &work), ("TMPDIR", &work)])
+        .output()
+        .unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(3), "the command's own: {text}{errors}");
+    assert!(text.contains("written\n") && text.contains("run time  "), "{text}{errors}");
+    let requests = text.lines().find_map(|line| line.split_once(" requests in ")?.0.parse::<u64>().ok());
+    assert!(requests > Some(10), "{text}{errors}");
+    assert_eq!(fs::read_dir(&work).unwrap().count(), 0, "its files are gone");
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(work.to_str().unwrap()), "{mounts}");
 }
