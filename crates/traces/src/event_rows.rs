@@ -187,7 +187,7 @@ fn row(
     block_size: u64,
     from_queue: bool,
 ) -> Result<TraceRecord, Box<Problem>> {
-    if request.offset_bytes % block_size != 0 {
+    if !request.offset_bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", request.offset_bytes.to_string(), problem)
             .hint("say the block size with `--block-size`, for example `--block-size 512B`"));

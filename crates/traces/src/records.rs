@@ -363,7 +363,7 @@ pub(crate) fn blocks_of_bytes(
     block_size: u64,
 ) -> Result<(u64, u32), Box<Problem>> {
     let shown = || offset.to_string();
-    if offset % u128::from(block_size) != 0 {
+    if !offset.is_multiple_of(u128::from(block_size)) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", shown(), problem)
             .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
