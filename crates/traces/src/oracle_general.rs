@@ -36,7 +36,9 @@ const SNIFFED: usize = 128;
 /// Records that no trace has.
 const NEXT_END: u64 = 1 << 48;
 /// Bytes that sniffing takes for the size of a request.
-const SIZE_MAX: u32 = 1 << 30;
+const SIZE_MAX: u32 = 1 << 26;
+/// Records that sniffing takes for the length of a trace: 400 GB of them.
+const ROWS_MAX: i64 = 1 << 34;
 
 const OPERATION: FormatOption = FormatOption {
     name: "operation",
@@ -133,7 +135,9 @@ impl TraceFormat for OracleGeneral {
             || head.bytes.chunks_exact(RECORD).filter_map(|record| record.first_chunk()).map(Record::of);
         let records = || records().take(SNIFFED);
         let good = |(index, record): (usize, Record)| {
-            (1..=SIZE_MAX).contains(&record.size) && record.next_is_ahead_of(index as u64)
+            (1..=SIZE_MAX).contains(&record.size)
+                && record.next < ROWS_MAX
+                && record.next_is_ahead_of(index as u64)
         };
         let counted = records().count();
         if counted < 2 {
