@@ -14,7 +14,7 @@
 //!
 //! # Scope and limits
 //! `LAT` has two decimals, so arrivals and response times are exact to 10 us. `QUE`, the time that the
-//! operating system held the request back before it issued it, is checked and not kept.
+//! operating system held the request back before it issued it, counts where the option `arrival` is `queue`.
 //!
 //! # References
 //! bcc, `tools/biosnoop_example.txt`.
@@ -22,12 +22,13 @@
 use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
+use crate::event_rows::ARRIVAL;
 use crate::extent::{aligned, blocks};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, time};
-use crate::options::Lack;
+use crate::options::{FormatOption, Lack};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -49,6 +50,7 @@ struct Parser {
     block_size: u64,
     /// Whether rows have the time in the queue; `None` before the header.
     queue: Option<bool>,
+    from_queue: bool,
     disks: Names,
 }
 
@@ -85,23 +87,26 @@ impl LineParser for Parser {
         };
         let (completion, rest) = split_blank(line).ok_or_else(missing)?;
         let (rest, [latency]) = blanks_from_right(rest).ok_or_else(missing)?;
-        let rest = match queue {
+        let (rest, waited_ns) = match queue {
             true => {
                 let (rest, [waited]) = blanks_from_right(rest).ok_or_else(missing)?;
-                time(FIELDS[QUEUE], waited, MILLISECOND, "milliseconds")?;
-                rest
+                (rest, time(FIELDS[QUEUE], waited, MILLISECOND, "milliseconds")?)
             }
-            false => rest,
+            false => (rest, 0),
         };
         let (_, [process, disk, kind, sector, bytes]) = blanks_from_right(rest).ok_or_else(missing)?;
         let completion_ns = time(FIELDS[0], completion, SECOND, "seconds")?;
         let completion_ns = completion_ns.checked_add(ORIGIN_NS).ok_or_else(|| {
             Problem::new(FIELDS[0], completion, "it lies beyond the clock, which ends after 584 years")
         })?;
-        let latency_ns = time(FIELDS[8], latency, MILLISECOND, "milliseconds")?;
-        let arrival = completion_ns.checked_sub(latency_ns).ok_or_else(|| {
-            Problem::new(FIELDS[8], latency, "more than 13 days before the first completion are too many")
-        })?;
+        let response_ns = time(FIELDS[8], latency, MILLISECOND, "milliseconds")?;
+        let issue_ns = completion_ns.checked_sub(response_ns);
+        let waited_ns = if self.from_queue { waited_ns } else { 0 };
+        let arrival_ns = issue_ns.and_then(|issue| issue.checked_sub(waited_ns));
+        let (Some(issue_ns), Some(arrival_ns)) = (issue_ns, arrival_ns) else {
+            let problem = "more than 13 days before the first completion are too many";
+            return Err(Problem::new(FIELDS[8], latency, problem));
+        };
         let length = integer(FIELDS[6], bytes, u64::MAX)?;
         let (op, fua) = operation(kind, length)?;
         let (lbn, blocks) = match op {
@@ -116,11 +121,12 @@ impl LineParser for Parser {
         let initiator = integer(FIELDS[2], process, u64::from(u32::MAX))? as u32;
         let device = self.disks.device(FIELDS[3], disk, metadata)?;
         Ok(Parsed::Row(TraceRecord {
+            issue: Some(Instant::from_ns(issue_ns)),
             completion: Some(Instant::from_ns(completion_ns)),
             device,
             initiator,
             fua,
-            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+            ..TraceRecord::new(Instant::from_ns(arrival_ns), op, lbn, blocks)
         }))
     }
 }
@@ -161,6 +167,10 @@ impl TraceFormat for Biosnoop {
         &[]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[ARRIVAL]
+    }
+
     fn lacks(&self) -> &'static [Lack] {
         &[Lack::ArrivalOrder]
     }
@@ -171,7 +181,8 @@ impl TraceFormat for Biosnoop {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let block_size = checked_block_size(options.block_size_or_default())?;
-        let parser = Parser { block_size, queue: None, disks: Names::default() };
+        let from_queue = ARRIVAL.text(options)? == "queue";
+        let parser = Parser { block_size, queue: None, from_queue, disks: Names::default() };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))
     }
 }

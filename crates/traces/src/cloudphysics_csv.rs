@@ -4,7 +4,8 @@
 //! version,time,op,size,lbn
 //! 1,5633898,2a,512,42932745
 //! ```
-//! Columns go by the names in the header. Times count **whole seconds** from the start of the machine;
+//! Columns go by the names in the header. Times count **whole seconds** from the start of the
+//! machine, unless the option `time-unit` says otherwise;
 //! arrivals count from the earliest row of the first window. The operation is the SCSI opcode in hexadecimal
 //! digits; the size counts bytes and rounds up to blocks; the address counts sectors of 512 bytes.
 //!
@@ -23,20 +24,22 @@ use crate::extent::{aligned, blocks};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::{hexadecimal, integer};
-use crate::options::Lack;
+use crate::options::{FormatOption, Lack};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
 use crate::text::{LineParser, Order, Parsed, TextReader, sniff_header};
+use crate::units::{time_unit, unit_ns};
 
 /// CloudPhysics as CSV.
 pub struct CloudPhysicsCsv;
 
 const FIELDS: [&str; 5] = ["version", "time", "op", "size", "lbn"];
-const NS_PER_S: u64 = 1_000_000_000;
+const TIME_UNIT: FormatOption = time_unit("s");
 
 struct Parser {
     block_size: u64,
+    unit_ns: u64,
     columns: Option<Columns<5>>,
 }
 
@@ -55,7 +58,7 @@ impl LineParser for Parser {
         if !matches!(version, b"1" | b"2") {
             return Err(Problem::new(FIELDS[0], version, "`1` or `2` is allowed"));
         }
-        let arrival = Instant::from_ns(integer(FIELDS[1], time, u64::MAX / NS_PER_S)? * NS_PER_S);
+        let arrival = Instant::from_ns(integer(FIELDS[1], time, u64::MAX / self.unit_ns)? * self.unit_ns);
         let opcode = hexadecimal(op).ok().filter(|opcode| *opcode <= 0xff);
         let opcode = opcode.ok_or_else(|| {
             Problem::new(FIELDS[2], op, "a SCSI opcode of two hexadecimal digits is allowed")
@@ -90,6 +93,10 @@ impl TraceFormat for CloudPhysicsCsv {
         &[]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[TIME_UNIT]
+    }
+
     fn lacks(&self) -> &'static [Lack] {
         &[Lack::FineTimes, Lack::ResponseTimes, Lack::Devices]
     }
@@ -100,7 +107,7 @@ impl TraceFormat for CloudPhysicsCsv {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let block_size = checked_block_size(options.block_size_or_default())?;
-        let parser = Parser { block_size, columns: None };
+        let parser = Parser { block_size, unit_ns: unit_ns(&TIME_UNIT, options)?, columns: None };
         Ok(Box::new(TextReader::new(source, parser, Order::RoughAbsolute, options)))
     }
 }

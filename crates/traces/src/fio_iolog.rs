@@ -9,7 +9,7 @@
 //! /dev/sdb close                  25005016 /dev/sdb close
 //! ```
 //! Version 3 begins every line with its time in **microseconds** since the start; the documentation of fio
-//! does not say the unit, its source and its files do. Version 2 has no times: a `wait` says how many
+//! does not say the unit, its source and its files do; the option `time-unit` says another. Version 2 has no times: a `wait` says how many
 //! microseconds after the wait before it (or the start) what follows begins, and rows without waits all
 //! arrive at once. Files become devices 0, 1, 2 in the order in which they are added; their paths may have
 //! blanks, so lines are taken apart from the right. Offsets count bytes and must be multiples of the block
@@ -34,12 +34,13 @@ use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, push_unsigned};
-use crate::options::Lack;
+use crate::options::{FormatOption, Lack};
 use crate::row::check_extent;
 use crate::rows_out::RowsOut;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
 use crate::text::{LineParser, Order, Parsed, TextReader, blanks_from_right, sniff_header, split_blank};
+use crate::units::{time_unit, unit_ns};
 
 /// A version of fio's I/O log.
 pub struct FioIolog(Version);
@@ -74,12 +75,16 @@ impl Version {
 }
 
 const NS_PER_US: u64 = 1_000;
+/// Of version 3.
+const TIME_UNIT: FormatOption = time_unit("us");
 
 struct Parser {
     version: Version,
     block_size: u64,
     files: Names,
     at_start: bool,
+    /// Nanoseconds in the unit of version 3's times.
+    unit_ns: u64,
     /// When the last wait of version 2 ends.
     waited_us: u64,
 }
@@ -138,11 +143,11 @@ impl LineParser for Parser {
         let malformed = || {
             Problem::new("line", line, "a file, an action, and for a request offset and length are allowed")
         };
-        let (time_us, rest) = match self.version {
-            Version::Two => (self.waited_us, line),
+        let (time_ns, rest) = match self.version {
+            Version::Two => (self.waited_us * NS_PER_US, line),
             Version::Three => {
                 let (time, rest) = split_blank(line).ok_or_else(malformed)?;
-                (integer("time", time, u64::MAX / NS_PER_US)?, rest)
+                (integer("time", time, u64::MAX / self.unit_ns)? * self.unit_ns, rest)
             }
         };
         let request = blanks_from_right(rest).filter(|(file, _)| !file.is_empty());
@@ -181,7 +186,7 @@ impl LineParser for Parser {
             _ => byte_extent(["offset", "length"], offset, length, self.block_size)?,
         };
         check_extent(op, lbn, blocks)?;
-        let record = TraceRecord::new(Instant::from_ns(time_us * NS_PER_US), op, lbn, blocks);
+        let record = TraceRecord::new(Instant::from_ns(time_ns), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { device, ..record }))
     }
 }
@@ -205,6 +210,13 @@ impl TraceFormat for FioIolog {
         }
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        match self.0 {
+            Version::Two => &[],
+            Version::Three => &[TIME_UNIT],
+        }
+    }
+
     fn lacks(&self) -> &'static [Lack] {
         &[Lack::ResponseTimes]
     }
@@ -219,6 +231,10 @@ impl TraceFormat for FioIolog {
             block_size: checked_block_size(options.block_size_or_default())?,
             files: Names::default(),
             at_start: true,
+            unit_ns: match self.0 {
+                Version::Two => NS_PER_US,
+                Version::Three => unit_ns(&TIME_UNIT, options)?,
+            },
             waited_us: 0,
         };
         let order = match self.0 {

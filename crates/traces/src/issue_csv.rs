@@ -131,6 +131,7 @@ impl LineParser for Parser {
         };
         let forced = fields[11].iter().position(|letter| *letter == b'W').map(|at| &fields[11][at..]);
         Ok(Parsed::Row(TraceRecord {
+            issue: Some(Instant::from_ns(arrival)),
             completion,
             queue_length: number(9)?,
             initiator: number(10)?.unwrap_or_default(),

@@ -73,6 +73,7 @@ mod tencent;
 mod text;
 mod thesios;
 mod tracefs;
+mod units;
 mod vscsi;
 mod wpa;
 

@@ -26,11 +26,12 @@ use crate::extent::byte_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 use crate::metadata::Metadata;
 use crate::number::{integer, time};
-use crate::options::Lack;
+use crate::options::{FormatOption, Lack};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
 use crate::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
+use crate::units::{READ_CODE, WRITE_READ, operations};
 
 /// Cuts of MSR Cambridge traces in bytes.
 pub struct MsrCut;
@@ -41,6 +42,7 @@ const SCALE: u32 = 6;
 
 struct Parser {
     block_size: u64,
+    operations: [Operation; 2],
 }
 
 impl LineParser for Parser {
@@ -52,9 +54,9 @@ impl LineParser for Parser {
         let device = integer(FIELDS[1], device, u64::from(u16::MAX))? as u16;
         let (lbn, blocks) = byte_extent([FIELDS[2], FIELDS[3]], offset, size, self.block_size)?;
         let op = match op {
-            b"0" => Operation::Write,
-            b"1" => Operation::Read,
-            _ => return Err(Problem::new(FIELDS[4], op, "`0` for a write or `1` for a read is allowed")),
+            b"0" => self.operations[0],
+            b"1" => self.operations[1],
+            _ => return Err(Problem::new(FIELDS[4], op, "`0` or `1` is allowed")),
         };
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(arrival, op, lbn, blocks) }))
@@ -74,12 +76,16 @@ impl TraceFormat for MsrCut {
         &[]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[READ_CODE]
+    }
+
     fn lacks(&self) -> &'static [Lack] {
         &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut parser, mut decimal_point) = (Parser { block_size: 1 }, false);
+        let (mut parser, mut decimal_point) = (Parser { block_size: 1, operations: WRITE_READ }, false);
         let sniff = sniff_lines(head, |line| match parser.parse(line, &mut Metadata::default()) {
             Ok(Parsed::Row(record)) => {
                 decimal_point |= line.contains(&b'.');
@@ -94,7 +100,10 @@ impl TraceFormat for MsrCut {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())? };
+        let parser = Parser {
+            block_size: checked_block_size(options.block_size_or_default())?,
+            operations: operations(options)?,
+        };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 }

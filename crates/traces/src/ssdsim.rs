@@ -11,8 +11,8 @@
 //!
 //! # Scope and limits
 //! There are no response times; writing drops what the format cannot say and refuses operations
-//! other than read and write. MQSim can be configured to count other units of time; the traces that
-//! come with it count nanoseconds.
+//! other than read and write. MQSim can be configured to count other units of time than the nanoseconds of
+//! the traces that come with it, and relatives of the format exchange the codes: both are options.
 //!
 //! Two other formats of five numbers look alike. DiskSim ASCII has arrivals with a decimal point, and
 //! replay tools count bytes: so a trace is recognised only where all times are whole and not all
@@ -31,21 +31,30 @@ use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::number::{integer, push_unsigned};
-use crate::options::Lack;
+use crate::options::{FormatOption, Lack};
 use crate::row::check_extent;
 use crate::rows_out::RowsOut;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
 use crate::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
+use crate::units::{READ_CODE, WRITE_READ, operations, time_unit, unit_ns};
 
 /// SSDsim and MQSim.
 pub struct SsdSim;
 
 const NAME: &str = "ssdsim";
-const FIELDS: [&str; 5] = ["time_ns", "device", "sector", "sectors", "op"];
+const FIELDS: [&str; 5] = ["time", "device", "sector", "sectors", "op"];
+
+const TIME_UNIT: FormatOption = time_unit("ns");
 
 struct Parser {
     block_size: u64,
+    unit_ns: u64,
+    operations: [Operation; 2],
+}
+
+impl Parser {
+    const PLAIN: Self = Self { block_size: 512, unit_ns: 1, operations: WRITE_READ };
 }
 
 impl LineParser for Parser {
@@ -53,13 +62,13 @@ impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([time, device, sector, sectors, op], count) = blank_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
-        let arrival = Instant::from_ns(integer(FIELDS[0], time, u64::MAX)?);
+        let arrival = Instant::from_ns(integer(FIELDS[0], time, u64::MAX / self.unit_ns)? * self.unit_ns);
         let device = integer(FIELDS[1], device, u64::from(u16::MAX))? as u16;
         let (lbn, blocks) = sector_extent([FIELDS[2], FIELDS[3]], sector, sectors, self.block_size)?;
         let op = match op {
-            b"0" => Operation::Write,
-            b"1" => Operation::Read,
-            _ => return Err(Problem::new(FIELDS[4], op, "`0` for a write or `1` for a read is allowed")),
+            b"0" => self.operations[0],
+            b"1" => self.operations[1],
+            _ => return Err(Problem::new(FIELDS[4], op, "`0` or `1` is allowed")),
         };
         check_extent(op, lbn, blocks)?;
         Ok(Parsed::Row(TraceRecord { device, ..TraceRecord::new(arrival, op, lbn, blocks) }))
@@ -79,20 +88,22 @@ impl TraceFormat for SsdSim {
         &["ssdsim"]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[TIME_UNIT, READ_CODE]
+    }
+
     fn lacks(&self) -> &'static [Lack] {
         &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let mut sectors_not_bytes = false;
-        let sniff = sniff_lines(head, |line| {
-            match (Parser { block_size: 512 }).parse(line, &mut Metadata::default()) {
-                Ok(Parsed::Row(record)) => {
-                    sectors_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
-                    true
-                }
-                _ => false,
+        let (mut parser, mut sectors_not_bytes) = (Parser::PLAIN, false);
+        let sniff = sniff_lines(head, |line| match parser.parse(line, &mut Metadata::default()) {
+            Ok(Parsed::Row(record)) => {
+                sectors_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
+                true
             }
+            _ => false,
         });
         match sniff {
             Sniff::Yes if !sectors_not_bytes => Sniff::No,
@@ -101,7 +112,11 @@ impl TraceFormat for SsdSim {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())? };
+        let parser = Parser {
+            block_size: checked_block_size(options.block_size_or_default())?,
+            unit_ns: unit_ns(&TIME_UNIT, options)?,
+            operations: operations(options)?,
+        };
         Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
     }
 

@@ -29,11 +29,11 @@ fn check(format: &str, first: &str, table: &[(&str, &[&str])]) {
 #[test]
 fn are_bad_lines_of_five_numbers_named() {
     let table: &[(&str, &[&str])] = &[
-        ("1.5 0 1 1 0", &["time_ns is `1.5`", "0 to 18446744073709551615"]),
+        ("1.5 0 1 1 0", &["time is `1.5`", "0 to 18446744073709551615"]),
         ("1 65536 1 1 0", &["device is `65536`"]),
         ("1 0 36028797018963968 1 0", &["sector is `36028797018963968`"]),
         ("1 0 1 0 0", &["blocks is `0`", "at least 1 block"]),
-        ("1 0 1 1 2", &["op is `2`", "`0` for a write or `1` for a read"]),
+        ("1 0 1 1 2", &["op is `2`", "`0` or `1`"]),
         ("1 0 1 1", &["`op` is missing"]),
         ("1 0 1 1 0 0", &["6 fields are too many"]),
     ];

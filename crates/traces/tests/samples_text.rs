@@ -317,3 +317,32 @@ fn are_requests_of_a_script_read_with_what_it_knows() {
     assert_eq!(responses(&rows), [Some(3_448_000), Some(20_000), None]);
     assert_eq!((rows[2].fua, rows[2].queue_length, rows[2].initiator), (true, Some(1), 7));
 }
+
+#[test]
+fn do_options_settle_units_codes_and_where_a_request_arrives() {
+    let read = |name: &str, settings: &[&str]| {
+        rows(&mut open_with(FORMATS, &sample(name), None, &options(settings)).unwrap())
+    };
+    let ssdsim = read("ssdsim/sample.ssdsim", &["time-unit=us", "read-code=0"]);
+    assert_eq!(
+        requests(&ssdsim),
+        [
+            (0, 0, Read, 303_567, 7),
+            (78_643_000_000, 1, Read, 55_590, 6),
+            (78_643_005_000, 1, Write, 55_596, 6)
+        ]
+    );
+    let cut = read("msr-cut/sample.trace", &["read-code=0"]);
+    assert_eq!(cut.iter().filter(|row| row.op == Write).count(), 3);
+    let iolog = read("fio-iolog/sample.iolog", &["time-unit=ns"]);
+    assert_eq!(iolog[0].arrival.as_ns(), 4_486);
+    let cloudphysics = read("cloudphysics-csv/sample.csv", &["time-unit=us"]);
+    assert_eq!(cloudphysics[2].arrival.as_ns(), 2_000);
+    // The read waited 1.2 ms before its issue, the write not at all.
+    let biosnoop = read("biosnoop/queue.txt", &["arrival=queue"]);
+    assert_eq!(responses(&biosnoop), [Some(4_650_000), Some(500_000), Some(260_000)]);
+    assert_eq!(biosnoop[0].issue, Some(Instant::from_ns(1_200_000)));
+    let error =
+        open_with(FORMATS, &sample("ssdsim/sample.ssdsim"), None, &options(&["time-unit=h"])).unwrap_err();
+    assert!(error.to_string().contains("format option `time-unit` is `h`: s|ms|us|ns is allowed"), "{error}");
+}
