@@ -68,9 +68,11 @@ fn are_banned_words_absent_from_names() {
         ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns", "prefetch_"];
     for (path, text) in sources() {
         if path.ends_with("tests/tidy.rs")
-            || ["frontend/", "/nbd", "/fuse"].iter().any(|part| path.to_string_lossy().contains(part))
+            || ["frontend/", "/nbd", "/fuse", "/issue_csv"]
+                .iter()
+                .any(|part| path.to_string_lossy().contains(part))
         {
-            continue; // protocols speak their own words
+            continue; // protocols and columns of files speak their own words
         }
         for (number, line) in text.lines().enumerate() {
             // fio has its own word.

@@ -99,8 +99,8 @@ impl LineParser for Parser {
         let completion_ns = completion_ns.checked_add(ORIGIN_NS).ok_or_else(|| {
             Problem::new(FIELDS[0], completion, "it lies beyond the clock, which ends after 584 years")
         })?;
-        let latency_ns = time(FIELDS[8], latency, MILLISECOND, "milliseconds")?;
-        let issue_ns = completion_ns.checked_sub(latency_ns);
+        let response_ns = time(FIELDS[8], latency, MILLISECOND, "milliseconds")?;
+        let issue_ns = completion_ns.checked_sub(response_ns);
         let waited_ns = if self.from_queue { waited_ns } else { 0 };
         let arrival_ns = issue_ns.and_then(|issue| issue.checked_sub(waited_ns));
         let (Some(issue_ns), Some(arrival_ns)) = (issue_ns, arrival_ns) else {

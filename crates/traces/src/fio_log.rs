@@ -148,18 +148,18 @@ impl LineParser for Parser {
         };
         let (lbn, blocks) = byte_extent(["offset", "block size"], offset, size, self.block_size)?;
         check_extent(op, lbn, blocks)?;
-        let latency_ns = integer("value", value, u64::MAX / self.unit_ns)? * self.unit_ns;
+        let response_ns = integer("value", value, u64::MAX / self.unit_ns)? * self.unit_ns;
         let completion = integer("msec", time, (u64::MAX - ORIGIN_NS) / NS_PER_MS)? * NS_PER_MS + ORIGIN_NS;
         let (arrival, completion) = match issue {
             b"" => {
-                let arrival = completion.checked_sub(latency_ns).ok_or_else(|| {
+                let arrival = completion.checked_sub(response_ns).ok_or_else(|| {
                     Problem::new("value", value, "more than 13 days before the first completion are too many")
                 })?;
                 (arrival, completion)
             }
             issue => {
                 let arrival = integer("issue time", issue, u64::MAX)?;
-                let end = arrival.checked_add(latency_ns);
+                let end = arrival.checked_add(response_ns);
                 (arrival, end.ok_or_else(|| Problem::new("value", value, "it ends after 584 years"))?)
             }
         };
