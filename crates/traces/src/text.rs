@@ -22,6 +22,13 @@ const FIELDS_MAX: usize = 64;
 pub(crate) trait LineParser: Send {
     /// The row that `line` says. The first field is never empty.
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<TraceRecord, Box<Problem>>;
+
+    /// Takes a line that is no row; whether it was one.
+    #[inline]
+    fn aside(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<bool, Box<Problem>> {
+        let _ = (line, metadata);
+        Ok(false)
+    }
 }
 
 /// Reads a text format.
@@ -105,6 +112,13 @@ impl<P: LineParser> TextReader<P> {
                     let line = line.trim_ascii();
                     if line.is_empty() {
                         continue;
+                    }
+                    match self.parser.aside(line, &mut self.metadata) {
+                        Ok(false) => {}
+                        Ok(true) => continue,
+                        Err(problem) => {
+                            break Some(TraceError::invalid(problem).at(Place::Line(self.lines.number())));
+                        }
                     }
                     match self.parser.parse(line, &mut self.metadata) {
                         Ok(record) => {

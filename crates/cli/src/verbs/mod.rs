@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 mod calibrate;
+mod capture;
 mod compare;
 mod devices;
 mod experiment;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Serve(Box<serve::Arguments>),
     /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
     Calibrate(calibrate::Arguments),
+    /// Record what a block device of this machine is asked, as a trace.
+    Capture(capture::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -45,6 +48,7 @@ impl Command {
             Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
             Self::Calibrate(arguments) => arguments.run(),
+            Self::Capture(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }
