@@ -12,6 +12,8 @@ mod serve;
 mod setup;
 mod simulate;
 mod trace;
+mod trace_remap;
+mod trace_report;
 
 use clap::Subcommand;
 use seeklab::failure::Failure;

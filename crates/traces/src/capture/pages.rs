@@ -165,7 +165,7 @@ mod tests {
 
     fn page(time_ns: u64, flags: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let mut page = time_ns.to_ne_bytes().to_vec();
-        page.extend((words.len() as u64 * 4 | flags).to_ne_bytes());
+        page.extend(((words.len() as u64 * 4) | flags).to_ne_bytes());
         words.iter().for_each(|word| page.extend(word.to_ne_bytes()));
         page.extend(behind);
         page.resize(4096, 0);
