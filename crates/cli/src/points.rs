@@ -93,7 +93,7 @@ pub fn not_measured(error: &PointsError) -> Failure {
     let failure = Failure::chain(error);
     match error {
         PointsError::NotMeasured(Point::Mp1) => failure.hint(
-            "MP1 is measured in the host while an emulated device is in use there; \
+            "MP1 is measured in the host by `seeklab run DEVICE --record FOLDER -- COMMAND`; \
              without it, compare `--between mp2,mp3`",
         ),
         PointsError::NotMeasured(Point::Mp2 | Point::Due) => {

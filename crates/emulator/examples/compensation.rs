@@ -9,8 +9,8 @@
 use std::error::Error;
 
 use seeklab_core::{Duration, Operation};
-use seeklab_emulator::calibration::{Calibration, Effort, FrontendKind, Served, Setting, Stream};
-use seeklab_emulator::clock::{Clock, Pacing};
+use seeklab_emulator::calibration::{Calibration, Effort, FrontendKind, Route, Served, Setting, Stream};
+use seeklab_emulator::clock::{Clock, Pacing, Processors};
 use seeklab_emulator::pacer::Compensation;
 
 const SERVICE_TIME: Duration = Duration::from_ms(1);
@@ -21,8 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pairs = arguments.get(1).map_or(Ok(5), |pairs| pairs.parse::<usize>())?;
     let (clock, effort) = (Clock::start(), Effort { sizes: &[4 << 10, 64 << 10], ..Effort::default() });
     let mut calibration = Calibration::begin(&effort, clock)?;
-    calibration.measure(frontend, &effort, clock, &mut |_, _| {})?;
-    for row in calibration.rows(frontend) {
+    let route = Route { frontend, processors: Processors::Asleep };
+    calibration.measure(route, &effort, clock, &mut |_, _| {})?;
+    for row in calibration.rows(route) {
         let us = [row.arrival, row.lateness, row.completion, row.spread].map(Duration::as_us);
         println!(
             "{} {} bytes: arrival {:.1}, lateness {:.1}, completion {:.1}, spread {:.1} us",
@@ -34,8 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             us[3]
         );
     }
-    let compensation = calibration.compensation(frontend, 512, Pacing::Balanced).ok_or("not calibrated")?;
-    let recheck = calibration.recheck(frontend, clock)?;
+    let compensation = calibration.compensation(route, 512, Pacing::Balanced).ok_or("not calibrated")?;
+    let recheck = calibration.recheck(route, clock)?;
     let rechecked = recheck.as_ref().map_or(compensation, |recheck| recheck.adjust(compensation));
     println!("{}", recheck.map(|recheck| recheck.to_string()).unwrap_or_default());
     println!("op     pair  error without  error with     with, rechecked (p50 us, p90 us)");

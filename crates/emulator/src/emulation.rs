@@ -1,23 +1,26 @@
 //! An emulated device: the pacer decides when, the store keeps what, a frontend brings the clients.
 //!
 //! ```text
-//! Command ─▶ store (writes at once) ─▶ pacer ─ due less the lead ─▶ data of reads ─▶ Reply ─ due ─▶ leaves
+//! Command ─▶ store ─▶ pacer ─ due less the lead ─▶ data of reads ─▶ Reply ─ due ─▶ leaves
+//!              └─▶ transfers under way, if the store is a file ─▶ their end ─▶┘
 //! ```
 //! The *lead* is what running the model to a completion and preparing its reply took lately. A completion
 //! is taken from the model (and so is final) that long before it is due, its reply is prepared, and the
 //! rest of the lead is spun away, so that neither the model nor the copying of data makes a reply late.
 //!
 //! # Scope and limits
-//! - The data of a write is in the store before the model is asked, that of a read is taken when its reply
-//!   is made: a read sees every write that arrived before its reply.
-//! - Flush and FUA writes wait for the store before the model is asked, so no reply to them leaves before
-//!   the data is where it should be. A file store is written synchronously: while it waits, other replies
-//!   do, which is counted as `data_not_there`.
-//! - What the store refuses fails at once and takes no model time.
+//! - In memory, the data of a write is in the store before the model is asked, that of a read is taken when its
+//!   reply is made: a read sees every write that arrived before its reply. What the store refuses fails at once and
+//!   takes no model time.
+//! - In a file ([`over`](Emulation::over)), the model is asked while the data is under way, and a reply leaves when
+//!   both are there: no reply to a flush or FUA write leaves before the data is where it should be, and nobody waits for
+//!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
+//!   A reply that waited for its data is a miss, `data_not_there`.
 //! - Block status is answered at once: it is no request to the device.
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
@@ -27,8 +30,8 @@ use seeklab_core::{
 use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Steps};
-use crate::store::{Allocation, Store, StoreError};
+use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Shift, Steps};
+use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
 
 /// What becomes of every completed request, for traces and figures.
 pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
@@ -42,6 +45,8 @@ pub struct Tally {
     pub refused: u64,
     /// Time from arrival to reply, both at MP2.
     pub response: Distribution,
+    /// Response time in the model.
+    pub modelled: Distribution,
     /// How late replies left, and why.
     pub deadlines: Deadlines,
     /// Arrivals that the model saw later than they came, known at the end.
@@ -54,6 +59,8 @@ pub struct Tally {
 pub struct Emulation {
     pacer: Pacer,
     store: Store,
+    /// What is under way in the store, if that is asynchronous.
+    transfers: Option<Transfers>,
     clock: Clock,
     block_bytes: u64,
     /// Outstanding requests by the number under which the model knows them.
@@ -62,6 +69,10 @@ pub struct Emulation {
     /// Answers that wait for no deadline.
     at_once: Vec<(Tag, Answer)>,
     due: Vec<Due>,
+    /// Answers that are due and wait for their data.
+    stalled: Vec<(Due, Outstanding)>,
+    /// Transfers whose answers do not wait for them.
+    orphans: Vec<Token>,
     /// Answers that are prepared and have not left.
     replied: VecDeque<Replied>,
     /// Answers that have left and are not booked: that has time.
@@ -101,8 +112,10 @@ struct Outstanding {
     tag: Tag,
     answer: Answer,
     arrived: Instant,
-    /// When its data was in the store.
+    /// When its data was in the store, or brought from it; not known while that is under way.
     stored: Instant,
+    /// What of it is under way in the store.
+    transfer: Option<Token>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +132,7 @@ struct Replied {
 enum Answer {
     Done,
     Failed(ErrorCode),
-    Data { offset: u64 },
+    Data { offset: u64, length: u64 },
     Extents { offset: u64, length: u64, single: bool },
 }
 
@@ -136,12 +149,15 @@ impl Emulation {
         Self {
             pacer,
             store,
+            transfers: None,
             clock,
             block_bytes,
             outstanding: Vec::new(),
             free: Vec::new(),
             at_once: Vec::new(),
             due: Vec::new(),
+            stalled: Vec::new(),
+            orphans: Vec::new(),
             replied: VecDeque::new(),
             gone: Vec::new(),
             tally: Tally::default(),
@@ -154,22 +170,34 @@ impl Emulation {
         }
     }
 
+    /// Transfers data by `transfers`, which go to the same file as its store.
+    #[must_use]
+    pub fn over(self, transfers: Option<Transfers>) -> Self {
+        Self { transfers, ..self }
+    }
+
     /// Compensates dynamically: early completion follows how late replies leave in this run.
     #[must_use]
     pub fn following(self, send_cost: SendCost) -> Self {
         Self { send_cost: Some(send_cost), ..self }
     }
 
-    /// Counts requests whose response time in the model is below `floor`, the shortest that can be emulated.
+    /// Counts lateness by the limit and the floor of `deadlines`.
     #[must_use]
-    pub fn above(mut self, floor: Duration) -> Self {
-        self.tally.deadlines = Deadlines::with_floor(floor);
+    pub fn judged_by(mut self, deadlines: Deadlines) -> Self {
+        self.tally.deadlines = deadlines;
         self
     }
 
     /// What it compensates for now.
     pub const fn compensation(&self) -> Compensation {
         self.pacer.compensation()
+    }
+
+    /// Compensates otherwise from now on, as the host's stamps ask for.
+    pub fn shift(&mut self, shift: Shift) {
+        let shifted = self.pacer.compensation().shifted(shift);
+        self.pacer.set_compensation(shifted);
     }
 
     /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its
@@ -203,6 +231,8 @@ impl Emulation {
 
     /// Shows the last requests; returns what it amounted to, and the bytes.
     pub fn finish(mut self) -> (Tally, Store) {
+        // What is still under way ends when the transfers are dropped; nobody waits for an answer any more.
+        self.transfers = None;
         self.forget_orphans(self.clock.now());
         self.book_gone();
         if let Some(observe) = &mut self.observe {
@@ -215,25 +245,17 @@ impl Emulation {
 
     fn accept(&mut self, command: &Command<'_>) {
         let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
-        let applied = match command.action {
-            Action::Read => Ok(Answer::Data { offset }),
-            Action::BlockStatus { single } => {
-                self.at_once.push((command.tag, Answer::Extents { offset, length, single }));
-                return;
-            }
-            Action::Write(bytes) if command.fua => self.store.write_fua(offset, bytes).map(|()| Answer::Done),
-            Action::Write(bytes) => self.store.write(offset, bytes).map(|()| Answer::Done),
-            Action::Flush => self.store.flush().map(|()| Answer::Done),
-            Action::Discard => self.store.discard(offset, length).map(|()| Answer::Done),
-            Action::WriteZeroes { may_discard } => self
-                .store
-                .write_zeroes(offset, length, may_discard)
-                .and_then(|()| if command.fua { self.store.flush() } else { Ok(()) })
-                .map(|()| Answer::Done),
-        };
-        let answer = match applied {
-            Ok(answer) => answer,
+        if let Action::BlockStatus { single } = command.action {
+            self.at_once.push((command.tag, Answer::Extents { offset, length, single }));
+            return;
+        }
+        let begun = match self.begin(command) {
+            Ok(begun) => begun,
             Err(error) => return self.refuse(command.tag, code_of(&error)),
+        };
+        let answer = match command.action {
+            Action::Read => Answer::Data { offset, length },
+            _ => Answer::Done,
         };
         let stored = self.clock.now();
         let id = self.free.pop().unwrap_or_else(|| {
@@ -249,11 +271,19 @@ impl Emulation {
         // A discard or flush of nothing takes no model time.
         if request.blocks == 0 && op != Operation::Flush {
             self.free.push(id);
+            debug_assert!(begun.is_none(), "nothing needs no transfer");
             self.at_once.push((command.tag, answer));
             return;
         }
         let number = self.arrived;
-        let outstanding = Outstanding { number, tag: command.tag, answer, arrived: command.arrived, stored };
+        let outstanding = Outstanding {
+            number,
+            tag: command.tag,
+            answer,
+            arrived: command.arrived,
+            stored,
+            transfer: begun,
+        };
         match self.pacer.arrive(command.arrived, request) {
             Ok(()) => {
                 self.outstanding[id as usize] = Some(outstanding);
@@ -261,9 +291,50 @@ impl Emulation {
             }
             Err(_) => {
                 self.free.push(id);
+                self.orphans.extend(begun);
                 self.refuse(command.tag, ErrorCode::Invalid);
             }
         }
+    }
+
+    /// Begins what a command asks of the store, or does it if that is not asynchronous.
+    fn begin(&mut self, command: &Command<'_>) -> Result<Option<Token>, StoreError> {
+        let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
+        let durably = command.fua;
+        let (work, bytes) = match command.action {
+            Action::Read => (Work::Read, &[][..]),
+            Action::Write(bytes) => (Work::Write { durably }, bytes),
+            Action::Flush => (Work::Flush, &[][..]),
+            Action::Discard | Action::WriteZeroes { may_discard: true } => {
+                (Work::Discard { durably }, &[][..])
+            }
+            Action::WriteZeroes { may_discard: false } => (Work::Zero { durably }, &[][..]),
+            Action::BlockStatus { .. } => unreachable!("it is no request to the device"),
+        };
+        if let Some(transfers) = self.transfers.as_mut().filter(|_| length > 0 || work == Work::Flush) {
+            if let Some(token) = transfers.begin(work, offset, length, bytes)? {
+                return Ok(Some(token));
+            }
+            // More than may be held: what it overlaps ends first. A read is done when it is replied to.
+            let settled =
+                if work == Work::Flush { transfers.settle_all() } else { transfers.settle(offset, length) };
+            settled?;
+        }
+        match work {
+            Work::Read => Ok(()),
+            Work::Write { durably: true } => self.store.write_fua(offset, bytes),
+            Work::Write { durably: false } => self.store.write(offset, bytes),
+            Work::Flush => self.store.flush(),
+            Work::Discard { durably } => self
+                .store
+                .discard(offset, length)
+                .and_then(|()| if durably { self.store.flush() } else { Ok(()) }),
+            Work::Zero { durably } => self
+                .store
+                .write_zeroes(offset, length, false)
+                .and_then(|()| if durably { self.store.flush() } else { Ok(()) }),
+        }
+        .map(|()| None)
     }
 
     fn refuse(&mut self, tag: Tag, code: ErrorCode) {
@@ -275,9 +346,10 @@ impl Emulation {
     fn answer(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<()> {
         let mut at_once = std::mem::take(&mut self.at_once);
         for (tag, answer) in at_once.drain(..) {
-            self.prepare(frontend, tag, answer);
+            self.prepare(frontend, tag, answer, &[]);
         }
         self.at_once = at_once;
+        self.look_at_transfers(frontend)?;
         let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
         let mut due = std::mem::take(&mut self.due);
         self.pacer.due(now, lead, &mut due);
@@ -289,14 +361,20 @@ impl Emulation {
             if ahead && !sent {
                 // What is due already does not wait for what is not.
                 self.send(frontend)?;
-                begun = self.clock.now();
+                (begun, sent) = (self.clock.now(), true);
             }
-            sent = ahead;
             let id = due.completion.request.id.0;
             let outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
-            self.prepare(frontend, outstanding.tag, outstanding.answer);
+            let outstanding = match self.prepare_transferred(frontend, outstanding) {
+                Ok(outstanding) => outstanding,
+                Err(outstanding) => {
+                    self.stalled.push((due, outstanding));
+                    continue;
+                }
+            };
+            sent = ahead;
             let ready = ahead.then(|| self.clock.now());
             if let (Some(lead), Some(ready)) = (&mut self.lead, ready) {
                 lead.observe(ready.saturating_since(begun));
@@ -314,6 +392,70 @@ impl Emulation {
         Ok(())
     }
 
+    /// Replies to what waited for its data, which is there.
+    fn look_at_transfers(&mut self, frontend: &mut dyn Frontend) -> io::Result<()> {
+        let Some(transfers) = &mut self.transfers else { return Ok(()) };
+        if !transfers.look()? {
+            return Ok(());
+        }
+        self.orphans.retain(|token| match transfers.take(*token) {
+            Some(outcome) => {
+                outcome.result.into_iter().for_each(|buffer| transfers.give_back(buffer));
+                false
+            }
+            None => true,
+        });
+        let mut stalled = std::mem::take(&mut self.stalled);
+        let woken = self.clock.now();
+        stalled.retain(|(due, outstanding)| match self.prepare_transferred(frontend, *outstanding) {
+            Ok(outstanding) => {
+                self.replied.push_back(Replied { due: *due, outstanding, woken, ready: None });
+                false
+            }
+            Err(_) => true,
+        });
+        self.stalled = stalled;
+        Ok(())
+    }
+
+    /// Prepares an answer whose data is there; gives it back while it is under way.
+    fn prepare_transferred(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        mut outstanding: Outstanding,
+    ) -> Result<Outstanding, Outstanding> {
+        let Outstanding { tag, answer, transfer, .. } = outstanding;
+        let Some(transfers) = &mut self.transfers else {
+            self.prepare(frontend, tag, answer, &[]);
+            return Ok(outstanding);
+        };
+        let Some(token) = transfer else {
+            // It was done synchronously; a read is now.
+            let settled = match answer {
+                Answer::Data { offset, length } => transfers.settle(offset, length),
+                _ => Ok(()),
+            };
+            let answer = settled.map_or_else(|error| Answer::Failed(code_of(&error)), |()| answer);
+            self.prepare(frontend, tag, answer, &[]);
+            return Ok(outstanding);
+        };
+        let Some(Outcome { ended, result }) = transfers.take(token) else { return Err(outstanding) };
+        outstanding.stored = ended;
+        match result {
+            Ok(bytes) => {
+                self.prepare(frontend, tag, answer, &bytes);
+                if let Some(transfers) = &mut self.transfers {
+                    transfers.give_back(bytes);
+                }
+            }
+            Err(error) => {
+                self.tally.refused += 1;
+                self.prepare(frontend, tag, Answer::Failed(code_of(&error)), &[]);
+            }
+        }
+        Ok(outstanding)
+    }
+
     fn send(&mut self, frontend: &mut dyn Frontend) -> io::Result<()> {
         let clock = self.clock;
         frontend.send(&mut |tag| self.left(tag, clock.now()))?;
@@ -326,12 +468,17 @@ impl Emulation {
         self.gone.extend(self.replied.drain(..).map(|replied| (replied, now)));
     }
 
-    fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer) {
+    /// Prepares an answer; the data of a read is `bytes`, or is still in the store if that is empty.
+    fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer, bytes: &[u8]) {
         match answer {
             Answer::Done => frontend.reply(tag, Reply::Done),
             Answer::Failed(code) => frontend.reply(tag, Reply::Failed(code)),
-            Answer::Data { offset } => {
+            Answer::Data { offset, .. } => {
                 let mut fill = |buffer: &mut [u8]| {
+                    if !bytes.is_empty() {
+                        buffer.copy_from_slice(bytes);
+                        return Ok(Content::Data);
+                    }
                     self.store.read(offset, buffer).map(|()| Content::Data).map_err(|error| code_of(&error))
                 };
                 frontend.reply(tag, Reply::Data(&mut fill));
@@ -412,6 +559,7 @@ impl Emulation {
         };
         self.tally.requests += 1;
         self.tally.response.record(left.saturating_since(outstanding.arrived));
+        self.tally.modelled.record(due.completion.response_time());
         let miss_cause = self.tally.deadlines.record(due, &steps);
         if let Some(observe) = &mut self.observe {
             self.order.push(outstanding.number, record(due, outstanding.arrived, left, miss_cause), observe);
@@ -420,6 +568,10 @@ impl Emulation {
 }
 
 impl Backend for Emulation {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.transfers.as_ref().map(Transfers::descriptor)
+    }
+
     fn take(&mut self, command: Command<'_>) {
         self.accept(&command);
     }

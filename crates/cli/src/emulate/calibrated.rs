@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use seeklab_core::{Device, Duration};
-use seeklab_emulator::calibration::{Calibration, FrontendKind, NoCalibration, Recheck, SendCost};
-use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, Pacing};
+use seeklab_emulator::calibration::{Calibration, FrontendKind, NoCalibration, Recheck, Route, SendCost};
+use seeklab_emulator::clock::{Clock, DEFAULT_MARGIN, KeptAwake, Pacing};
 use seeklab_emulator::pacer::Compensation;
 use seeklab_report::Note;
 
 use crate::failure::Failure;
 use crate::progress::Steps;
 
-/// The calibration of a door, if there is one.
+/// The calibration of a door, if there is one; by default nothing is compensated for.
 #[derive(Debug, Clone, Default)]
 pub struct Calibrated {
+    compensates: bool,
     known: Option<Arc<Known>>,
     notes: Vec<Note>,
 }
 
 #[derive(Debug)]
 struct Known {
-    kind: FrontendKind,
+    route: Route,
     calibration: Calibration,
     recheck: Option<Recheck>,
 }
@@ -34,38 +35,45 @@ pub(super) struct Correction {
 }
 
 impl Calibrated {
-    /// What was saved for that door on this machine, looked at for a second whether it still holds. Without
-    /// it, a note says what to do.
+    /// What was saved for that door and pacing on this machine, looked at for a second whether it still holds.
+    /// Without it, a note says what to do.
     ///
     /// # Errors
     /// If the door cannot be served here.
-    pub fn load(kind: FrontendKind) -> Result<Self, Failure> {
+    pub fn load(kind: FrontendKind, pacing: Pacing) -> Result<Self, Failure> {
+        let held = KeptAwake::under(pacing);
+        let route = Route { frontend: kind, processors: KeptAwake::processors(held.as_ref()) };
         let calibration = match Calibration::load() {
             Ok(calibration) => calibration,
             Err(error) => return Ok(Self::absent(&error)),
         };
-        if calibration.rows(kind).is_empty() {
+        if !calibration.knows(route) {
             let text = format!(
-                "{kind} was not calibrated on this machine, so nothing is compensated for: run \
+                "{route} was not calibrated on this machine, so nothing is compensated for: run \
                  `seeklab calibrate`"
             );
-            return Ok(Self { known: None, notes: vec![Note::Warning(text)] });
+            return Ok(Self { compensates: true, known: None, notes: vec![Note::Warning(text)] });
         }
         let mut steps = Steps::new(1);
         steps.begin("looking whether the calibration still holds");
         let recheck = calibration
-            .recheck(kind, Clock::start())
+            .recheck(route, Clock::start())
             .map_err(|error| Failure::chain(&error).context("the calibration cannot be checked"))?;
         drop(steps);
         let moved = recheck.as_ref().filter(|recheck| !recheck.holds());
         let notes = moved.map(|recheck| Note::Warning(format!("{recheck}; it was adjusted"))).into_iter();
         let notes = notes.collect();
-        Ok(Self { known: Some(Arc::new(Known { kind, calibration, recheck })), notes })
+        Ok(Self { compensates: true, known: Some(Arc::new(Known { route, calibration, recheck })), notes })
     }
 
     fn absent(error: &NoCalibration) -> Self {
         let text = format!("{error}, so nothing is compensated for: {}", error.hint());
-        Self { known: None, notes: vec![Note::Warning(text)] }
+        Self { compensates: true, known: None, notes: vec![Note::Warning(text)] }
+    }
+
+    /// Whether anything is to be compensated for.
+    pub const fn compensates(&self) -> bool {
+        self.compensates
     }
 
     /// What a reader has to know of it.
@@ -73,10 +81,15 @@ impl Calibrated {
         &self.notes
     }
 
+    /// The shortest response time that can be emulated here, if it is known.
+    pub fn floor(&self) -> Option<Duration> {
+        self.known.as_ref().and_then(|known| known.calibration.least_floor(known.route))
+    }
+
     /// Why `device` cannot be emulated as fast as it is, if it cannot.
     pub fn below_floor(&self, device: &dyn Device) -> Option<String> {
         let known = self.known.as_ref()?;
-        known.calibration.below_floor(known.kind, device).map(|below| below.to_string())
+        known.calibration.below_floor(known.route, device).map(|below| below.to_string())
     }
 
     /// What it means for a device with such blocks.
@@ -89,14 +102,14 @@ impl Calibrated {
                 send_cost: None,
             };
         };
-        let saved = known.calibration.compensation(known.kind, block_bytes, pacing).unwrap_or_default();
+        let saved = known.calibration.compensation(known.route, block_bytes, pacing).unwrap_or_default();
         let compensation = known.recheck.as_ref().map_or(saved, |recheck| recheck.adjust(saved));
-        let rows = known.calibration.rows(known.kind);
-        let lateness = rows.iter().map(|row| row.lateness).min().unwrap_or_default();
+        let rows = known.calibration.rows(known.route);
+        let lateness = rows.map(|row| row.lateness).min().unwrap_or_default();
         Correction {
             compensation,
             margin: known.calibration.margin(),
-            floor: known.calibration.least_floor(known.kind),
+            floor: self.floor(),
             send_cost: (pacing != Pacing::Frugal).then(|| SendCost::expecting(lateness)),
         }
     }

@@ -1,6 +1,7 @@
 //! The line on stderr that shows what an emulation does.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -11,15 +12,21 @@ use seeklab_emulator::clock::Clock;
 use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::frontend::{Backend, Command, Frontend, Tag};
 
+use super::feedback::Feedback;
+
 /// An emulation with its line on stderr.
 pub(super) struct Watched {
     pub(super) emulation: Emulation,
     pub(super) live: Live,
+    pub(super) feedback: Option<Feedback>,
     pub(super) clock: Clock,
 }
 
 impl Backend for Watched {
     fn take(&mut self, command: Command<'_>) {
+        if let Some(feedback) = &self.feedback {
+            feedback.apply(&mut self.emulation, || self.clock.now());
+        }
         self.emulation.take(command);
     }
 
@@ -31,6 +38,10 @@ impl Backend for Watched {
 
     fn left(&mut self, tag: Tag, now: Instant) {
         self.emulation.left(tag, now);
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.emulation.descriptor()
     }
 }
 

@@ -6,8 +6,10 @@
 //! ```
 
 mod calibrated;
+mod feedback;
 mod live;
 mod observer;
+mod pace;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -16,21 +18,25 @@ use std::thread::JoinHandle;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
-use seeklab_emulator::clock::{Clock, ClockReport, Pacing, Waited, Waiter, wake_this_thread_exactly};
+use seeklab_emulator::clock::{
+    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+};
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
-use seeklab_emulator::pacer::{Mode, Options, Pacer};
-use seeklab_emulator::store::{Access, Store, StoreError};
+use seeklab_emulator::pacer::{Deadlines, Options, Pacer};
+use seeklab_emulator::store::{Access, Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
+pub use feedback::{Feedback, Follower, feedback};
 pub use observer::{Observer, Recorder, Sink};
+pub use pace::Pace;
 
 /// By which doors clients come in.
 #[derive(Debug, Clone, Default)]
@@ -61,16 +67,14 @@ pub struct Wishes {
     pub doors: Doors,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// How much processor time exactness may cost.
-    pub pacing: Pacing,
-    /// How the model is run against the wall clock.
-    pub mode: Mode,
+    /// How exactly it is emulated.
+    pub pace: Pace,
     /// Root of the model's random draws.
     pub seed: Seed,
-    /// What this machine adds, to be compensated for.
-    pub calibrated: Calibrated,
     /// Takes every completed request.
     pub observe: Option<Observe>,
+    /// What moves the compensation, where the host's stamps are seen.
+    pub feedback: Option<Feedback>,
     /// Whether a line on stderr shows what happens.
     pub live: bool,
 }
@@ -95,8 +99,12 @@ pub struct Outcome {
     pub cpu: Duration,
     /// The shortest response time that can be emulated here, if it is known.
     pub floor: Option<Duration>,
+    /// How late a reply might leave.
+    pub deadline_limit: Duration,
     /// How it waited: what spinning has cost, and how often a sleep was too long.
     pub waited: Waited,
+    /// What idle processors did meanwhile.
+    pub processors: Processors,
     /// How its clock did.
     pub clock: ClockReport,
     /// What the device holds now.
@@ -244,29 +252,35 @@ fn emulate(
         uri = Some(server.uri());
         frontends.push(Box::new(server));
     }
-    let correction = wishes.calibrated.correction(export_block_bytes, wishes.pacing);
-    let compensation = correction.compensation;
-    let options = Options { mode: wishes.mode, compensation, run_behind: true, ..Options::default() };
-    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock);
-    if let Some(floor) = correction.floor {
-        emulation = emulation.above(floor);
+    let held = KeptAwake::under(wishes.pace.pacing);
+    let correction = wishes.pace.calibrated.correction(export_block_bytes, wishes.pace.pacing);
+    let mut compensation = correction.compensation;
+    if let Some(lookahead) = wishes.pace.lookahead {
+        compensation = compensation.with_lookahead(lookahead);
     }
-    if let Some(send_cost) = correction.send_cost {
+    let options = Options { mode: wishes.pace.mode, compensation, run_behind: true, ..Options::default() };
+    let transfers = transfers(&store, clock);
+    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock).over(transfers);
+    let floor = correction.floor.unwrap_or_default();
+    emulation = emulation.judged_by(Deadlines::new(wishes.pace.deadline_limit, floor));
+    if let Some(send_cost) = correction.send_cost.filter(|_| wishes.feedback.is_none()) {
         emulation = emulation.following(send_cost);
     }
     if let Some(observe) = wishes.observe {
         emulation = emulation.observed_by(observe);
     }
-    if wishes.pacing != Pacing::Frugal {
+    if wishes.pace.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
-    let mut waiter = Waiter::new(clock, wishes.pacing, correction.margin);
-    let mut watched = Watched { emulation, live: Live::start(wishes.live), clock };
+    let mut waiter = Waiter::new(clock, wishes.pace.pacing, correction.margin);
+    let mut watched = Watched { emulation, live: Live::start(wishes.live), feedback: wishes.feedback, clock };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
     let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
+    let processors = KeptAwake::processors(held.as_ref());
+    drop(held);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
@@ -279,10 +293,26 @@ fn emulate(
         elapsed,
         cpu: thread_cpu_time(),
         floor: correction.floor,
+        deadline_limit: wishes.pace.deadline_limit,
         waited: waiter.waited(),
+        processors,
         clock: clock.report(),
         store,
     })
+}
+
+/// What transfers data to a store in a file; without it, that is done synchronously.
+fn transfers(store: &Store, clock: Clock) -> Option<Transfers> {
+    let Store::File(file) = store else { return None };
+    Transfers::over(file, clock)
+        .inspect_err(|error| {
+            eprintln!(
+                "note: {}: is read and written synchronously, so replies wait for each other's data: io_uring cannot \
+                 be used here: {error}",
+                file.path().display()
+            );
+        })
+        .ok()
 }
 
 fn thread_cpu_time() -> Duration {

@@ -2,8 +2,9 @@
 
 use std::sync::mpsc::Sender;
 
-use rustix::time::{ClockId, clock_gettime};
-use seeklab_core::{Duration, Instant};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use seeklab_core::Instant;
 use seeklab_emulator::client::{ClientError, RunnerOptions, run_builtin_with};
 use seeklab_workloads::application::{Builtin, Phase};
 
@@ -24,11 +25,11 @@ pub(super) fn run(
     let uri = running.uri().expect("it was asked for");
     let options = RunnerOptions {
         clock: Some(running.clock()),
-        pacing: what.series.pacing,
+        pacing: what.series.pace.pacing,
         stop: Some(what.interruption.flag()),
         ..RunnerOptions::default()
     };
-    let before = thread_cpu_s();
+    let before = thread_cpu_s()?;
     let outcome = run_builtin_with(builtin, uri, what.series.seed, &options, &mut |_| connected());
     connected();
     let outcome = outcome.map_err(|error| match &error {
@@ -53,9 +54,10 @@ pub(super) fn run(
     if outcome.is_full {
         eprintln!("{}: the device is too small for all files; it ended early", what.device.label());
     }
-    // The runner is one thread; what of its time was the kernel's is not told apart.
+    // The runner is one thread, this one.
+    let after = thread_cpu_s()?;
     if let Some(first) = phases.first_mut() {
-        first.user_s = thread_cpu_s() - before;
+        (first.user_s, first.system_s) = (after.0 - before.0, after.1 - before.1);
     }
     Ok(Ran { phases, lost: 0 })
 }
@@ -73,7 +75,10 @@ fn figures(phase: &Phase) -> PhaseFigures {
     }
 }
 
-fn thread_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    (Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)).as_s()
+/// Processor time of this thread, in user mode and in the kernel.
+fn thread_cpu_s() -> Result<(f64, f64), Failure> {
+    let usage =
+        getrusage(UsageWho::RUSAGE_THREAD).map_err(|error| Failure::from(std::io::Error::from(error)))?;
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Ok((seconds(usage.user_time()), seconds(usage.system_time())))
 }

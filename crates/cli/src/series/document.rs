@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use seeklab_analysis::interval;
+use seeklab_core::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -51,8 +52,10 @@ pub(super) fn document(series: &Series, results: &[Vec<Figures>]) -> Value {
         "seed": series.seed.0,
         "size_bytes": series.size.as_bytes(),
         "application": application(&series.application),
-        "pacing": series.pacing,
-        "mode": series.mode,
+        "pacing": series.pace.pacing,
+        "mode": series.pace.mode,
+        "lookahead_us": series.pace.lookahead.map(Duration::as_us),
+        "deadline_limit_us": series.pace.deadline_limit.as_us(),
         "devices": devices,
     })
 }

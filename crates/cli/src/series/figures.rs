@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{MatchCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
+use seeklab_emulator::clock::Processors;
+use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,12 @@ pub(super) struct Figures {
     pub system_s: f64,
     /// Processor time of the emulator's thread.
     pub emulator_cpu_s: f64,
+    /// What idle processors did meanwhile.
+    #[serde(default)]
+    pub processors: Processors,
+    /// How the host's queue was, read back from the kernel; `None` without a block device.
+    #[serde(default)]
+    pub host_queue: Option<Queue>,
     /// Requests that the model answered.
     pub requests: u64,
     /// Mean response time in the host.
@@ -92,6 +100,7 @@ pub(super) struct PhaseFigures {
 /// What a repetition was seen to do.
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
+    pub(super) host_queue: Option<Queue>,
     pub(super) outcome: &'a Outcome,
     pub(super) stamps: &'a Stamps,
     pub(super) matched: Option<&'a MatchCounts>,
@@ -122,6 +131,8 @@ impl Figures {
             user_s: sum(|phase| phase.user_s),
             system_s: sum(|phase| phase.system_s),
             emulator_cpu_s: seen.outcome.cpu.as_s(),
+            processors: seen.outcome.processors,
+            host_queue: seen.host_queue.clone(),
             requests: tally.requests,
             mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
             mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),

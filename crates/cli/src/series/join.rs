@@ -6,7 +6,7 @@ use seeklab_analysis::{MatchCounts, Matcher, Stamps};
 use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
-use crate::emulate::Sink;
+use crate::emulate::{Follower, Sink};
 
 /// What the host tells.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,7 @@ struct Kept {
     stamps: Stamps,
     /// Reads and writes.
     transfers: u64,
+    follower: Follower,
     writer: Option<Box<dyn TraceWriter>>,
     failed: Option<TraceError>,
 }
@@ -45,14 +46,20 @@ pub(super) struct Joined {
 }
 
 impl Join {
-    /// Joins records in blocks of that many bytes with what `host` tells; writes them to `writer`.
-    pub(super) fn new(block_bytes: u32, host: Receiver<Told>, writer: Option<Box<dyn TraceWriter>>) -> Self {
+    /// Joins records in blocks of that many bytes with what `host` tells; shows them to `follower` and writes
+    /// them to `writer`.
+    pub(super) fn new(
+        block_bytes: u32,
+        host: Receiver<Told>,
+        follower: Follower,
+        writer: Option<Box<dyn TraceWriter>>,
+    ) -> Self {
         Self {
             matcher: Matcher::new(block_bytes),
             host,
             host_until: Instant::ZERO,
             emulator_until: Instant::ZERO,
-            kept: Kept { stamps: Stamps::default(), transfers: 0, writer, failed: None },
+            kept: Kept { stamps: Stamps::default(), transfers: 0, follower, writer, failed: None },
         }
     }
 
@@ -67,6 +74,7 @@ impl Join {
 impl Kept {
     fn take(&mut self, record: &TraceRecord) {
         self.stamps.push(record);
+        self.follower.see(record);
         self.transfers += u64::from(matches!(record.op, Operation::Read | Operation::Write));
         if let (Some(writer), None) = (&mut self.writer, &self.failed) {
             self.failed = writer.write(record).err();

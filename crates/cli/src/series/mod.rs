@@ -23,15 +23,14 @@ use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
-use seeklab_emulator::clock::Pacing;
-use seeklab_emulator::pacer::Mode;
+use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_report::Report;
 use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;
 use serde_json::Value;
 
 use crate::devices::Resolved;
-use crate::emulate::Calibrated;
+use crate::emulate::Pace;
 use crate::failure::Failure;
 use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
@@ -53,12 +52,8 @@ pub struct Series {
     pub repetitions: u64,
     /// Root of all random draws; the same for every repetition.
     pub seed: Seed,
-    /// How much processor time exactness may cost.
-    pub pacing: Pacing,
-    /// How the model is run against the wall clock.
-    pub mode: Mode,
-    /// What this machine adds to requests, to be compensated for.
-    pub calibrated: Calibrated,
+    /// How exactly devices are emulated.
+    pub pace: Pace,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
     /// Where results are kept as they come; without it an interrupted series begins anew.
@@ -100,6 +95,8 @@ pub struct Commands {
     pub file_system: FileSystem,
     /// How it is mounted.
     pub mount_options: MountOptions,
+    /// What is wanted of the host's queue beside what the device asks for.
+    pub queue: QueueWishes,
     /// What the device holds at first, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
@@ -178,13 +175,15 @@ pub fn run(series: &Series) -> Result<Finished, Failure> {
 /// Everything that determines what a repetition does.
 fn identity(series: &Series, device: &Resolved) -> String {
     format!(
-        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?}",
+        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?} {:?} {:?}",
         device.description.to_toml(),
         device.label(),
         series.size,
         series.application,
-        series.pacing,
-        series.mode,
+        series.pace.pacing,
+        series.pace.mode,
+        series.pace.lookahead,
+        series.pace.deadline_limit,
         series.seed
     )
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use seeklab_core::{ByteSize, Seed};
-use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::pacer::Mode;
@@ -14,7 +13,7 @@ use seeklab_stage::{CommandLine, Phase, Stage};
 use super::host::{self, Interruption};
 use super::{Commands, Series};
 use crate::devices::Resolved;
-use crate::emulate::{Calibrated, Doors, Wishes, capabilities_of, start, without_time};
+use crate::emulate::{Doors, Pace, Wishes, capabilities_of, start, without_time};
 use crate::failure::Failure;
 
 /// What was prepared so far, by block size.
@@ -57,11 +56,10 @@ fn make(
     let wishes = Wishes {
         doors: Doors { block: Some(QueueWishes::of_device(false)), ..Doors::default() },
         read_only: false,
-        pacing: Pacing::Balanced,
-        mode: Mode::RunToCompletion,
+        pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         seed: Seed(0),
-        calibrated: Calibrated::default(),
         observe: None,
+        feedback: None,
         live: false,
     };
     let running = start(&without_time(device)?, store, wishes, &Stop::new()?)?;

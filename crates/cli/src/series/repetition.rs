@@ -17,7 +17,7 @@ use super::join::{Join, Told};
 use super::prepare::Prepared;
 use super::{Application, Commands, Series, builtin};
 use crate::devices::Resolved;
-use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, start};
+use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, feedback, start};
 use crate::failure::Failure;
 use crate::run::metadata;
 
@@ -43,7 +43,7 @@ impl Repetition<'_> {
         match &self.series.application {
             Application::Commands(commands) => {
                 let store = prepared.copy(self.series, commands, self.device, self.interruption)?;
-                let queue = QueueWishes::of_device(capabilities.rotational);
+                let queue = commands.queue.clone().or(QueueWishes::of_device(capabilities.rotational));
                 let doors = Doors { block: Some(queue), ..Doors::default() };
                 self.emulated(store, doors, |running, host| self.phases(commands, running, host))
             }
@@ -70,18 +70,19 @@ impl Repetition<'_> {
         let capabilities = capabilities_of(self.device)?;
         let (host, told) = channel();
         let block_bytes = capabilities.block_size.as_bytes() as u32;
-        let observer = Observer::start(Join::new(block_bytes, told, self.writer()?));
+        let (follower, feedback) = feedback();
+        let observer = Observer::start(Join::new(block_bytes, told, follower, self.writer()?));
         let wishes = Wishes {
             doors,
             read_only: false,
-            pacing: self.series.pacing,
-            mode: self.series.mode,
+            pace: self.series.pace.clone(),
             seed: self.series.seed,
-            calibrated: self.series.calibrated.clone(),
             observe: Some(observer.observe()),
+            feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };
         let running = start(self.device, store, wishes, &Stop::new()?)?;
+        let host_queue = running.block().map(|block| block.queue().clone());
         let ran = application(&running, host);
         let outcome = running.end();
         let (joined, not_seen) = observer.finish();
@@ -93,6 +94,7 @@ impl Repetition<'_> {
         }
         let seen = Seen {
             label: &self.device.label(),
+            host_queue,
             outcome: &outcome,
             stamps: &joined.stamps,
             matched: Some(&joined.matched),
@@ -153,7 +155,7 @@ impl Repetition<'_> {
             .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
         let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
         let mut metadata = metadata(self.device, capabilities_of(self.device)?.block_size, self.series.seed);
-        metadata.clock = Some("emulated".to_owned());
+        self.series.pace.describe(&mut metadata);
         Ok(Some(seeklab_columnar::create(&folder.join(name), None, &metadata)?))
     }
 }

@@ -66,8 +66,8 @@ fn parameters(series: &Series) -> Vec<Parameter> {
     let plain = |name: &str, value: String| Parameter { name: name.to_owned(), value, source: None };
     let mut parameters = vec![
         plain("size", series.size.to_string()),
-        plain("pacing", format!("{:?}", series.pacing).to_lowercase()),
-        plain("mode", format!("{:?}", series.mode).to_lowercase()),
+        plain("pacing", format!("{:?}", series.pace.pacing).to_lowercase()),
+        plain("mode", format!("{:?}", series.pace.mode).to_lowercase()),
     ];
     match &series.application {
         Application::Commands(commands) => {
@@ -114,7 +114,7 @@ fn row(device: &Resolved, repetitions: &[Figures]) -> ApplicationRow {
 }
 
 fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
-    let mut notes = series.calibrated.notes().to_vec();
+    let mut notes = series.pace.calibrated.notes().to_vec();
     for (device, repetitions) in series.devices.iter().zip(results) {
         let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
         if failed > 0 {
@@ -128,8 +128,10 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));
         }
-        let below =
-            device.build(series.seed, "disk0").ok().and_then(|model| series.calibrated.below_floor(&*model));
+        let below = device
+            .build(series.seed, "disk0")
+            .ok()
+            .and_then(|model| series.pace.calibrated.below_floor(&*model));
         notes.extend(below.map(|below| Note::Warning(format!("{}: {below}", device.label()))));
         if !device.is_measured() {
             notes.push(Note::Remark(format!(

@@ -9,9 +9,9 @@ use seeklab::output::{VERSION, print, print_json};
 use seeklab::progress::Progress;
 use seeklab_core::Duration;
 use seeklab_emulator::calibration::{
-    Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Row,
+    Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Route, Row,
 };
-use seeklab_emulator::clock::{Clock, ClockReport, ClockSource};
+use seeklab_emulator::clock::{Clock, ClockReport, ClockSource, KeptAwake, Processors};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -46,13 +46,23 @@ impl Arguments {
         if !all {
             keep_others(&mut calibration, &path);
         }
+        let awake = KeptAwake::hold().map(drop);
+        if let Err(error) = &awake {
+            eprintln!("note: processors cannot be kept awake for exact pacing: {error}");
+        }
+        let conditions = if awake.is_ok() { &Processors::ALL[..] } else { &[Processors::Asleep] };
         let mut measured = 0;
-        for frontend in frontends {
-            match measure(&mut calibration, frontend, &effort, clock) {
-                Ok(()) => measured += 1,
-                // What cannot be served here does not keep the rest from being calibrated.
-                Err(error) if all => eprintln!("warning: {frontend} is left out: {}", chain(&error)),
-                Err(error) => return Err(failure(error)),
+        'frontends: for frontend in frontends {
+            for &processors in conditions {
+                match measure(&mut calibration, Route { frontend, processors }, &effort, clock) {
+                    Ok(()) => measured += 1,
+                    // What cannot be served here does not keep the rest from being calibrated.
+                    Err(error) if all => {
+                        eprintln!("warning: {frontend} is left out: {}", chain(&error));
+                        continue 'frontends;
+                    }
+                    Err(error) => return Err(failure(error)),
+                }
             }
         }
         if measured == 0 {
@@ -76,13 +86,13 @@ fn keep_others(calibration: &mut Calibration, path: &Path) {
 
 fn measure(
     calibration: &mut Calibration,
-    frontend: FrontendKind,
+    route: Route,
     effort: &Effort,
     clock: Clock,
 ) -> Result<(), CalibrationError> {
     let mut bar = None;
-    calibration.measure(frontend, effort, clock, &mut |_, total| {
-        bar.get_or_insert_with(|| Progress::new(frontend.name(), Some(total as u64))).big_step();
+    calibration.measure(route, effort, clock, &mut |_, total| {
+        bar.get_or_insert_with(|| Progress::new(&route.to_string(), Some(total as u64))).big_step();
     })
 }
 
@@ -105,6 +115,7 @@ fn page(calibration: &Calibration, path: &Path) -> String {
     table.load_style(presets::NOTHING);
     table.set_header([
         "frontend",
+        "processors",
         "request",
         "arrival",
         "lateness",
@@ -117,14 +128,17 @@ fn page(calibration: &Calibration, path: &Path) -> String {
         let us = |time: Duration| format!("{:.1}", time.as_us());
         let request = if row.bytes == 0 { row.op.name().to_owned() } else { sized(row) };
         let times = [row.arrival, row.lateness, row.completion, row.spread, row.floor, row.floor_p99].map(us);
-        table.add_row([frontend.name().to_owned(), request].into_iter().chain(times));
+        table.add_row(
+            [frontend.name().to_owned(), row.processors.name().to_owned(), request].into_iter().chain(times),
+        );
     }
-    for column in table.column_iter_mut().skip(2) {
+    for column in table.column_iter_mut().skip(3) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let wakeups = &calibration.wakeups;
-    let mut text =
-        format!("Medians in us; floor: the shortest response time that can be emulated.\n\n{table}\n\n");
+    let mut text = format!(
+        "Medians in us; floor: the shortest response time that can be emulated; processors awake: as exact pacing\nkeeps them.\n\n{table}\n\n"
+    );
     text += &format!(
         "wake-ups  late by p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1} of {}: margin {:.1} us\n",
         wakeups.p50.as_us(),
@@ -176,6 +190,7 @@ fn document(calibration: &Calibration, path: &Path) -> Value {
         .map(|(frontend, row)| {
             json!({
                 "frontend": frontend.name(),
+                "processors": row.processors.name(),
                 "op": row.op.name(),
                 "bytes": row.bytes,
                 "requests": row.requests,

@@ -1,8 +1,10 @@
 //! The flags that say how exactly a device is emulated, the same for every verb that emulates one.
 
 use clap::{Args, ValueEnum};
-use seeklab::emulate::Calibrated;
+use seeklab::emulate::{Calibrated, Pace};
 use seeklab::failure::Failure;
+use seeklab_analysis::points::DEADLINE_LIMIT;
+use seeklab_core::Duration;
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
@@ -16,6 +18,12 @@ pub(crate) struct PaceFlags {
     /// How the model is run against the wall clock
     #[arg(long, value_enum, default_value = "rollback")]
     mode: ModeName,
+    /// How far ahead of the wall clock a synchronous model runs, such as 20us; as calibrated unless said
+    #[arg(long, value_name = "TIME")]
+    lookahead: Option<Duration>,
+    /// How late a reply may leave before its deadline counts as missed
+    #[arg(long, value_name = "TIME", default_value_t = DEADLINE_LIMIT)]
+    deadline_limit: Duration,
     /// Compensate for nothing, whatever `seeklab calibrate` found
     #[arg(long)]
     uncalibrated: bool,
@@ -23,7 +31,7 @@ pub(crate) struct PaceFlags {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PacingName {
-    /// Spin for long before each deadline
+    /// Spin for long before each deadline, and keep idle processors awake where that may be asked for
     Exact,
     /// Spin shortly before each deadline
     Balanced,
@@ -42,12 +50,22 @@ enum ModeName {
 }
 
 impl PaceFlags {
-    /// What this machine adds by that door.
-    pub(crate) fn calibrated(&self, kind: FrontendKind) -> Result<Calibrated, Failure> {
-        if self.uncalibrated { Ok(Calibrated::default()) } else { Calibrated::load(kind) }
+    /// How exactly a device is emulated that clients reach by that door.
+    ///
+    /// # Errors
+    /// If the flags contradict each other, or the door cannot be served here.
+    pub(crate) fn pace(&self, kind: FrontendKind) -> Result<Pace, Failure> {
+        let (pacing, mode) = (self.pacing(), self.mode());
+        if self.lookahead.is_some() && mode != Mode::Synchronous {
+            return Err(Failure::new("--lookahead: is how far ahead a synchronous model runs")
+                .hint("add `--mode synchronous`, or leave it out: the other modes know every answer ahead"));
+        }
+        let calibrated =
+            if self.uncalibrated { Calibrated::default() } else { Calibrated::load(kind, pacing)? };
+        Ok(Pace { pacing, mode, lookahead: self.lookahead, deadline_limit: self.deadline_limit, calibrated })
     }
 
-    pub(crate) const fn pacing(&self) -> Pacing {
+    const fn pacing(&self) -> Pacing {
         match self.pacing {
             PacingName::Exact => Pacing::Exact,
             PacingName::Balanced => Pacing::Balanced,
@@ -55,7 +73,7 @@ impl PaceFlags {
         }
     }
 
-    pub(crate) const fn mode(&self) -> Mode {
+    const fn mode(&self) -> Mode {
         match self.mode {
             ModeName::RunToCompletion => Mode::RunToCompletion,
             ModeName::Rollback => Mode::Rollback,

@@ -14,17 +14,22 @@ pub(crate) struct QueueFlags {
     /// How far the host reads ahead on the block device, such as 128KiB
     #[arg(long, value_name = "SIZE")]
     host_read_ahead: Option<ByteSize>,
+    /// Whether the host takes the block device for a disk that turns; by the kind of device unless said
+    #[arg(long, value_name = "true|false")]
+    host_rotational: Option<bool>,
+    /// Requests that the host holds for the block device
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    host_requests: Option<u32>,
 }
 
 impl QueueFlags {
-    /// What they ask for, else as in `default`.
-    pub(crate) fn over(&self, default: QueueWishes) -> QueueWishes {
+    /// What they ask for; what they leave open is the device's.
+    pub(crate) fn wishes(&self) -> QueueWishes {
         QueueWishes {
-            scheduler: self.host_scheduler.clone().or(default.scheduler),
-            read_ahead_kib: self
-                .host_read_ahead
-                .map_or(default.read_ahead_kib, |size| Some((size.as_bytes() >> 10) as u32)),
-            ..default
+            rotational: self.host_rotational,
+            scheduler: self.host_scheduler.clone(),
+            read_ahead_kib: self.host_read_ahead.map(|size| (size.as_bytes() >> 10) as u32),
+            request_count: self.host_requests,
         }
     }
 }

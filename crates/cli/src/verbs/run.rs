@@ -15,6 +15,7 @@ use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;
 
 use super::pace::PaceFlags;
+use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 
 const EXAMPLES: &str = "\
@@ -68,6 +69,8 @@ pub(crate) struct Arguments {
     /// Whom commands run as; who called sudo, or root, unless said
     #[arg(long, value_name = "U")]
     user: Option<String>,
+    #[command(flatten)]
+    queue: QueueFlags,
     #[command(flatten)]
     pace: PaceFlags,
     #[command(flatten)]
@@ -145,10 +148,8 @@ impl Arguments {
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
             repetitions: self.repeat,
             seed: self.seed,
-            calibrated: self.pace.calibrated(application.door())?,
+            pace: self.pace.pace(application.door())?,
             application,
-            pacing: self.pace.pacing(),
-            mode: self.pace.mode(),
             record: self.record.clone(),
             journal: self.results.clone(),
             fresh: self.fresh,
@@ -163,6 +164,7 @@ impl Arguments {
         Ok(Application::Commands(Commands {
             file_system: self.fs,
             mount_options: self.mount_options.clone(),
+            queue: self.queue.wishes(),
             image: self.image.clone(),
             setup: self.setup.clone(),
             phases: self.phases.clone(),

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
-    Doors, Observer, Outcome, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size,
+    Doors, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size,
     open_store, signals, start,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
 use seeklab::run::metadata;
+use seeklab_analysis::{Evidence, MissCounts};
+use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::fuse::FILE_NAME;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::MissCause;
 use serde_json::{Value, json};
@@ -100,9 +102,12 @@ impl Arguments {
         if let Some(image) = &self.image {
             store.load_image(image)?;
         }
-        let recorder = self.recorder(&device)?;
+        let mut wishes = self.wishes(&device)?;
+        let recorder = self.recorder(&device, &wishes.pace)?;
+        wishes.observe = recorder.as_ref().map(Observer::observe);
         let signals = signals()?;
-        let mut running = start(&device, store, self.wishes(&device, recorder.as_ref())?, &Stop::new()?)?;
+        let mut running = start(&device, store, wishes, &Stop::new()?)?;
+        let host_queue = running.block().map(|block| block.queue().clone());
         let text = self.ready(&device, &running);
         if self.json {
             eprint!("{text}")
@@ -124,7 +129,7 @@ impl Arguments {
             outcome.store.save_image(path)?;
         }
         if self.json {
-            print_json(&document(&device.name, &self, &outcome, not_recorded))
+            print_json(&document(&device.name, &self, &outcome, host_queue.as_ref(), not_recorded))
         } else {
             print(&summary(&outcome, not_recorded))
         }
@@ -155,10 +160,10 @@ impl Arguments {
         )
     }
 
-    fn recorder(&self, device: &Resolved) -> Result<Option<Observer<Recorder>>, Failure> {
+    fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Observer<Recorder>>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
         let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
-        metadata.clock = Some("emulated".to_owned());
+        pace.describe(&mut metadata);
         let writer = seeklab_columnar::create(path, None, &metadata)?;
         Ok(Some(Observer::start(Recorder::new(writer))))
     }
@@ -173,7 +178,7 @@ impl Arguments {
         }
     }
 
-    fn wishes(&self, device: &Resolved, recorder: Option<&Observer<Recorder>>) -> Result<Wishes, Failure> {
+    fn wishes(&self, device: &Resolved) -> Result<Wishes, Failure> {
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),
@@ -184,19 +189,18 @@ impl Arguments {
             .block
             .then(|| -> Result<_, Failure> {
                 let rotational = capabilities_of(device)?.rotational;
-                Ok(self.queue.over(QueueWishes::of_device(rotational)))
+                Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
             })
             .transpose()?;
         let doors = Doors { nbd, fuse: self.fuse.clone(), block };
-        let calibrated = self.pace.calibrated(doors.kind())?;
+        let pace = self.pace.pace(doors.kind())?;
         Ok(Wishes {
             doors,
             read_only: self.read_only,
-            pacing: self.pace.pacing(),
-            mode: self.pace.mode(),
+            pace,
             seed: self.seed,
-            calibrated,
-            observe: recorder.map(Observer::observe),
+            observe: None,
+            feedback: None,
             live: true,
         })
     }
@@ -211,6 +215,25 @@ fn own_socket() -> Result<Address, Failure> {
 
 fn us(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_us()
+}
+
+/// What is known of its exactness: the host's side is not seen here.
+fn evidence(outcome: &Outcome) -> Evidence {
+    let tally = &outcome.tally;
+    let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
+    let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
+    let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    Evidence {
+        requests: tally.requests,
+        model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
+        reply_error_ms: mean_ms(tally.deadlines.lateness()),
+        limit: outcome.deadline_limit,
+        beyond_limit_pct: (possible > 0)
+            .then(|| 100.0 * tally.deadlines.missed_above_floor() as f64 / possible as f64),
+        misses: MissCounts::new(misses),
+        below_floor: outcome.floor.map(|_| tally.deadlines.below_floor()),
+        ..Evidence::default()
+    }
 }
 
 fn summary(outcome: &Outcome, not_recorded: u64) -> String {
@@ -239,25 +262,20 @@ fn summary(outcome: &Outcome, not_recorded: u64) -> String {
         us(lateness.quantile(0.99)),
         lateness.moments().max().unwrap_or(0.0) / 1e3,
     );
-    let misses = tally.deadlines.misses();
-    let causes: Vec<String> = MissCause::ALL
-        .iter()
-        .map(|cause| (cause, tally.deadlines.missed(*cause)))
-        .filter(|(_, count)| *count > 0)
-        .map(|(cause, count)| format!("{} {count}", cause.name().replace('_', " ")))
-        .collect();
-    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
-    text += &format!(
-        "trust     {:.2} % of the replies left within 20 us of when the model said; {misses} did not{causes}\n",
-        100.0 * (1.0 - misses as f64 / tally.requests as f64),
-    );
+    text += &format!("trust     {}\n", evidence(outcome).trust().sentence);
     if not_recorded > 0 {
         text += &format!("warning: {not_recorded} requests are missing in the trace\n");
     }
     text
 }
 
-fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded: u64) -> Value {
+fn document(
+    device: &str,
+    arguments: &Arguments,
+    outcome: &Outcome,
+    host_queue: Option<&Queue>,
+    not_recorded: u64,
+) -> Value {
     let tally = &outcome.tally;
     let (response, lateness) = (&tally.response, tally.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
@@ -280,5 +298,9 @@ fn document(device: &str, arguments: &Arguments, outcome: &Outcome, not_recorded
         "deadline_misses": misses,
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
+        "processors": outcome.processors.name(),
+        "host_queue": host_queue,
+        "trust": evidence(outcome).trust().level,
+        "trust_sentence": evidence(outcome).trust().sentence,
     })
 }

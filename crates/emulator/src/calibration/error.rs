@@ -37,6 +37,9 @@ pub enum CalibrationError {
         /// Requests seen.
         seen: usize,
     },
+    /// Processors are to be kept awake and cannot be.
+    #[error("cannot keep the processors awake")]
+    Awake(#[source] io::Error),
     /// The system has no descriptor, or refuses to wait.
     #[error("cannot measure how late sleeps end")]
     Wakeups(#[source] io::Error),

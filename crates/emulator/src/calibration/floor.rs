@@ -4,7 +4,7 @@ use std::fmt;
 
 use seeklab_core::{Device, Duration, Instant, Operation, Request};
 
-use super::{Calibration, FrontendKind};
+use super::{Calibration, Route};
 
 /// A device is asked to answer sooner than replies can travel here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,30 +17,30 @@ pub struct BelowFloor {
     pub response: Duration,
     /// How soon that can be here.
     pub floor: Duration,
-    /// Over what.
-    pub frontend: FrontendKind,
+    /// By which route.
+    pub route: Route,
 }
 
 impl fmt::Display for BelowFloor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { op, bytes, response, floor, frontend } = self;
+        let Self { op, bytes, response, floor, route } = self;
         let op = op.name();
         write!(
             formatter,
-            "the device answers a {op} of {bytes} bytes in {response}, over {frontend} nothing takes less than {floor} here"
+            "the device answers a {op} of {bytes} bytes in {response}, over {route} nothing takes less than {floor} here"
         )
     }
 }
 
 impl Calibration {
-    /// The shortest response time at MP1 that `frontend` can give here, between the measured sizes along
+    /// The shortest response time at MP1 that `route` can give here, between the measured sizes along
     /// straight lines; `None` if that was not measured.
-    pub fn floor(&self, frontend: FrontendKind, op: Operation, bytes: u32) -> Option<Duration> {
+    pub fn floor(&self, route: Route, op: Operation, bytes: u32) -> Option<Duration> {
         let measured = match op {
             Operation::Read | Operation::Write => op,
             Operation::Flush | Operation::Discard | Operation::WriteZeroes => Operation::Flush,
         };
-        let rows = || self.rows(frontend).iter().filter(|row| row.op == measured);
+        let rows = || self.rows(route).filter(|row| row.op == measured);
         let below = rows().filter(|row| row.bytes <= bytes).max_by_key(|row| row.bytes);
         let above = rows().filter(|row| row.bytes > bytes).min_by_key(|row| row.bytes);
         match (below, above) {
@@ -55,13 +55,13 @@ impl Calibration {
     }
 
     /// The floor of the run as a whole, for counting: that of the smallest read or write.
-    pub fn least_floor(&self, frontend: FrontendKind) -> Option<Duration> {
-        self.rows(frontend).iter().map(|row| row.floor).min()
+    pub fn least_floor(&self, route: Route) -> Option<Duration> {
+        self.rows(route).map(|row| row.floor).min()
     }
 
-    /// What `device` answers sooner than `frontend` can say it, before anything runs: for one block and for
+    /// What `device` answers sooner than `route` can say it, before anything runs: for one block and for
     /// 64 KiB, read, read again and written.
-    pub fn below_floor(&self, frontend: FrontendKind, device: &dyn Device) -> Option<BelowFloor> {
+    pub fn below_floor(&self, route: Route, device: &dyn Device) -> Option<BelowFloor> {
         let block_bytes = device.capabilities().block_size.as_bytes();
         let sizes = [1, (64 << 10) / block_bytes].map(|blocks| blocks.max(1) as u32);
         let ops = [Operation::Read, Operation::Write];
@@ -70,8 +70,8 @@ impl Calibration {
             .filter_map(|(op, blocks)| {
                 let bytes = u32::try_from(u64::from(blocks) * block_bytes).ok()?;
                 let response = shortest_response(device, op, blocks)?;
-                let floor = self.floor(frontend, op, bytes).filter(|floor| response < *floor)?;
-                Some(BelowFloor { op, bytes, response, floor, frontend })
+                let floor = self.floor(route, op, bytes).filter(|floor| response < *floor)?;
+                Some(BelowFloor { op, bytes, response, floor, route })
             })
             .next()
     }
@@ -98,20 +98,24 @@ mod tests {
     use seeklab_core::Seed;
     use seeklab_devices::catalog;
 
-    use super::super::tests::synthetic;
+    use super::super::FrontendKind;
+    use super::super::tests::{NBD, synthetic};
     use super::*;
 
     #[test]
     fn is_the_floor_between_sizes_on_a_straight_line() {
         let calibration = synthetic();
-        let floor = |op, bytes| calibration.floor(FrontendKind::NbdUnix, op, bytes).unwrap();
+        let floor = |op, bytes| calibration.floor(NBD, op, bytes).unwrap();
         assert_eq!(floor(Operation::Read, 4 << 10), Duration::from_us(40));
         assert_eq!(floor(Operation::Read, 34 << 10), Duration::from_us(60));
         assert_eq!(floor(Operation::Read, 64 << 10), Duration::from_us(80));
         assert_eq!(floor(Operation::Read, 1 << 20), Duration::from_us(80));
         assert_eq!(floor(Operation::Discard, 4 << 10), Duration::from_us(30));
-        assert_eq!(calibration.floor(FrontendKind::NbdTcp, Operation::Read, 512), None);
-        assert_eq!(calibration.least_floor(FrontendKind::NbdUnix), Some(Duration::from_us(30)));
+        assert_eq!(
+            calibration.floor(Route { frontend: FrontendKind::NbdTcp, ..NBD }, Operation::Read, 512),
+            None
+        );
+        assert_eq!(calibration.least_floor(NBD), Some(Duration::from_us(30)));
     }
 
     #[test]
@@ -119,7 +123,7 @@ mod tests {
         let calibration = synthetic();
         let check = |name: &str, below: bool| {
             let device = catalog::find(name).unwrap().build(Seed(1), "disk0").unwrap();
-            let found = calibration.below_floor(FrontendKind::NbdUnix, device.as_ref());
+            let found = calibration.below_floor(NBD, device.as_ref());
             assert_eq!(found.is_some(), below, "{name}: {found:?}");
         };
         check("immediate", true);

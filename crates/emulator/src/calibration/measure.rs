@@ -6,8 +6,8 @@ use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{Duration, Operation};
 
 use super::stream::{Sample, Served, Setting, Stream};
-use super::{Calibration, CalibrationError, FrontendKind, Machine, Row, VERSION, Wakeups};
-use crate::clock::{Clock, Pacing};
+use super::{Calibration, CalibrationError, Machine, Route, Row, VERSION, Wakeups};
+use crate::clock::{Clock, KeptAwake, Pacing, Processors};
 use crate::pacer::Compensation;
 
 /// How much to measure.
@@ -58,18 +58,23 @@ impl Calibration {
         })
     }
 
-    /// Measures what a frontend adds, and replaces what was known of it. `progress` is told how many of how
+    /// Measures what a route adds, and replaces what was known of it. `progress` is told how many of how
     /// many repetitions are done.
     ///
     /// # Errors
-    /// If the frontend cannot be served here.
+    /// If the frontend cannot be served here, or processors cannot be kept awake that are to be.
     pub fn measure(
         &mut self,
-        frontend: FrontendKind,
+        route: Route,
         effort: &Effort,
         clock: Clock,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<(), CalibrationError> {
+        let Route { frontend, processors } = route;
+        let _held = match processors {
+            Processors::Asleep => None,
+            Processors::Awake => Some(KeptAwake::hold().map_err(CalibrationError::Awake)?),
+        };
         let setting = Setting {
             frontend,
             service_time: SERVICE_TIME,
@@ -86,8 +91,11 @@ impl Calibration {
             progress(half + done, 2 * half);
         })?;
         let measured = kinds.into_iter().zip(timed).zip(immediate);
-        let rows = measured.map(|((kind, timed), immediate)| Measured { kind, timed, immediate }.row());
-        self.frontends.insert(frontend, rows.collect());
+        let rows =
+            measured.map(|((kind, timed), immediate)| Measured { processors, kind, timed, immediate }.row());
+        let known = self.frontends.entry(frontend).or_default();
+        known.retain(|row| row.processors != processors);
+        known.extend(rows);
         self.clock = clock.report();
         Ok(())
     }
@@ -130,6 +138,7 @@ fn kinds(effort: &Effort) -> impl Iterator<Item = (Operation, u32)> {
 
 /// The repetitions of one kind of request.
 struct Measured {
+    processors: Processors,
     kind: (Operation, u32),
     timed: Vec<Vec<Sample>>,
     immediate: Vec<Vec<Sample>>,
@@ -151,6 +160,7 @@ impl Measured {
         let responses = self.timed.iter().map(response);
         let (lowest, highest) = (responses.clone().min(), responses.max());
         Row {
+            processors: self.processors,
             op,
             bytes,
             requests: self.timed.first().map_or(0, |samples| samples.len() as u64),

@@ -16,7 +16,9 @@
 //! # Scope and limits
 //! - What is measured depends on where the kernel puts client and emulator: the way between two threads on one
 //!   processor takes 2 to 5 us, to a processor that sleeps 10 to 40 us (measured on the 2-core virtual machine of
-//!   `docs/emulation.md`), and a run may see either. [`Row::spread`] says how far repetitions differed.
+//!   `docs/emulation.md`), and a run may see either. [`Row::spread`] says how far repetitions differed. Exact
+//!   pacing keeps idle processors awake where it may ([`KeptAwake`](crate::clock::KeptAwake)); both [`Route`]s are
+//!   measured.
 //! - A stream is repeated three times, the repetitions of all streams interleaved, and the best counts: what
 //!   another has beyond it is the machine's other work. Where that work goes on, or the kernel places
 //!   otherwise, the [`Recheck`] at the start of a run sees it and moves the compensation.
@@ -45,7 +47,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{Duration, Operation};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{ClockReport, Pacing};
+use crate::clock::{ClockReport, Pacing, Processors};
 use crate::pacer::Compensation;
 
 pub use dynamic::SendCost;
@@ -60,7 +62,7 @@ pub use stream::{Sample, Served, Setting, Stream};
 pub use wakeups::{MARGIN_BOUNDS, Wakeups};
 
 /// The version of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// No time in a calibration is longer: beyond that something was wrong.
 const TIME_MAX: Duration = Duration::from_s(10);
@@ -69,6 +71,8 @@ const TIME_MAX: Duration = Duration::from_s(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
+    /// What idle processors did meanwhile.
+    pub processors: Processors,
     /// What the requests did.
     pub op: Operation,
     /// How many bytes each; 0 for flushes.
@@ -87,6 +91,24 @@ pub struct Row {
     pub floor: Duration,
     /// Its 99th percentile.
     pub floor_p99: Duration,
+}
+
+/// How requests travel: which times were measured, and hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Route {
+    /// Over what.
+    pub frontend: FrontendKind,
+    /// What idle processors do meanwhile.
+    pub processors: Processors,
+}
+
+impl std::fmt::Display for Route {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.processors {
+            Processors::Asleep => write!(formatter, "{}", self.frontend),
+            Processors::Awake => write!(formatter, "{} with processors kept awake", self.frontend),
+        }
+    }
 }
 
 /// What this machine adds to every request.
@@ -112,20 +134,22 @@ impl Calibration {
         self.wakeups.margin()
     }
 
-    /// What was measured over a frontend; empty if nothing was.
-    pub fn rows(&self, frontend: FrontendKind) -> &[Row] {
-        self.frontends.get(&frontend).map_or(&[], Vec::as_slice)
+    /// What was measured of a route; nothing if it was not.
+    pub fn rows(&self, route: Route) -> impl Iterator<Item = &Row> + Clone {
+        let rows = self.frontends.get(&route.frontend).map_or(&[][..], Vec::as_slice);
+        rows.iter().filter(move |row| row.processors == route.processors)
     }
 
-    /// What to compensate for over `frontend` on a device with such blocks; `None` if the frontend was not
+    /// Whether that route was measured.
+    pub fn knows(&self, route: Route) -> bool {
+        self.rows(route).next().is_some()
+    }
+
+    /// What to compensate for by that route on a device with such blocks; `None` if it was not
     /// calibrated. Frugal pacing sleeps to the deadline, and completes earlier by the median of waking.
-    pub fn compensation(
-        &self,
-        frontend: FrontendKind,
-        block_bytes: u32,
-        pacing: Pacing,
-    ) -> Option<Compensation> {
-        let rows = self.frontends.get(&frontend).filter(|rows| !rows.is_empty())?;
+    pub fn compensation(&self, route: Route, block_bytes: u32, pacing: Pacing) -> Option<Compensation> {
+        let rows = self.rows(route);
+        let lateness_max = rows.clone().map(|row| row.lateness).max()?;
         let waking = if pacing == Pacing::Frugal { self.wakeups.p50 } else { Duration::ZERO };
         let mut compensation = Compensation::default();
         for op in Operation::ALL {
@@ -134,14 +158,13 @@ impl Calibration {
                 Operation::Flush | Operation::Discard | Operation::WriteZeroes => Operation::Flush,
             };
             let line = |time: &dyn Fn(&Row) -> Duration| {
-                let rows = rows.iter().filter(|row| row.op == measured);
+                let rows = rows.clone().filter(|row| row.op == measured);
                 Line::through(&rows.map(|row| (row.bytes, time(row))).collect::<Vec<_>>())
             };
             *compensation.arrival.of_mut(op) = line(&|row| row.arrival).allowance(block_bytes);
             *compensation.early.of_mut(op) =
                 line(&|row| row.completion + row.lateness + waking).allowance(block_bytes);
         }
-        let lateness_max = rows.iter().map(|row| row.lateness).max().unwrap_or_default();
         let (least, most) = LOOKAHEAD_BOUNDS;
         Some(compensation.with_lookahead((lateness_max * 2).clamp(least, most)))
     }

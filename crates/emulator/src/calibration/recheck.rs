@@ -11,8 +11,8 @@ use seeklab_core::{Duration, Operation, SignedDuration};
 
 use super::measure::sorted_quantile;
 use super::stream::{Sample, Served, Setting, Stream};
-use super::{Calibration, CalibrationError, FrontendKind, Row};
-use crate::clock::{Clock, Pacing};
+use super::{Calibration, CalibrationError, Route, Row};
+use crate::clock::{Clock, KeptAwake, Pacing, Processors};
 use crate::pacer::{Allowance, Compensation};
 
 /// Bytes of each request.
@@ -60,8 +60,8 @@ impl Moved {
 /// What a recheck found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
-    /// Over what.
-    pub frontend: FrontendKind,
+    /// By which route.
+    pub route: Route,
     /// Reads and writes.
     pub moved: Vec<Moved>,
 }
@@ -93,41 +93,45 @@ impl Recheck {
 
 impl fmt::Display for Recheck {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let frontend = self.frontend;
+        let route = self.route;
         let Some(moved) = self.moved.iter().find(|moved| !moved.holds()) else {
-            return write!(formatter, "the calibration of {frontend} holds");
+            return write!(formatter, "the calibration of {route} holds");
         };
         let Moved { op, arrival, completion, allowed } = moved;
         let op = op.name();
         write!(
             formatter,
-            "the calibration of {frontend} no longer holds: {op}s arrive {arrival} and complete {completion} later than then ({allowed} allowed)"
+            "the calibration of {route} no longer holds: {op}s arrive {arrival} and complete {completion} later than then ({allowed} allowed)"
         )
     }
 }
 
 impl Calibration {
-    /// Looks for a second whether the calibration of `frontend` still holds, if it was calibrated.
+    /// Looks for a second whether the calibration of `route` still holds, if it was calibrated.
     ///
     /// # Errors
     /// If the frontend cannot be served here.
-    pub fn recheck(&self, frontend: FrontendKind, clock: Clock) -> Result<Option<Recheck>, CalibrationError> {
-        self.recheck_by(frontend, clock, Duration::from_s(1))
+    pub fn recheck(&self, route: Route, clock: Clock) -> Result<Option<Recheck>, CalibrationError> {
+        self.recheck_by(route, clock, Duration::from_s(1))
     }
 
     /// As [`recheck`](Self::recheck), for that long.
     pub(super) fn recheck_by(
         &self,
-        frontend: FrontendKind,
+        route: Route,
         clock: Clock,
         length: Duration,
     ) -> Result<Option<Recheck>, CalibrationError> {
-        let row = |op| self.rows(frontend).iter().find(|row| row.op == op && row.bytes == BYTES);
+        let row = |op| self.rows(route).find(|row| row.op == op && row.bytes == BYTES);
         let (Some(read), Some(write)) = (row(Operation::Read), row(Operation::Write)) else {
             return Ok(None);
         };
+        let _held = match route.processors {
+            Processors::Asleep => None,
+            Processors::Awake => Some(KeptAwake::hold().map_err(CalibrationError::Awake)?),
+        };
         let setting = Setting {
-            frontend,
+            frontend: route.frontend,
             service_time: Duration::from_ms(1),
             pacing: Pacing::Balanced,
             margin: self.margin(),
@@ -148,13 +152,13 @@ impl Calibration {
         }
         served.finish()?;
         let moved = vec![Moved::of(read, &samples[0]), Moved::of(write, &samples[1])];
-        Ok(Some(Recheck { frontend, moved }))
+        Ok(Some(Recheck { route, moved }))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::synthetic;
+    use super::super::tests::{NBD, synthetic};
     use super::*;
 
     /// As the calibration's 4 KiB row, each time so much longer.
@@ -174,14 +178,13 @@ mod tests {
     #[test]
     fn is_a_change_found_and_adjusted_for() {
         let calibration = synthetic();
-        let rows = calibration.rows(FrontendKind::NbdUnix);
-        let row = |op| rows.iter().find(|row| row.op == op && row.bytes == BYTES).unwrap();
+        let row = |op| calibration.rows(NBD).find(|row| row.op == op && row.bytes == BYTES).unwrap();
         let recheck = |longer_us| {
             let moved = [Operation::Read, Operation::Write]
                 .map(|op| Moved::of(row(op), &samples(row(op), longer_us)));
-            Recheck { frontend: FrontendKind::NbdUnix, moved: moved.to_vec() }
+            Recheck { route: NBD, moved: moved.to_vec() }
         };
-        let before = calibration.compensation(FrontendKind::NbdUnix, 512, Pacing::Balanced).unwrap();
+        let before = calibration.compensation(NBD, 512, Pacing::Balanced).unwrap();
         assert!(recheck(0).holds() && recheck(4).holds());
         assert_eq!(recheck(4).adjust(before), before);
         let found = recheck(40);

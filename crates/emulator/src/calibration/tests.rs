@@ -1,12 +1,16 @@
 //! Calibrations made up, and a real short one.
 
 use super::*;
-use crate::clock::{Clock, ClockSource};
+use crate::clock::{Clock, ClockSource, KeptAwake};
+
+/// By which route.
+pub(super) const NBD: Route = Route { frontend: FrontendKind::NbdUnix, processors: Processors::Asleep };
 
 /// A calibration of this machine with round figures.
 pub(super) fn synthetic() -> Calibration {
     let us = Duration::from_us;
     let row = |op, bytes: u32, floor| Row {
+        processors: Processors::Asleep,
         op,
         bytes,
         requests: 60,
@@ -38,7 +42,7 @@ pub(super) fn synthetic() -> Calibration {
 fn do_measured_times_become_the_compensation() {
     let calibration = synthetic();
     assert_eq!(calibration.margin(), Duration::from_us(80));
-    let compensation = |pacing| calibration.compensation(FrontendKind::NbdUnix, 512, pacing).unwrap();
+    let compensation = |pacing| calibration.compensation(NBD, 512, pacing).unwrap();
     let balanced = compensation(Pacing::Balanced);
     assert_eq!(balanced.arrival.of(Operation::Read).of(8), Duration::from_us(10));
     assert_eq!(balanced.early.of(Operation::Flush).of(0), Duration::from_us(21));
@@ -52,7 +56,13 @@ fn do_measured_times_become_the_compensation() {
         frugal.early.of(Operation::Read).fixed.as_ns() - balanced.early.of(Operation::Read).fixed.as_ns();
     assert_eq!(waking, 36_000);
     assert_eq!(balanced.lookahead, Duration::from_us(5));
-    assert_eq!(calibration.compensation(FrontendKind::NbdTcp, 512, Pacing::Exact), None);
+    for unknown in
+        [Route { frontend: FrontendKind::NbdTcp, ..NBD }, Route { processors: Processors::Awake, ..NBD }]
+    {
+        assert!(!calibration.knows(unknown));
+        assert_eq!(calibration.compensation(unknown, 512, Pacing::Exact), None);
+        assert_eq!(calibration.least_floor(unknown), None);
+    }
 }
 
 #[test]
@@ -61,11 +71,15 @@ fn are_the_figures_of_a_real_calibration_sane() {
     let effort = Effort { sleeps: 40, requests: 12, repetitions: 2, sizes: &[4 << 10, 64 << 10] };
     let mut calibration = Calibration::begin(&effort, clock).unwrap();
     let mut last = (0, 0);
-    for frontend in [FrontendKind::NbdUnix, FrontendKind::NbdTcp] {
+    let tcp = Route { frontend: FrontendKind::NbdTcp, ..NBD };
+    let awake = Route { processors: Processors::Awake, ..NBD };
+    let can_be_awake = KeptAwake::hold().is_ok();
+    for route in [NBD, tcp].into_iter().chain(can_be_awake.then_some(awake)) {
+        let frontend = route.frontend;
         let mut progress = |done, total| last = (done, total);
-        calibration.measure(frontend, &effort, clock, &mut progress).unwrap();
+        calibration.measure(route, &effort, clock, &mut progress).unwrap();
         assert_eq!(last, (20, 20));
-        let rows = calibration.rows(frontend);
+        let rows: Vec<Row> = calibration.rows(route).copied().collect();
         assert_eq!(rows.len(), 5, "{rows:?}");
         // A busy machine takes its time; but nothing travels in less than a system call, and nothing that is
         // a thousandfold off is a median.
@@ -75,15 +89,14 @@ fn are_the_figures_of_a_real_calibration_sane() {
             assert!(row.floor > Duration::from_us(1) && row.floor <= row.floor_p99, "{frontend} {row:?}");
             assert!(row.floor < Duration::from_ms(50) && row.lateness < Duration::from_ms(50), "{row:?}");
         }
-        let compensation = calibration.compensation(frontend, 512, Pacing::Balanced).unwrap();
+        let compensation = calibration.compensation(route, 512, Pacing::Balanced).unwrap();
         let early = compensation.early.of(Operation::Read).of(8);
         assert!(early > Duration::ZERO && early < Duration::from_ms(100), "{compensation:?}");
     }
     assert!(MARGIN_BOUNDS.0 <= calibration.margin() && calibration.margin() <= MARGIN_BOUNDS.1);
     assert!(calibration.clock.source == ClockSource::Counter || calibration.clock.why_system.is_some());
     assert_eq!(calibration.check(), Ok(()));
-    let recheck =
-        calibration.recheck_by(FrontendKind::NbdUnix, clock, Duration::from_ms(60)).unwrap().unwrap();
+    let recheck = calibration.recheck_by(NBD, clock, Duration::from_ms(60)).unwrap().unwrap();
     assert_eq!(recheck.moved.len(), 2, "{recheck}");
     let ours = format!("seeklab-calibrate-{}-", std::process::id());
     for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {

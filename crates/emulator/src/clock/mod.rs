@@ -3,7 +3,7 @@
 //! Model time is the time since the start of the run on CLOCK_MONOTONIC, so that stamps of other processes
 //! and of the kernel compare with ours. It is read from the processor's counter where that is invariant,
 //! by integer arithmetic, held to the system's clock by [`Clock::check`]; see `timebase` and `discipline`.
-//! [`waiting`] says how to wait for a deadline.
+//! [`waiting`] says how to wait for a deadline, [`KeptAwake`] keeps idle processors from sleeping meanwhile.
 //!
 //! # Scope and limits
 //! A stamp took 11 ns from the counter and 19 ns from the system where it was measured
@@ -14,6 +14,7 @@
 
 mod counter;
 mod discipline;
+mod processors;
 mod timebase;
 pub mod waiting;
 
@@ -23,6 +24,7 @@ use seeklab_core::{Duration, Instant};
 use timebase::{MACHINE, SYSTEM, Timebase};
 
 pub use discipline::Drift;
+pub use processors::{KeptAwake, Processors};
 pub use timebase::{ClockReport, ClockSource, WhySystem};
 pub use waiting::{DEFAULT_MARGIN, MarginAdjuster, Pacing, Wait, Waited, Waiter, wake_this_thread_exactly};
 

@@ -21,7 +21,8 @@ use super::Clock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
-    /// Spins for four times the margin: late only when the kernel takes the processor away.
+    /// Spins for four times the margin: late only when the kernel takes the processor away. Idle processors are
+    /// kept awake where they may be ([`KeptAwake`](super::KeptAwake)).
     Exact,
     /// Spins for the margin.
     #[default]

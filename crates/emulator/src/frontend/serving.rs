@@ -30,6 +30,11 @@ pub trait Backend {
 
     /// The reply to `tag` is handed to the kernel now.
     fn left(&mut self, tag: Tag, now: Instant);
+
+    /// Becomes readable when it wants to be asked before any deadline, if there can be such a thing.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// How long clients have to take the last answers once serving ends.
@@ -66,7 +71,7 @@ pub fn serve(
             if plan != Wait::Spin {
                 // Once it is asked for, its descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());
-                sleep(plan, clock.now(), frontend.descriptor(), stop)?;
+                sleep(plan, clock.now(), frontend.descriptor(), backend.descriptor(), stop)?;
                 waiter.woke(plan, now, clock.now(), next);
             }
         }
@@ -91,7 +96,13 @@ pub fn serve(
 }
 
 /// Sleeps until a descriptor is readable or the time has come.
-fn sleep(plan: Wait, now: Instant, frontend: BorrowedFd<'_>, stop: Option<BorrowedFd<'_>>) -> io::Result<()> {
+fn sleep(
+    plan: Wait,
+    now: Instant,
+    frontend: BorrowedFd<'_>,
+    backend: Option<BorrowedFd<'_>>,
+    stop: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     let timeout = match plan {
         Wait::Spin => return Ok(()),
         Wait::Forever => None,
@@ -102,6 +113,7 @@ fn sleep(plan: Wait, now: Instant, frontend: BorrowedFd<'_>, stop: Option<Borrow
     };
     let mut watched = [
         PollFd::from_borrowed_fd(frontend, PollFlags::IN),
+        PollFd::from_borrowed_fd(backend.unwrap_or(frontend), PollFlags::IN),
         PollFd::from_borrowed_fd(stop.unwrap_or(frontend), PollFlags::IN),
     ];
     match poll(&mut watched, timeout.as_ref()) {

@@ -5,7 +5,7 @@
 //!       the model sees the arrival            the completion leaves earlier
 //!       earlier by `arrival`                  by `early`
 //! ```
-//! Calibration gives static values; a run may move them by what it observes, see [`MedianAdjuster`].
+//! Calibration gives static values; a run may move them by what it observes, see [`MedianAdjuster`] and [`Shift`].
 //!
 //! # References
 //! \[Griffin 2004, §5.3.2\]: arrival-time modification, early completion, additional lookahead.
@@ -103,53 +103,68 @@ pub enum Direction {
     Completion,
 }
 
-/// Moves the fixed part of a [`Compensation`] by the median of what the run observes.
+/// A change of one allowance's fixed part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shift {
+    /// Of which operation.
+    pub op: Operation,
+    /// Which of its allowances.
+    pub direction: Direction,
+    /// By how much.
+    pub by: SignedDuration,
+}
+
+impl Compensation {
+    /// No shift brings an allowance beyond this: what takes longer is the kernel's scheduling, not the way.
+    pub const SHIFTED_MAX: Duration = Duration::from_ms(1);
+
+    /// With that allowance shifted, between zero and [`SHIFTED_MAX`](Self::SHIFTED_MAX).
+    #[must_use]
+    pub fn shifted(mut self, shift: Shift) -> Self {
+        let allowance = match shift.direction {
+            Direction::Arrival => self.arrival.of_mut(shift.op),
+            Direction::Completion => self.early.of_mut(shift.op),
+        };
+        let fixed = allowance.fixed.as_ns().saturating_add_signed(shift.by.as_ns());
+        allowance.fixed = Duration::from_ns(fixed).min(Self::SHIFTED_MAX);
+        self
+    }
+}
+
+/// Finds by how much to shift a [`Compensation`], from the errors that a run observes.
 ///
 /// For every operation and direction it collects a window of errors; when the window is full, the
-/// allowance moves by half of the window's median, towards zero error, and the window starts anew. The
+/// allowance is to move by half of the window's median, towards zero error, and the window starts anew. The
 /// median does not see the rare late wake-up, and half of it damps: an error that stays is down to a
-/// thousandth after ten windows. Allowances stay between zero and `limit`.
+/// thousandth after ten windows. Errors of requests from before the last shift are not to be observed.
 #[derive(Debug, Clone)]
 pub struct MedianAdjuster {
     windows: [[Vec<i64>; 2]; Operation::ALL.len()],
     window: usize,
-    limit: Duration,
 }
 
 impl MedianAdjuster {
-    /// Takes the median of every `window` errors and lets no allowance exceed `limit`.
+    /// Takes the median of every `window` errors.
     ///
     /// # Panics
     /// If the window is empty.
-    pub fn new(window: usize, limit: Duration) -> Self {
+    pub fn new(window: usize) -> Self {
         assert!(window > 0, "a window of no errors has no median");
         let windows = std::array::from_fn(|_| std::array::from_fn(|_| Vec::with_capacity(window)));
-        Self { windows, window, limit }
+        Self { windows, window }
     }
 
-    /// Takes one measured error in; returns whether `compensation` moved.
-    pub fn observe(
-        &mut self,
-        op: Operation,
-        direction: Direction,
-        error: SignedDuration,
-        compensation: &mut Compensation,
-    ) -> bool {
+    /// Takes one measured error in; returns what is to be shifted.
+    pub fn observe(&mut self, op: Operation, direction: Direction, error: SignedDuration) -> Option<Shift> {
         let errors = &mut self.windows[op as usize][direction as usize];
         errors.push(error.as_ns());
         if errors.len() < self.window {
-            return false;
+            return None;
         }
         let middle = errors.len() / 2;
         let step = *errors.select_nth_unstable(middle).1 / 2;
         errors.clear();
-        let allowance = match direction {
-            Direction::Arrival => compensation.arrival.of_mut(op),
-            Direction::Completion => compensation.early.of_mut(op),
-        };
-        let moved = allowance.fixed.as_ns().saturating_add_signed(step).min(self.limit.as_ns());
-        let before = std::mem::replace(&mut allowance.fixed, Duration::from_ns(moved));
-        before != allowance.fixed
+        (step != 0).then_some(Shift { op, direction, by: SignedDuration::from_ns(step) })
     }
 }
 
@@ -160,13 +175,15 @@ mod tests {
     #[test]
     fn does_a_lasting_error_vanish() {
         let mut compensation = Compensation::default();
-        let mut adjuster = MedianAdjuster::new(11, Duration::from_ms(1));
+        let mut adjuster = MedianAdjuster::new(11);
         for round in 0..220 {
             let allowance = compensation.early.of(Operation::Read).fixed.as_ns() as i64;
             // The path takes 30 us, and every eleventh completion is a millisecond late.
             let noise = if round % 11 == 0 { 1_000_000 } else { 0 };
             let error = SignedDuration::from_ns(30_000 + noise - allowance);
-            adjuster.observe(Operation::Read, Direction::Completion, error, &mut compensation);
+            if let Some(shift) = adjuster.observe(Operation::Read, Direction::Completion, error) {
+                compensation = compensation.shifted(shift);
+            }
         }
         let left = 30_000 - compensation.early.of(Operation::Read).fixed.as_ns() as i64;
         assert!((0..=2).contains(&left), "{left} ns");
@@ -176,15 +193,15 @@ mod tests {
 
     #[test]
     fn do_allowances_stay_within_their_bounds() {
-        let mut compensation = Compensation::skew(Duration::from_us(5));
-        let mut adjuster = MedianAdjuster::new(1, Duration::from_us(8));
-        let observe = |adjuster: &mut MedianAdjuster, us: i64, compensation: &mut Compensation| {
-            let error = SignedDuration::from_ns(us * 1_000);
-            adjuster.observe(Operation::Write, Direction::Arrival, error, compensation);
-            compensation.arrival.of(Operation::Write).fixed
+        let shifted = |us: i64| {
+            let by = SignedDuration::from_ns(us * 1_000);
+            let shift = Shift { op: Operation::Write, direction: Direction::Arrival, by };
+            Compensation::skew(Duration::from_us(5)).shifted(shift)
         };
-        assert_eq!(observe(&mut adjuster, -100, &mut compensation), Duration::ZERO);
-        assert_eq!(observe(&mut adjuster, 100, &mut compensation), Duration::from_us(8));
+        assert_eq!(shifted(-100).arrival.of(Operation::Write).fixed, Duration::ZERO);
+        assert_eq!(shifted(3).arrival.of(Operation::Write).fixed, Duration::from_us(8));
+        assert_eq!(shifted(9_000).arrival.of(Operation::Write).fixed, Compensation::SHIFTED_MAX);
+        assert_eq!(shifted(9_000).arrival.of(Operation::Read).fixed, Duration::from_us(5));
     }
 
     #[test]

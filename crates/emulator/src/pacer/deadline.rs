@@ -65,6 +65,7 @@ pub struct Deadlines {
     early: Distribution,
     misses: [u64; MissCause::ALL.len()],
     below_floor: u64,
+    missed_above_floor: u64,
 }
 
 impl Default for Deadlines {
@@ -75,11 +76,6 @@ impl Default for Deadlines {
 }
 
 impl Deadlines {
-    /// As by default, with a floor.
-    pub fn with_floor(floor: Duration) -> Self {
-        Self { floor, ..Self::default() }
-    }
-
     /// A deadline is missed by more than `limit`; `floor` is the shortest response time that can be
     /// emulated here.
     pub fn new(limit: Duration, floor: Duration) -> Self {
@@ -90,6 +86,7 @@ impl Deadlines {
             early: Distribution::default(),
             misses: [0; MissCause::ALL.len()],
             below_floor: 0,
+            missed_above_floor: 0,
         }
     }
 
@@ -100,9 +97,11 @@ impl Deadlines {
         if steps.left < due.due {
             self.early.record(due.due - steps.left);
         }
-        self.below_floor += u64::from(due.completion.response_time() < self.floor);
+        let is_possible = due.completion.response_time() >= self.floor;
+        self.below_floor += u64::from(!is_possible);
         let cause = (lateness > self.limit).then(|| steps.late(due.due))?;
         self.misses[cause as usize] += 1;
+        self.missed_above_floor += u64::from(is_possible);
         Some(cause)
     }
 
@@ -115,6 +114,7 @@ impl Deadlines {
             *misses += others;
         }
         self.below_floor += other.below_floor;
+        self.missed_above_floor += other.missed_above_floor;
     }
 
     /// Completion at MP2 less due; zero for those that left early.
@@ -135,6 +135,11 @@ impl Deadlines {
     /// Deadlines missed.
     pub fn misses(&self) -> u64 {
         self.misses.iter().sum()
+    }
+
+    /// Deadlines missed by requests that can be emulated at all.
+    pub const fn missed_above_floor(&self) -> u64 {
+        self.missed_above_floor
     }
 
     /// Completions whose response time in the model is below the floor.

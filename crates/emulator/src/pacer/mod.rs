@@ -58,7 +58,7 @@ use behind::Behind;
 
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
-pub use compensation::{Allowance, Compensation, Direction, MedianAdjuster, PerOperation};
+pub use compensation::{Allowance, Compensation, Direction, MedianAdjuster, PerOperation, Shift};
 pub use deadline::{Deadlines, Steps};
 pub use options::{Mode, Options};
 pub use seeklab_core::MissCause;

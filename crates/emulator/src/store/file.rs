@@ -8,11 +8,8 @@
 //! emulator, for the page cache is the system's, but not the system's.
 //!
 //! # Scope and limits
-//! - Reads and writes are synchronous (`pread`, `pwrite`): they go through the page cache, and what
-//!   is not in it makes the caller wait. An asynchronous path (io_uring) belongs beside
-//!   `FileStore::read`, as a submission that names its buffer and a completion that returns it.
-//!   That needs a frontend that goes on serving while data is on its way; until there is one, a
-//!   frontend serves several requests at once with several threads, which is safe here.
+//! - Reads and writes of this type are synchronous (`pread`, `pwrite`): they go through the page cache, and what
+//!   is not in it makes the caller wait. [`Transfers`](super::Transfers) is the asynchronous path over it.
 //! - The lock is advisory and keeps emulators from each other, not other programs from the file.
 //! - Discarding is exact, to the byte, and what was discarded reads as zeroes. Where the file
 //!   system has no holes this is done by reading and writing, and takes as long as that.
@@ -111,6 +108,20 @@ impl FileStore {
             Access::ReadWrite => Ok(&self.file),
             Access::ReadOnly => Err(StoreError::ReadOnly { path: self.path.clone() }),
         }
+    }
+
+    /// Another descriptor of the same open file.
+    pub(super) fn descriptor(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Whether an operation there would be tried at all.
+    pub(super) fn admits(&self, offset: u64, length: u64, changes: bool) -> Result<(), StoreError> {
+        if changes {
+            self.writable()?;
+        }
+        let end = offset.checked_add(length).filter(|end| *end <= self.size.as_bytes());
+        end.map(drop).ok_or(StoreError::OutOfRange { offset, length, size: self.size })
     }
 
     pub(super) fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), StoreError> {

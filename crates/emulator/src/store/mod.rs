@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! frontend ─▶ Store ─┬▶ RamStore   pages in memory, up to a cap
-//!                    └▶ FileStore  a sparse file or block device
+//!                    └▶ FileStore  a sparse file or block device; Transfers: many operations on it at a time
 //! ```
 //! The models know when a request completes and nothing of its bytes; the store knows the bytes
 //! and nothing of time. What was never written, was discarded or zeroed reads as zeroes, so
@@ -36,9 +36,11 @@ mod image;
 mod memory;
 mod ram;
 mod sparse;
+mod transfers;
 mod zeroes;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use seeklab_core::units::ByteSize;
 
@@ -48,6 +50,7 @@ pub use file::{Access, FileStore};
 pub use image::image_size;
 pub use memory::{available_memory, default_cap};
 pub use ram::RamStore;
+pub use transfers::{Outcome, Token, Transfers, Work};
 
 /// The bytes of a device.
 #[derive(Debug)]
@@ -55,7 +58,7 @@ pub enum Store {
     /// In memory, gone with the emulator.
     Ram(RamStore),
     /// In a file, kept.
-    File(FileStore),
+    File(Arc<FileStore>),
 }
 
 impl Store {
@@ -66,7 +69,7 @@ impl Store {
 
     /// The store in the file at `path`, see [`FileStore::open`].
     pub fn in_file(path: &Path, size: ByteSize, access: Access) -> Result<Self, StoreError> {
-        FileStore::open(path, size, access).map(Self::File)
+        FileStore::open(path, size, access).map(|file| Self::File(Arc::new(file)))
     }
 
     /// The size of the device.

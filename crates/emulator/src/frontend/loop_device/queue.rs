@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::Settings;
 
 /// What is wanted of the host's queue; `None` leaves what the kernel chose.
@@ -33,8 +35,21 @@ impl QueueWishes {
     }
 }
 
+impl QueueWishes {
+    /// These, and `other` where they are open.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            rotational: self.rotational.or(other.rotational),
+            scheduler: self.scheduler.or(other.scheduler),
+            read_ahead_kib: self.read_ahead_kib.or(other.read_ahead_kib),
+            request_count: self.request_count.or(other.request_count),
+        }
+    }
+}
+
 /// How the host's queue is, read back from the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// Whether the host takes it for a disk that turns.
     pub rotational: bool,
