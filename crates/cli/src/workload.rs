@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{ByteSize, Duration, Ratio};
-use seeklab_traces::{OpenTrace, ReadOptions};
+use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use seeklab_workloads::replay::{Beyond, ModeName, PopulationSpec, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{WorkloadSpec, registry};
@@ -24,6 +24,8 @@ pub struct Wishes {
     pub format: Option<String>,
     /// Block size of a trace that does not say its own.
     pub block_size: Option<ByteSize>,
+    /// What the format of the trace leaves open, settled.
+    pub settings: Vec<Setting>,
     /// The trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
     pub shape: Option<PathBuf>,
 }
@@ -121,6 +123,9 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             if wishes.format.is_some() && wishes.shape.is_none() {
                 return Err(Failure::new("--format: a synthetic workload reads no trace"));
             }
+            if !wishes.settings.is_empty() && wishes.shape.is_none() {
+                return Err(Failure::new("--format-option: a synthetic workload reads no trace"));
+            }
             match wishes.arrivals {
                 None | Some(Arrivals::Open) => {}
                 Some(Arrivals::Closed(Some(population))) => {
@@ -161,6 +166,7 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             ("--requests", wishes.requests.is_some(), "it does its work whole; say scale=0.1 for less of it"),
             ("--beyond", wishes.beyond.is_some(), "it never leaves the device"),
             ("--format", wishes.format.is_some(), "it reads no trace"),
+            ("--format-option", !wishes.settings.is_empty(), "it reads no trace"),
             (
                 "--open, --closed, --scale and --think",
                 wishes.arrivals.is_some(),
@@ -171,7 +177,8 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
         }
     }
-    let options = ReadOptions { block_size: wishes.block_size, ..ReadOptions::default() };
+    let settings = wishes.settings.clone();
+    let options = ReadOptions { block_size: wishes.block_size, settings, ..ReadOptions::default() };
     Ok(Chosen {
         name: name.to_owned(),
         spec,

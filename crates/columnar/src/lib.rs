@@ -22,15 +22,16 @@ mod writer;
 use std::path::Path;
 
 use seeklab_traces::{
-    Canonical, DiskSimAscii, DiskSimValidate, Metadata, Msr, OpenTrace, ReadOptions, Spc, TraceError,
-    TraceFormat, TraceWriter,
+    Blktrace, Canonical, DiskSimAscii, DiskSimValidate, Metadata, Msr, OpenTrace, ReadOptions, Spc,
+    TraceError, TraceFormat, TraceWriter,
 };
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, TableColumn, write_table};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`] and Parquet.
-pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];
+pub const FORMATS: &[&dyn TraceFormat] =
+    &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace];
 
 /// Opens the trace at `path` with the format of that name, else with the one that recognises it.
 ///

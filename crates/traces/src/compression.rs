@@ -1,14 +1,16 @@
-//! Gzip and zstd, seen through: by their magic bytes on reading, by the suffix on writing.
+//! Gzip, zstd and xz, seen through: by their magic bytes on reading, by the suffix on writing.
 //!
 //! # Scope and limits
 //! Files of several gzip members or zstd frames are read to their end. One layer is taken off, not
-//! two. Zstd windows beyond 128 MiB (`zstd --long=28` and up) are refused by the library.
+//! two. Zstd windows beyond 128 MiB (`zstd --long=28` and up) and xz dictionaries beyond that are refused.
+//! Xz is not written.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
+use lzma_rust2::XzReader;
 
 use crate::error::{ErrorKind, TraceError};
 
@@ -22,11 +24,16 @@ pub enum Compression {
     Gzip,
     /// Zstandard (RFC 8878).
     Zstd,
+    /// The xz format; read only.
+    Xz,
 }
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_LEVEL: i32 = 3;
+const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+/// Memory that a dictionary may take.
+const XZ_KIB_MAX: u32 = 128 << 10;
 
 impl Compression {
     /// The compression that the first bytes of a file tell.
@@ -37,6 +44,8 @@ impl Compression {
             Self::Gzip
         } else if bytes.starts_with(ZSTD_MAGIC) || skippable {
             Self::Zstd
+        } else if bytes.starts_with(XZ_MAGIC) {
+            Self::Xz
         } else {
             Self::None
         }
@@ -45,7 +54,7 @@ impl Compression {
     /// The compression that the suffix of `path` tells, and the file name without that suffix.
     pub fn of_path(path: &Path) -> (Self, String) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        for (suffix, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd)] {
+        for (suffix, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd), (".xz", Self::Xz)] {
             if let Some(stem) = name.strip_suffix(suffix) {
                 return (compression, stem.to_owned());
             }
@@ -57,15 +66,16 @@ impl Compression {
 /// The plain bytes of `input`, and how they were compressed.
 pub(crate) fn decompress(input: Box<dyn Read + Send>) -> io::Result<(Compression, Box<dyn Read + Send>)> {
     let mut input = BufReader::with_capacity(64 * 1024, input);
-    let mut magic = Vec::with_capacity(4);
+    let mut magic = Vec::with_capacity(6);
     // A pipe may give its first bytes one at a time, so `fill_buf` alone does not do.
-    (&mut input).take(4).read_to_end(&mut magic)?;
+    (&mut input).take(6).read_to_end(&mut magic)?;
     let compression = Compression::of_bytes(&magic);
     let whole = io::Cursor::new(magic).chain(input);
     let plain: Box<dyn Read + Send> = match compression {
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(MultiGzDecoder::new(Buffered(whole))),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(Buffered(whole))?),
+        Compression::Xz => Box::new(XzReader::new_mem_limit(whole, true, XZ_KIB_MAX)),
     };
     Ok((compression, plain))
 }
@@ -114,6 +124,12 @@ impl<W: Write> Compressor<W> {
             Compression::None => Self::None(output),
             Compression::Gzip => Self::Gzip(GzEncoder::new(output, flate2::Compression::default())),
             Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(output, ZSTD_LEVEL)?),
+            Compression::Xz => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "xz is not written; end the name in `.zst` or `.gz`",
+                ));
+            }
         })
     }
 
@@ -179,13 +195,14 @@ mod tests {
         let check = |path: &str| Compression::of_path(Path::new(path));
         assert_eq!(check("a/b.csv.gz"), (Compression::Gzip, "b.csv".to_owned()));
         assert_eq!(check("b.csv.zst"), (Compression::Zstd, "b.csv".to_owned()));
+        assert_eq!(check("b.tar.xz"), (Compression::Xz, "b.tar".to_owned()));
         assert_eq!(check("gz"), (Compression::None, "gz".to_owned()));
     }
 
     proptest! {
         #[test]
-        fn do_arbitrary_bytes_never_panic(magic in 0_usize..4, bytes: Vec<u8>) {
-            let magic = [&b""[..], GZIP_MAGIC, ZSTD_MAGIC, &[0x50, 0x2a, 0x4d, 0x18]][magic];
+        fn do_arbitrary_bytes_never_panic(magic in 0_usize..5, bytes: Vec<u8>) {
+            let magic = [&b""[..], GZIP_MAGIC, ZSTD_MAGIC, &[0x50, 0x2a, 0x4d, 0x18], XZ_MAGIC][magic];
             let _ = plain([magic, &bytes].concat());
         }
 

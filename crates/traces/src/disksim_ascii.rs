@@ -23,6 +23,7 @@ use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::number::{hexadecimal, integer, push_decimal, push_unsigned, time};
+use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
@@ -66,6 +67,10 @@ impl TraceFormat for DiskSimAscii {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["ascii"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

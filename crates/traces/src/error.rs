@@ -29,6 +29,8 @@ pub enum Place {
     Line(u64),
     /// A row, counted from 1.
     Row(u64),
+    /// A byte of the plain (decompressed) data, counted from 0.
+    Byte(u64),
 }
 
 /// What is wrong with a trace.
@@ -257,6 +259,7 @@ impl fmt::Display for Place {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
             Self::Row(row) => write!(f, "row {row}"),
+            Self::Byte(byte) => write!(f, "byte {byte}"),
         }
     }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use seeklab_core::{ByteSize, TraceRecord};
 
-use crate::error::{ErrorKind, TraceError};
+use crate::error::{ErrorKind, Place, TraceError};
 use crate::metadata::Metadata;
+use crate::options::{Applied, FormatOption, Lack, Setting};
 use crate::source::{Head, Source};
 
 /// A trace format. Each is one file with one line in [`FORMATS`](crate::FORMATS).
@@ -20,9 +21,24 @@ pub trait TraceFormat: Sync {
     /// File suffixes without their dot that mean this format and no other, such as `spc`.
     fn suffixes(&self) -> &'static [&'static str];
 
+    /// What it leaves open, with what is assumed unless the user says otherwise.
+    fn options(&self) -> &'static [FormatOption] {
+        &[]
+    }
+
+    /// What it cannot say, whatever the trace.
+    fn lacks(&self) -> &'static [Lack] {
+        &[]
+    }
+
     /// Whether a trace that begins so has this format. [`Sniff::NeedMore`] is counted as
     /// [`Sniff::No`] where `head` is the whole trace.
     fn sniff(&self, head: Head<'_>) -> Sniff;
+
+    /// Whether it reads traces of several files, such as one for each processor.
+    fn reads_parts(&self) -> bool {
+        false
+    }
 
     /// Begins to read `source`.
     ///
@@ -92,17 +108,19 @@ pub trait TraceWriter: Send {
 }
 
 /// How to read a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Bytes in a logical block; by default what the trace says, else 512 bytes.
     pub block_size: Option<ByteSize>,
     /// Rows within which a roughly sorted trace is sorted by arrival.
     pub sort_window: usize,
+    /// Options of the format that the user settled; of several for one option the last counts.
+    pub settings: Vec<Setting>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { block_size: None, sort_window: 4096 }
+        Self { block_size: None, sort_window: 4096, settings: Vec::new() }
     }
 }
 
@@ -131,6 +149,32 @@ pub enum Note {
         /// Why, or what it may have been meant to be.
         reason: Cow<'static, str>,
     },
+    /// Lines or records that were passed over, as the format's own tools do.
+    Skipped {
+        /// What they are, in the plural.
+        what: Cow<'static, str>,
+        /// Why they are no requests.
+        why: Cow<'static, str>,
+        /// How many.
+        count: u64,
+        /// Where the first is.
+        first: Place,
+    },
+    /// Requests whose completion is not in the trace: rows without a response time.
+    CompletionsMissing {
+        /// How many.
+        requests: u64,
+        /// Those of them that were given up because a later event showed that their completion was lost;
+        /// without that rule each would have been given the completion of a later one.
+        given_up: u64,
+    },
+    /// Completions of requests whose issue is not in the trace; they are not rows.
+    IssuesMissing {
+        /// How many.
+        completions: u64,
+    },
+    /// Something about the trace as a whole.
+    Remark(Cow<'static, str>),
 }
 
 impl std::fmt::Display for Note {
@@ -142,6 +186,21 @@ impl std::fmt::Display for Note {
                  they were moved to the arrival of the row before"
             ),
             Self::ColumnIgnored { column, reason } => write!(f, "column `{column}` is ignored: {reason}"),
+            Self::Skipped { what, why, count, first } => {
+                write!(f, "skipped {count} {what}, the first at {first}: {why}")
+            }
+            Self::CompletionsMissing { requests, given_up: 0 } => {
+                write!(f, "{requests} requests have no completion in the trace and no response time")
+            }
+            Self::CompletionsMissing { requests, given_up } => write!(
+                f,
+                "{requests} requests have no completion in the trace and no response time; {given_up} of them \
+                 were given up, as a later event showed that their completion is lost"
+            ),
+            Self::IssuesMissing { completions } => {
+                write!(f, "{completions} completions belong to requests whose issue is not in the trace")
+            }
+            Self::Remark(remark) => f.write_str(remark),
         }
     }
 }
@@ -151,12 +210,30 @@ pub struct OpenTrace {
     reader: Box<dyn TraceReader>,
     format: &'static str,
     guess: Option<String>,
+    lacks: &'static [Lack],
+    applied: Vec<Applied>,
 }
 
 impl OpenTrace {
-    /// Wraps `reader` of `format`; `guess` says how the format was found unless it was named.
-    pub fn new(reader: Box<dyn TraceReader>, format: &'static str, guess: Option<String>) -> Self {
-        Self { reader, format, guess }
+    /// Wraps `reader` of `format`, opened with `applied`; `guess` says how the format was found unless it was
+    /// named.
+    pub(crate) fn new(
+        reader: Box<dyn TraceReader>,
+        format: &dyn TraceFormat,
+        guess: Option<String>,
+        applied: Vec<Applied>,
+    ) -> Self {
+        Self { reader, format: format.name(), guess, lacks: format.lacks(), applied }
+    }
+
+    /// What the format cannot say.
+    pub fn lacks(&self) -> &'static [Lack] {
+        self.lacks
+    }
+
+    /// What the format leaves open and how it was read.
+    pub fn applied(&self) -> &[Applied] {
+        &self.applied
     }
 
     /// Name of the format.

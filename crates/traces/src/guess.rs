@@ -10,6 +10,7 @@ use crate::compression::Compression;
 use crate::error::{ErrorKind, TraceError};
 use crate::format::{OpenTrace, ReadOptions, Sniff, TraceFormat, TraceWriter};
 use crate::metadata::Metadata;
+use crate::options::apply;
 use crate::source::{Head, Source};
 use seeklab_core::names::near;
 
@@ -52,11 +53,20 @@ pub fn open_source(
         }
     };
     let path = source.path().to_owned();
-    let reader = format.open(source, options).map_err(|error| match error.path() {
+    let open = || {
+        let count = source.part_count();
+        if count > 1 && !format.reads_parts() {
+            let what =
+                format!("it has {count} parts, and a trace of the format `{}` is one file", format.name());
+            return Err(TraceError::malformed(what).with_hint("name one of the files"));
+        }
+        let applied = apply(format, options)?;
+        Ok(OpenTrace::new(format.open(source, options)?, format, guess, applied))
+    };
+    open().map_err(|error: TraceError| match error.path() {
         Some(_) => error,
         None => error.in_file(&path),
-    })?;
-    Ok(OpenTrace::new(reader, format.name(), guess))
+    })
 }
 
 /// Begins to write the trace at `path` in the format of that name, else in that of its suffix.

@@ -15,6 +15,9 @@
 //! with integer arithmetic. Parquet lives in the crate `seeklab-columnar`, whose list of formats
 //! contains these; programs open and create traces there.
 
+mod blktrace;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod block_event;
 mod canonical;
 #[cfg(target_os = "linux")]
 pub mod capture;
@@ -22,21 +25,33 @@ mod compression;
 mod disksim_ascii;
 mod disksim_validate;
 mod error;
+mod event_rows;
 mod format;
 pub mod guess;
+mod hpl_srt;
+mod issue_order;
 mod lines;
 mod metadata;
 mod msr;
 mod number;
+mod options;
+mod oracle_general;
 mod output;
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
+mod pairing;
+mod parts;
 pub mod recorder;
+mod records;
 mod reorder;
 pub mod row;
 pub mod schema;
+mod skips;
 mod source;
 mod spc;
 mod text;
+mod vscsi;
 
+pub use blktrace::Blktrace;
 pub use canonical::Canonical;
 pub use compression::Compression;
 pub use disksim_ascii::DiskSimAscii;
@@ -44,12 +59,17 @@ pub use disksim_validate::DiskSimValidate;
 pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 pub use guess::{create_with, open_source, open_with};
+pub use hpl_srt::HplSrt;
 pub use metadata::{Metadata, check_key};
 pub use msr::Msr;
+pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
+pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
 pub use recorder::Recorder;
 pub use source::{Head, Source};
 pub use spc::Spc;
+pub use vscsi::Vscsi;
 
 /// The trace formats of this crate.
-pub const FORMATS: &[&dyn TraceFormat] = &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr];
+pub const FORMATS: &[&dyn TraceFormat] =
+    &[&Canonical, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace, &HplSrt, &Vscsi, &OracleGeneral];

@@ -25,6 +25,7 @@ use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
 use crate::number::{integer, push_decimal, push_unsigned, time};
+use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
@@ -79,6 +80,10 @@ impl TraceFormat for Spc {
 
     fn suffixes(&self) -> &'static [&'static str] {
         &["spc"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -195,6 +195,7 @@ fn choose(
         arrivals: mode.0,
         format: named.format.clone(),
         block_size: named.block_size,
+        settings: named.settings.clone(),
         shape: named.shape.clone(),
         ..Wishes::default()
     };
@@ -228,6 +229,9 @@ fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
     let text = toml::to_string(&spec).expect("a workload can be written");
     let options = (&chosen.format, chosen.options.block_size, chosen.options.sort_window);
     let mut identity = format!("workload\n{text}\n{options:?}");
+    for setting in &chosen.options.settings {
+        identity += &format!("\n{}={}", setting.name, setting.value);
+    }
     for file in trace.iter().map(Path::new).chain(chosen.shape.as_deref()) {
         let told = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be read", file.display()))

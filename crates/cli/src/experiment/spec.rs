@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use seeklab_core::{ByteSize, Limits, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::scheduler::{SCHEDULERS, SchedulerSpec};
+use seeklab_traces::Setting;
 use seeklab_workloads::WorkloadSpec;
 use toml::{Table, Value};
 
@@ -82,6 +83,7 @@ pub(super) struct NamedWorkload {
     pub(super) spec: WorkloadSpec,
     pub(super) format: Option<String>,
     pub(super) block_size: Option<ByteSize>,
+    pub(super) settings: Vec<Setting>,
     pub(super) shape: Option<PathBuf>,
 }
 
@@ -235,7 +237,14 @@ fn read_workloads(reader: &mut Reader, label: &str, folder: &Path) -> Result<Vec
             Value::String(name) => {
                 let spec =
                     workload::describe(&name, folder, &key).map_err(|failure| failure.context(label))?;
-                NamedWorkload { name, spec, format: None, block_size: None, shape: None }
+                NamedWorkload {
+                    name,
+                    spec,
+                    format: None,
+                    block_size: None,
+                    settings: Vec::new(),
+                    shape: None,
+                }
             }
             Value::Table(table) => read_workload(reader, table, index, label, folder)?,
             other => {
@@ -281,12 +290,33 @@ fn read_workload(
             })
         })
         .transpose()?;
+    let settings = format_options(reader, table.remove("format_options"), index)?;
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
     let name = name.unwrap_or_else(|| format!("{kind} {}", index + 1));
     let spec = WorkloadSpec::from_table(table)
         .map_err(|error| Failure::from(error).context(format!("{label}: workloads[{index}]")))?;
     let spec = relative_to(spec, Some(folder));
-    Ok(NamedWorkload { name, spec, format, block_size, shape: shape.map(|shape| folder.join(shape)) })
+    let shape = shape.map(|shape| folder.join(shape));
+    Ok(NamedWorkload { name, spec, format, block_size, settings, shape })
+}
+
+/// What the format of a trace leaves open, settled: `format_options = { byte-order = "big" }`.
+fn format_options(reader: &Reader, value: Option<Value>, index: usize) -> Result<Vec<Setting>, Failure> {
+    let key = format!("workloads[{index}].format_options");
+    let hint = "write a table of texts, for example { byte-order = \"big\" }";
+    match value {
+        None => Ok(Vec::new()),
+        Some(Value::Table(table)) => table
+            .into_iter()
+            .map(|(name, value)| match value {
+                Value::String(value) => Ok(Setting { name, value }),
+                other => Err(reader
+                    .wrong(&format!("{key}.{name}"), format_args!("{other} is not text"))
+                    .hint("write it in quotes")),
+            })
+            .collect(),
+        Some(other) => Err(reader.wrong(&key, format_args!("{other} is not a table")).hint(hint)),
+    }
 }
 
 fn read_parameters(reader: &mut Reader, label: &str) -> Result<Vec<Parameter>, Failure> {

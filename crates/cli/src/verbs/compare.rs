@@ -9,7 +9,7 @@ use seeklab::points::{PointsDocument, evidence, not_measured, parse_pair};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Point, Stamps, compare};
 use seeklab_report::{ComparisonSection, Note, PointsSection, Report, render_html, render_terminal};
-use seeklab_traces::{OpenTrace, ReadOptions};
+use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
@@ -39,6 +39,12 @@ pub(crate) struct Arguments {
     /// Format of the other trace; guessed if absent
     #[arg(long, value_name = "FORMAT", requires = "other")]
     other_format: Option<String>,
+    /// Settle what the format of the reference leaves open; `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    reference_format_option: Vec<Setting>,
+    /// Settle what the format of the other trace leaves open
+    #[arg(long, value_name = "NAME=VALUE", requires = "other")]
+    other_format_option: Vec<Setting>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -70,8 +76,9 @@ impl Arguments {
     /// Two traces of the same requests.
     fn two(&self, other_path: &Path) -> Result<(), Failure> {
         let mut progress = Progress::new("reading", None);
-        let mut reference = open(&self.reference, self.reference_format.as_deref())?;
-        let mut other = open(other_path, self.other_format.as_deref())?;
+        let mut reference =
+            open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
+        let mut other = open(other_path, self.other_format.as_deref(), &self.other_format_option)?;
         let comparison =
             compare(reference.by_ref().inspect(|_| progress.step()), other.by_ref()).map_err(|error| {
                 Failure::from(error).context(format!(
@@ -93,7 +100,8 @@ impl Arguments {
     /// Two measurement points of one trace.
     fn between(&self, (one, other): (Point, Point)) -> Result<(), Failure> {
         let mut progress = Progress::new("reading", None);
-        let mut trace = open(&self.reference, self.reference_format.as_deref())?;
+        let mut trace =
+            open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
         let mut stamps = Stamps::default();
         for record in trace.by_ref() {
             stamps.push(&record?);
@@ -141,6 +149,7 @@ fn notes(path: &Path, trace: &OpenTrace) -> Vec<Note> {
     guess.into_iter().chain(found).collect()
 }
 
-fn open(path: &Path, format: Option<&str>) -> Result<OpenTrace, Failure> {
-    Ok(seeklab_columnar::open(path, format, &ReadOptions::default())?)
+fn open(path: &Path, format: Option<&str>, settings: &[Setting]) -> Result<OpenTrace, Failure> {
+    let options = ReadOptions { settings: settings.to_vec(), ..ReadOptions::default() };
+    Ok(seeklab_columnar::open(path, format, &options)?)
 }

@@ -12,7 +12,7 @@ use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
-use seeklab_traces::TraceWriter;
+use seeklab_traces::{Setting, TraceWriter};
 use seeklab_workloads::replay::Beyond;
 use serde::Serialize;
 
@@ -73,6 +73,9 @@ pub(crate) struct Arguments {
     /// Block size of a trace that does not say its own; 512B unless said
     #[arg(long, value_name = "SIZE")]
     block_size: Option<ByteSize>,
+    /// Settle what the format of the trace leaves open; `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    format_option: Vec<Setting>,
     /// The trace whose interarrival times a workload with `process = "shaped"` takes
     #[arg(long, value_name = "TRACE")]
     shape: Option<PathBuf>,
@@ -204,6 +207,7 @@ impl Arguments {
             beyond: self.beyond,
             format: self.format.clone(),
             block_size: self.block_size,
+            settings: self.format_option.clone(),
             shape: self.shape.clone(),
         }
     }

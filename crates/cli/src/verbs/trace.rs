@@ -11,13 +11,14 @@ use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
-use seeklab_traces::{OpenTrace, ReadOptions};
+use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab trace info server.csv.zst
   seeklab trace convert proj_0.csv.gz proj_0.parquet --from msr
+  seeklab trace info week.srt --format-option sector-size=512B
   seeklab trace head run.parquet --rows 5";
 
 /// Traces: what is in them, and other formats of them.
@@ -92,11 +93,15 @@ struct Reading {
     /// Block size of a trace that does not say its own; 512B unless said
     #[arg(long, value_name = "SIZE")]
     block_size: Option<ByteSize>,
+    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    format_option: Vec<Setting>,
 }
 
 impl Reading {
     fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
-        let options = ReadOptions { block_size: self.block_size, ..ReadOptions::default() };
+        let settings = self.format_option.clone();
+        let options = ReadOptions { block_size: self.block_size, settings, ..ReadOptions::default() };
         Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
     }
 }
@@ -135,10 +140,22 @@ struct Info {
     has_response_times: bool,
     has_think_times: bool,
     has_breakdown: bool,
+    /// What the format cannot say.
+    lacks: Vec<&'static str>,
+    /// What the format leaves open and how it was read.
+    options: Vec<AppliedOption>,
     metadata: BTreeMap<String, String>,
     notes: Vec<String>,
     #[serde(flatten)]
     summary: MetricsSummary,
+}
+
+#[derive(Debug, Serialize)]
+struct AppliedOption {
+    name: &'static str,
+    value: String,
+    is_default: bool,
+    meaning: &'static str,
 }
 
 /// Accumulates what [`Metrics`] does not.
@@ -209,6 +226,17 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
         has_response_times: addresses.with_response > 0,
         has_think_times: addresses.with_think > 0,
         has_breakdown: addresses.with_breakdown > 0,
+        lacks: trace.lacks().iter().map(|lack| lack.name()).collect(),
+        options: trace
+            .applied()
+            .iter()
+            .map(|applied| AppliedOption {
+                name: applied.name,
+                value: applied.value.clone(),
+                is_default: !applied.is_said,
+                meaning: applied.meaning,
+            })
+            .collect(),
         notes: trace.notes().iter().map(ToString::to_string).collect(),
         summary: metrics.summary(),
     })
@@ -270,6 +298,14 @@ fn page(info: &Info) -> String {
         },
     );
     line("think times", if info.has_think_times { "yes, for --think" } else { "none" }.to_owned());
+    if !info.lacks.is_empty() {
+        let lacks: Vec<String> = info.lacks.iter().map(|lack| lack.replace('_', " ")).collect();
+        line("lacks", format!("{}: the format cannot say them", lacks.join(", ")));
+    }
+    for option in &info.options {
+        let source = if option.is_default { "assumed" } else { "as said" };
+        line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
+    }
     // Names of processes are in a report, by what each asked.
     let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
@@ -388,21 +424,37 @@ fn formats(json: bool) -> Result<(), Failure> {
         let formats: Vec<serde_json::Value> = FORMATS
             .iter()
             .map(|format| {
+                let options = format.options().iter().map(|option| {
+                    serde_json::json!({
+                        "name": option.name,
+                        "allowed": option.allowed.to_string(),
+                        "default": option.default,
+                        "meaning": option.meaning,
+                    })
+                });
                 serde_json::json!({
                     "format": format.name(),
                     "writable": format.is_writable(),
                     "description": format.description(),
+                    "suffixes": format.suffixes(),
+                    "lacks": format.lacks().iter().map(|lack| lack.name()).collect::<Vec<_>>(),
+                    "options": options.collect::<Vec<_>>(),
                 })
             })
             .collect();
         return print_json(&serde_json::json!({ "formats": formats }));
     }
-    let lines: Vec<String> = FORMATS
-        .iter()
-        .map(|format| {
-            let access = if format.is_writable() { "read, write" } else { "read" };
-            format!("{:<18} {access:<12} {}", format.name(), format.description())
-        })
-        .collect();
+    let mut lines = Vec::new();
+    for format in FORMATS {
+        let access = if format.is_writable() { "read, write" } else { "read" };
+        lines.push(format!("{:<18} {access:<12} {}", format.name(), format.description()));
+        for option in format.options() {
+            let default = option.default;
+            lines.push(format!(
+                "    {}={} (default {default}): {}",
+                option.name, option.allowed, option.meaning
+            ));
+        }
+    }
     print(&(lines.join("\n") + "\n"))
 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::CaptureError;
-use super::event::Kind;
+use crate::block_event::Kind;
 use super::layout::Layout;
-use super::pairing::SECTOR_BYTES;
+use crate::pairing::SECTOR_BYTES;
 
 /// Where tracefs is mounted, by the kernel's documentation: on its own or within debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

@@ -30,10 +30,8 @@
 mod bios;
 mod device;
 mod error;
-mod event;
 mod layout;
 mod pages;
-mod pairing;
 mod pipes;
 mod record;
 pub mod recording;
@@ -56,8 +54,10 @@ use pairing::Pairing;
 use pipes::Pipes;
 use rings::Rings;
 
+use crate::{block_event as event, pairing};
+
+pub use crate::pairing::Captured;
 pub use error::CaptureError;
-pub use pairing::Captured;
 pub use rows::{Rows, RowsCounts};
 
 /// How often the buffers are emptied.
@@ -255,7 +255,7 @@ enum Pairs {
 impl Pairs {
     fn push(&mut self, stamped: &Stamped) -> Option<HostRequest> {
         match self {
-            Self::Requests(pairing) => pairing.push(stamped),
+            Self::Requests(pairing) => pairing.push(stamped).map(|(_, request)| request),
             Self::Bios(pairing) => pairing.push(stamped),
         }
     }

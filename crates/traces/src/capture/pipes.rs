@@ -23,7 +23,7 @@ use seeklab_core::ProcessName;
 
 use super::device::{processors, tracefs};
 use super::error::CaptureError;
-use super::event::{Kind, Stamped, What};
+use crate::block_event::{Kind, Stamped, What};
 use super::layout::Layout;
 use super::pages::{Item, PageLayout};
 

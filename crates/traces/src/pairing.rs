@@ -15,11 +15,14 @@
 //!   the earliest gives the time and the process. A flush takes every flush that is queued.
 //! - A `Complete` of no sectors that is no flush is the second end of a request whose flush steps are over,
 //!   and is ignored: each step was a request of its own.
+//! - In a file every `Issue` is a request: one that was requeued is awaited no longer, and its next `Issue` is
+//!   another.
 //! - A `Complete` without a request (it was issued before the capture began) is counted.
 //! - An `Issue` just like a request that is outstanding although a later one has completed means that the
 //!   older one's `Complete` was not seen (now and then the kernel drops one without counting it): the older
 //!   is given up and counted. Else each would be given the completion of the next, for ever. Of equal
-//!   requests that a client really makes at the same time this may cost one.
+//!   requests that a client really makes at the same time this may cost one. In a file, of which whole parts
+//!   may be missing, every such request is given up, whatever its operation, and at a `Queue` too.
 //! - Where events were lost, no request outstanding at that time is trusted: all are given up and counted,
 //!   as the oldest is when more than 65,536 are outstanding.
 
@@ -27,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use seeklab_core::{HostRequest, Instant, Operation, ProcessName};
 
-use super::event::{BlockEvent, Kind, Stamped, What};
+use super::block_event::{BlockEvent, Kind, Stamped, What};
 
 /// Requests that may be outstanding or queued; the oldest beyond are given up.
 pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
@@ -89,6 +92,7 @@ struct Queued {
 #[derive(Debug)]
 pub(super) struct Pairing {
     origin_ns: u64,
+    each_issue: bool,
     next: u64,
     /// The latest issued that has completed.
     completed_latest: u64,
@@ -105,10 +109,17 @@ pub(super) struct Pairing {
 const QUEUED_NS_MAX: u64 = 60_000_000_000;
 
 impl Pairing {
+    /// Of stamps that are absolute, and for which every issue is a request: what was given back is awaited no
+    /// longer, and its next issue is another request.
+    pub(super) fn of_issues() -> Self {
+        Self { each_issue: true, ..Self::new(0) }
+    }
+
     /// Stamps are counted from `origin_ns` of CLOCK_MONOTONIC.
     pub(super) fn new(origin_ns: u64) -> Self {
         Self {
             origin_ns,
+            each_issue: false,
             next: 0,
             completed_latest: 0,
             open: BTreeMap::new(),
@@ -119,8 +130,8 @@ impl Pairing {
         }
     }
 
-    /// Takes what happened next; gives the request that it completes.
-    pub(super) fn push(&mut self, stamped: &Stamped) -> Option<HostRequest> {
+    /// Takes what happened next; gives the request that it completes, with its number in order of issue.
+    pub(super) fn push(&mut self, stamped: &Stamped) -> Option<(u64, HostRequest)> {
         match stamped.what {
             What::Lost(Kind::Queue, _) => {
                 for (place, queued) in std::mem::take(&mut self.queued) {
@@ -152,6 +163,25 @@ impl Pairing {
         None
     }
 
+    /// The request that was issued last, with its number.
+    pub(super) fn newest(&self) -> Option<(u64, &HostRequest)> {
+        self.open.last_key_value().map(|(number, open)| (*number, &open.request))
+    }
+
+    /// Whether the completion of the request of that number is still awaited.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
+    /// Awaits the completion of the request of that number no longer.
+    pub(super) fn give_up(&mut self, number: u64) {
+        if let Some(open) = self.open.get(&number) {
+            self.places.remove(&(open.request.op, open.sector, number));
+            self.remove(number);
+            self.counts.given_up += 1;
+        }
+    }
+
     /// When the oldest request that is queued or outstanding arrived, at the time `now_ns`. What was queued
     /// longer ago than a minute is not waited for.
     pub(super) fn oldest(&mut self, now_ns: u64) -> Option<Instant> {
@@ -180,6 +210,9 @@ impl Pairing {
     }
 
     fn queue(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) {
+        if self.each_issue && op != Operation::Flush {
+            self.give_up_overtaken(op, event.sector, u64::from(event.sectors));
+        }
         let place = (op, event.sector, self.number());
         let BlockEvent { process, command, .. } = *event;
         self.queued.insert(place, Queued { time_ns, process, command });
@@ -205,14 +238,7 @@ impl Pairing {
             open.sectors = open.sectors.max(sectors);
             return;
         }
-        let overtaken = self
-            .at(op, event.sector)
-            .find(|number| *number < self.completed_latest && self.open[number].sectors == sectors);
-        if let Some(number) = overtaken {
-            self.remove(number);
-            self.places.remove(&(op, event.sector, number));
-            self.counts.given_up += 1;
-        }
+        self.give_up_overtaken(op, event.sector, sectors);
         let queued = self.take_queued(op, event.sector, sectors);
         let number = self.number();
         let request = HostRequest {
@@ -249,6 +275,25 @@ impl Pairing {
         open.request
     }
 
+    /// Gives up what is outstanding just where something begins although a later request has completed.
+    fn give_up_overtaken(&mut self, op: Operation, sector: u64, sectors: u64) {
+        let overtaken = |this: &Self, op| {
+            let mut there = this.at(op, sector);
+            there.find(|number| *number < this.completed_latest && this.open[number].sectors == sectors)
+        };
+        if !self.each_issue {
+            if let Some(number) = overtaken(self, op) {
+                self.give_up(number);
+            }
+            return;
+        }
+        for op in Operation::ALL.into_iter().filter(|op| *op != Operation::Flush) {
+            while let Some(number) = overtaken(self, op) {
+                self.give_up(number);
+            }
+        }
+    }
+
     /// The earliest queued within the range, taking one for each start.
     fn take_queued(&mut self, op: Operation, sector: u64, sectors: u64) -> Option<Queued> {
         let end = sector.saturating_add(sectors);
@@ -273,12 +318,18 @@ impl Pairing {
 
     fn requeue(&mut self, op: Operation, event: &BlockEvent) {
         if let Some(number) = self.find(op, event, false) {
+            if self.each_issue {
+                self.give_up(number);
+                self.counts.given_up -= 1;
+                self.counts.requeues += 1;
+                return;
+            }
             self.open.get_mut(&number).expect("it was found").requeued = true;
             self.counts.requeues += 1;
         }
     }
 
-    fn complete(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) -> Option<HostRequest> {
+    fn complete(&mut self, op: Operation, time_ns: u64, event: &BlockEvent) -> Option<(u64, HostRequest)> {
         if event.sectors == 0 && op != Operation::Flush {
             return None;
         }
@@ -302,7 +353,7 @@ impl Pairing {
         let request = self.remove(number);
         self.completed_latest = self.completed_latest.max(number);
         self.counts.completed += 1;
-        Some(HostRequest { completion: self.instant(time_ns), ..request })
+        Some((number, HostRequest { completion: self.instant(time_ns), ..request }))
     }
 
     /// The requests whose remaining part starts there, in order of issue.
@@ -357,7 +408,8 @@ mod tests {
             let process = u32::try_from(self.now).unwrap();
             self.now += 1;
             let event = BlockEvent { kind, op, fua: false, sector, sectors, error: 0, process, command };
-            self.pairing.push(&Stamped { time_ns: self.now, what: What::Event(event) })
+            let stamped = Stamped { time_ns: self.now, what: What::Event(event) };
+            self.pairing.push(&stamped).map(|(_, request)| request)
         }
 
         fn read(&mut self, kind: Kind, sector: u64, sectors: u32) -> Option<(u64, u64, u64)> {
@@ -530,7 +582,7 @@ mod tests {
             process: 0,
             command: ProcessName::default(),
         };
-        let request = events.pairing.push(&Stamped { time_ns: 9, what: What::Event(failed) }).unwrap();
+        let (_, request) = events.pairing.push(&Stamped { time_ns: 9, what: What::Event(failed) }).unwrap();
         assert_eq!(request.error, Some(5));
         assert_eq!(events.pairing.finish().other_commands, 1);
     }
