@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, check_place, command_line, print_json};
 use seeklab::progress::Progress;
@@ -30,8 +30,7 @@ places.";
 
 /// Relocates blocks: what the trace would ask had the data lain elsewhere.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-#[group(id = "how", required = true, multiple = false, args = ["hottest", "swap", "organ_pipe", "shuffle", "mapping"])]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
 pub(crate) struct RemapArguments {
     /// The trace to read
     input: PathBuf,

@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::CaptureError;
-use crate::block_event::Kind;
 use super::layout::Layout;
+use crate::block_event::Kind;
 use crate::pairing::SECTOR_BYTES;
 
 /// Where tracefs is mounted, by the kernel's documentation: on its own or within debugfs.
