@@ -21,17 +21,23 @@ mod writer;
 
 use std::path::Path;
 
-use seeklab_traces::{
-    Blktrace, Canonical, DiskSimAscii, DiskSimValidate, Metadata, Msr, OpenTrace, ReadOptions, Spc,
-    TraceError, TraceFormat, TraceWriter,
-};
+use seeklab_traces::{Metadata, OpenTrace, ReadOptions, TraceError, TraceFormat, TraceWriter};
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, TableColumn, write_table};
 
-/// All trace formats: those of [`seeklab_traces::FORMATS`] and Parquet.
-pub const FORMATS: &[&dyn TraceFormat] =
-    &[&Canonical, &Parquet, &DiskSimAscii, &DiskSimValidate, &Spc, &Msr, &Blktrace];
+/// All trace formats: those of [`seeklab_traces::FORMATS`], and Parquet behind the canonical CSV.
+pub const FORMATS: &[&dyn TraceFormat] = &{
+    const OTHERS: &[&dyn TraceFormat] = seeklab_traces::FORMATS;
+    let mut all: [&dyn TraceFormat; OTHERS.len() + 1] = [&Parquet; OTHERS.len() + 1];
+    all[0] = OTHERS[0];
+    let mut index = 1;
+    while index < OTHERS.len() {
+        all[index + 1] = OTHERS[index];
+        index += 1;
+    }
+    all
+};
 
 /// Opens the trace at `path` with the format of that name, else with the one that recognises it.
 ///
@@ -58,11 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_the_list_contain_every_text_format() {
+    fn does_the_list_contain_every_format_once() {
         let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
         for format in seeklab_traces::FORMATS {
             assert!(names.contains(&format.name()), "{}", format.name());
         }
         assert_eq!(names.len(), seeklab_traces::FORMATS.len() + 1);
+        assert_eq!(names[..2], ["csv", "parquet"]);
+        assert_eq!(names.iter().filter(|name| **name == "parquet").count(), 1);
     }
 }

@@ -30,7 +30,7 @@ use crate::output::TextOutput;
 use crate::row::Row;
 use crate::schema::{Column, Content};
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader};
+use crate::text::{LineParser, Order, Parsed, TextReader};
 
 /// Canonical CSV.
 pub struct Canonical;
@@ -116,7 +116,10 @@ fn number_of_pandas(field: &[u8], error: NotNumber) -> Option<u64> {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+        if let Some(text) = line.strip_prefix(b"#") {
+            return late_comment(text, metadata).map(|()| Parsed::Nothing);
+        }
         self.row.clear();
         let mut rest = Some(line);
         for column in &self.columns {
@@ -142,15 +145,7 @@ impl LineParser for Parser {
         if rest.is_some() {
             return Err(wrong_count(line, self.columns.len()));
         }
-        self.row.to_record()
-    }
-
-    #[inline]
-    fn aside(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<bool, Box<Problem>> {
-        match line.strip_prefix(b"#") {
-            Some(text) => late_comment(text, metadata).map(|()| true),
-            None => Ok(false),
-        }
+        self.row.to_record().map(Parsed::Row)
     }
 }
 

@@ -12,8 +12,10 @@
 //! say (completions, initiators), and refuses operations other than read and write.
 //!
 //! Two other formats of five numbers look alike: SSDsim and MQSim count in nanoseconds without a
-//! decimal point, some replay tools count offset and size in bytes. So a trace is recognised only
-//! where an arrival has a decimal point and the blocks are not all multiples of 512.
+//! decimal point, some replay tools count offset and size in bytes. A trace whose arrivals have a
+//! decimal point and whose blocks are not all multiples of 512 is this one alone. Whole arrivals below
+//! a million, or fewer than eight rows of multiples of 512, may be either: then both formats recognise
+//! the trace, and the user must say.
 
 use std::path::Path;
 
@@ -27,7 +29,7 @@ use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader, blank_fields, no_more_fields, sniff_lines};
+use crate::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 
 /// DiskSim ASCII.
 pub struct DiskSimAscii;
@@ -36,12 +38,14 @@ const NAME: &str = "disksim-ascii";
 const FIELDS: [&str; 5] = ["arrival_ms", "device", "lbn", "blocks", "flags"];
 /// Digits of a millisecond down to the nanosecond.
 const SCALE: u32 = 6;
+/// Rows that are all multiples of 512 and therefore bytes.
+const BYTES_FOR_SURE: usize = 8;
 
 struct Parser;
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([arrival, device, lbn, blocks, flags], count) = blank_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = time(FIELDS[0], arrival, SCALE, "milliseconds")?;
@@ -52,7 +56,10 @@ impl LineParser for Parser {
             .map_err(|_| Problem::new(FIELDS[4], flags, "a hexadecimal number is allowed, bit 0 for read"))?;
         let op = if flags & 1 == 1 { Operation::Read } else { Operation::Write };
         check_extent(op, lbn, blocks)?;
-        Ok(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) })
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 
@@ -74,15 +81,22 @@ impl TraceFormat for DiskSimAscii {
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
-        let (mut decimal_point, mut blocks_not_bytes) = (false, false);
+        let (mut decimal_point, mut blocks_not_bytes, mut rows, mut latest_ms) = (false, false, 0, 0);
         let sniff = sniff_lines(head, |line| {
-            let Ok(record) = Parser.parse(line, &mut Metadata::default()) else { return false };
+            let Ok(Parsed::Row(record)) = Parser.parse(line, &mut Metadata::default()) else { return false };
             decimal_point |= line.contains(&b'.');
             blocks_not_bytes |= record.lbn % 512 != 0 || record.blocks % 512 != 0;
+            latest_ms = latest_ms.max(record.arrival.as_ns() / 1_000_000);
+            rows += 1;
             true
         });
+        // Whole numbers below a million may be milliseconds or nanoseconds, a few lines blocks or bytes.
+        let fits = match decimal_point {
+            true => blocks_not_bytes || rows < BYTES_FOR_SURE,
+            false => blocks_not_bytes && latest_ms < 1_000_000,
+        };
         match sniff {
-            Sniff::Yes if !(decimal_point && blocks_not_bytes) => Sniff::No,
+            Sniff::Yes if !fits => Sniff::No,
             sniff => sniff,
         }
     }

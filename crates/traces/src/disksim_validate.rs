@@ -26,7 +26,7 @@ use crate::number::{integer, push_decimal, push_unsigned, time};
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader, blank_fields, no_more_fields, sniff_lines};
+use crate::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 
 /// DiskSim validate.
 pub struct DiskSimValidate;
@@ -45,7 +45,7 @@ struct Parser {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([op, label, lbn, blocks, response, think], count) = blank_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let op = match op {
@@ -68,14 +68,14 @@ impl LineParser for Parser {
             return Err(Problem::new(FIELDS[5], think, "the clock ends after 584 years"));
         };
         self.arrival_ns = next;
-        Ok(TraceRecord {
+        Ok(Parsed::Row(TraceRecord {
             issue: Some(arrival),
             start: Some(arrival),
             completion: Some(Instant::from_ns(completion_ns)),
             think: Some(Duration::from_ns(think_ns)),
             queue_length: Some(0),
             ..TraceRecord::new(arrival, op, lbn, blocks)
-        })
+        }))
     }
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use seeklab_core::{HostRequest, Instant, TraceRecord};
 
-use crate::block_event::{BlockEvent, Stamped, What};
+use crate::block_event::{BlockEvent, Kind, Stamped, What};
 use crate::error::{Problem, TraceError};
 use crate::format::{Note, ReadOptions};
 use crate::issue_order::IssueOrder;
@@ -109,6 +109,14 @@ impl EventRows {
             self.rows.complete(*place, request.completion, request.error.is_some());
         }
         Ok(())
+    }
+
+    /// Events were lost here: no request outstanding now is trusted to find its completion.
+    pub(crate) fn lost(&mut self) {
+        let time_ns = self.last_ns;
+        for pairing in &mut self.pairings {
+            pairing.push(&Stamped { time_ns, what: What::Lost(Kind::Complete, 1) });
+        }
     }
 
     /// There are no more events.

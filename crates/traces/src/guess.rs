@@ -177,6 +177,6 @@ fn suspicion(head: Head<'_>) -> Option<&'static str> {
         all &= is_number(field);
     }
     (count == 5 && all).then_some(
-        "five numbers in a row may be DiskSim ASCII, but also nanoseconds (SSDsim) or bytes (replay tools)",
+        "five numbers in a row may be DiskSim ASCII (ms, blocks), SSDsim (ns, sectors) or a cut of MSR (ms, bytes)",
     )
 }

@@ -19,6 +19,8 @@ pub(crate) struct Lines {
     searched: usize,
     at_end: bool,
     number: u64,
+    /// Whether the line last handed out had no end.
+    unended: bool,
 }
 
 /// Why there is no further line.
@@ -31,12 +33,17 @@ pub(crate) enum LineError {
 impl Lines {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         let buffer = vec![0; BUFFER_SIZE].into_boxed_slice();
-        Self { input, buffer, start: 0, end: 0, searched: 0, at_end: false, number: 0 }
+        Self { input, buffer, start: 0, end: 0, searched: 0, at_end: false, number: 0, unended: false }
     }
 
     /// Number of the line last handed out, counted from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the last line of the stream had no end and was handed out: it may have been cut.
+    pub(crate) fn ended_early(&self) -> bool {
+        self.unended
     }
 
     /// The next line without its end (`\n` or `\r\n`), `None` at the end.
@@ -60,6 +67,7 @@ impl Lines {
                 }
                 let line = self.start..self.end;
                 self.start = self.end;
+                self.unended = true;
                 return self.hand_out(line);
             }
             self.fill().map_err(LineError::Io)?;

@@ -29,7 +29,7 @@ use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::spc::{blocks_of, checked_block_size};
-use crate::text::{LineParser, Order, TextReader, comma_fields, no_more_fields, sniff_lines};
+use crate::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
 
 /// MSR Cambridge.
 pub struct Msr;
@@ -70,7 +70,7 @@ impl Parser {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([timestamp, host, disk, kind, offset, size, response], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = integer(FIELDS[0], timestamp, u64::MAX / TICK_NS)? * TICK_NS;
@@ -94,11 +94,11 @@ impl LineParser for Parser {
             Problem::new(FIELDS[6], response, "its end lies beyond the clock, which ends in 2185")
         })?;
         let device = self.device(host, disk, metadata)?;
-        Ok(TraceRecord {
+        Ok(Parsed::Row(TraceRecord {
             device,
             completion: Some(Instant::from_ns(completion)),
             ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
-        })
+        }))
     }
 }
 

@@ -29,7 +29,7 @@ use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::text::{LineParser, Order, TextReader, comma_fields, sniff_lines};
+use crate::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
 
 /// SPC.
 pub struct Spc;
@@ -45,7 +45,7 @@ struct Parser {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<TraceRecord, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
         let ([asu, lba, size, opcode, timestamp], _) = comma_fields(line, &FIELDS)?;
         let device = integer(FIELDS[0], asu, u64::from(u16::MAX))? as u16;
         let lbn = integer(FIELDS[1], lba, u64::MAX)?;
@@ -57,7 +57,10 @@ impl LineParser for Parser {
         };
         check_extent(op, lbn, blocks)?;
         let arrival = time(FIELDS[4], timestamp, SCALE, "seconds")?;
-        Ok(TraceRecord { device, ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks) })
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
     }
 }
 

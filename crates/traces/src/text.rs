@@ -10,6 +10,7 @@ use crate::format::{Note, ReadOptions, Sniff, TraceReader};
 use crate::lines::Lines;
 use crate::metadata::Metadata;
 use crate::reorder::Reorder;
+use crate::skips::Skips;
 use crate::source::{Head, Source};
 
 /// Lines that sniffing looks at.
@@ -18,17 +19,27 @@ const SNIFFED_LINES: usize = 16;
 /// Fields that the longest row of a text format may have.
 const FIELDS_MAX: usize = 64;
 
+/// What a line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "almost every line is a row, and none is kept")]
+pub(crate) enum Parsed {
+    /// A row.
+    Row(TraceRecord),
+    /// Something that is no row: the header, or a line that the rows after it need.
+    Nothing,
+    /// A row that is passed over.
+    Skipped {
+        /// What such rows are, in the plural.
+        what: &'static str,
+        /// Why they are no requests.
+        why: &'static str,
+    },
+}
+
 /// Turns the lines of one format into rows.
 pub(crate) trait LineParser: Send {
-    /// The row that `line` says. The first field is never empty.
-    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<TraceRecord, Box<Problem>>;
-
-    /// Takes a line that is no row; whether it was one.
-    #[inline]
-    fn aside(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<bool, Box<Problem>> {
-        let _ = (line, metadata);
-        Ok(false)
-    }
+    /// What `line` says. It has no blanks at its ends and is not empty.
+    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>>;
 }
 
 /// Reads a text format.
@@ -39,6 +50,7 @@ pub(crate) struct TextReader<P> {
     parser: P,
     window: Option<Reorder>,
     metadata: Metadata,
+    skips: Skips,
     rows: u64,
     /// What ended the reading; it is reported behind the rows before it.
     failure: Option<TraceError>,
@@ -71,6 +83,7 @@ impl<P: LineParser> TextReader<P> {
             lines: Lines::new(source.into_stream()),
             parser,
             window,
+            skips: Skips::default(),
             rows: 0,
             failure: None,
             at_end: false,
@@ -113,17 +126,14 @@ impl<P: LineParser> TextReader<P> {
                     if line.is_empty() {
                         continue;
                     }
-                    match self.parser.aside(line, &mut self.metadata) {
-                        Ok(false) => {}
-                        Ok(true) => continue,
-                        Err(problem) => {
-                            break Some(TraceError::invalid(problem).at(Place::Line(self.lines.number())));
-                        }
-                    }
                     match self.parser.parse(line, &mut self.metadata) {
-                        Ok(record) => {
+                        Ok(Parsed::Row(record)) => {
                             self.rows += 1;
                             return Some(record);
+                        }
+                        Ok(Parsed::Nothing) => continue,
+                        Ok(Parsed::Skipped { what, why }) => {
+                            self.skips.add(what, why, Place::Line(self.lines.number()));
                         }
                         Err(problem) => {
                             break Some(TraceError::invalid(problem).at(Place::Line(self.lines.number())));
@@ -183,8 +193,21 @@ impl<P: LineParser> TraceReader for TextReader<P> {
         if let Some(window) = self.window.as_ref().filter(|window| window.clamped() > 0) {
             notes.push(Note::ArrivalsClamped { rows: window.clamped(), window: window.window() });
         }
+        self.skips.notes(&mut notes);
+        notes.extend(unended(&self.lines));
         notes
     }
+}
+
+/// What to say of a last line without an end.
+pub(crate) fn unended(lines: &Lines) -> Option<Note> {
+    let note = || {
+        let number = lines.number();
+        Note::Remark(
+            format!("line {number}, the last, has no end: the trace may have been cut within it").into(),
+        )
+    };
+    lines.ended_early().then(note)
 }
 
 /// Whether the first lines of `head` are rows, where `is_row` judges each strictly.
@@ -207,7 +230,7 @@ pub(crate) fn sniff_lines(head: Head<'_>, mut is_row: impl FnMut(&[u8]) -> bool)
     if found > 0 { Sniff::Yes } else { Sniff::NeedMore }
 }
 
-/// The fields of a line, split at `separator`, blanks around them taken off; at least `required`.
+/// The fields of a line, split at commas, blanks around them taken off.
 pub(crate) fn comma_fields<'a, const N: usize>(
     line: &'a [u8],
     names: &[&'static str; N],
@@ -249,4 +272,66 @@ pub(crate) fn no_more_fields(line: &[u8], count: usize, names: &[&'static str]) 
         return Err(Problem::new("line", line, problem));
     }
     Ok(())
+}
+
+/// Whether the first line of `head` that is not empty is the header that `is_header` knows.
+pub(crate) fn sniff_header(head: Head<'_>, is_header: impl Fn(&[u8]) -> bool) -> Sniff {
+    for line in head.bytes.split_inclusive(|byte| *byte == b'\n') {
+        if !line.ends_with(b"\n") && !head.whole {
+            break;
+        }
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            return if is_header(line) { Sniff::Yes } else { Sniff::No };
+        }
+    }
+    Sniff::NeedMore
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// The first field of a line that is split by blanks, and the rest behind the blanks; `None` if there
+/// is no rest.
+#[inline]
+pub(crate) fn split_blank(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = line.iter().position(|byte| is_blank(*byte))?;
+    let rest = line[end..].trim_ascii_start();
+    (!rest.is_empty()).then_some((&line[..end], rest))
+}
+
+/// The last `N` fields of a line that is split by blanks, and what stands before them without the
+/// blanks between; `None` if there are fewer.
+#[inline]
+pub(crate) fn blanks_from_right<const N: usize>(line: &[u8]) -> Option<(&[u8], [&[u8]; N])> {
+    let mut rest = line.trim_ascii_end();
+    let mut fields = [&b""[..]; N];
+    for field in fields.iter_mut().rev() {
+        let start = rest.iter().rposition(|byte| is_blank(*byte)).map_or(0, |blank| blank + 1);
+        *field = &rest[start..];
+        if field.is_empty() {
+            return None;
+        }
+        rest = rest[..start].trim_ascii_end();
+    }
+    Some((rest, fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_fields_found_from_both_ends() {
+        assert_eq!(split_blank(b"a  b c"), Some((&b"a"[..], &b"b c"[..])));
+        assert_eq!(split_blank(b"a "), None);
+        assert_eq!(
+            blanks_from_right(b"my  own file read 1\t2"),
+            Some((&b"my  own file"[..], [&b"read"[..], b"1", b"2"]))
+        );
+        assert_eq!(blanks_from_right::<2>(b"a b"), Some((&b""[..], [&b"a"[..], b"b"])));
+        assert_eq!(blanks_from_right::<2>(b"a"), None);
+        assert_eq!(blanks_from_right::<1>(b" "), None);
+    }
 }

@@ -160,12 +160,19 @@ fn is_what_no_format_or_several_recognise_an_error_with_a_hint() {
         assert!(error.hint().unwrap().contains("name the format"), "{:?}", error.hint());
         assert!(error.to_string().contains("`disksim-ascii`, `disksim-validate`, `spc`, `msr`"), "{error}");
     }
-    // SSDsim counts nanoseconds; a replay tool counts bytes.
-    for text in ["0 0 303567 7 0\n26214000 0 303574 7 0\n", "0.000 0 200626176 4096 0\n22.8 0 512 512 1\n"] {
+    // Whole numbers may be milliseconds or nanoseconds; a few multiples of 512 may be bytes or blocks.
+    let (small, bytes) =
+        ("0 0 303567 7 0\n262 0 303574 7 0\n", "0.000 0 200626176 4096 0\n22.8 0 512 512 1\n");
+    for (text, formats) in [(small, ["disksim-ascii", "ssdsim"]), (bytes, ["disksim-ascii", "msr-cut"])] {
         let error = read(None, text.as_bytes()).unwrap_err();
-        assert!(error.hint().unwrap().contains("SSDsim"), "{error}");
-        assert!(read(Some("disksim-ascii"), text.as_bytes()).is_ok());
+        assert_eq!(error.kind(), &ErrorKind::FormatAmbiguous { formats: formats.to_vec() });
+        for format in formats {
+            assert!(read(Some(format), text.as_bytes()).is_ok());
+        }
     }
+    // Whole numbers and bytes: none of the three.
+    let error = read(None, "0 0 200626176 4096 0\n26214000 0 512 512 1\n".as_bytes()).unwrap_err();
+    assert!(error.hint().unwrap().contains("SSDsim"), "{error}");
     let error = by_name(FORMATS, "disksim-asci").err().unwrap();
     assert_eq!(error.hint(), Some("did you mean `disksim-ascii`?"));
     assert_eq!(read(None, b"").unwrap_err().kind(), &ErrorKind::Empty);

@@ -193,12 +193,31 @@ proptest! {
     }
 }
 
-const SAMPLES: [&str; 5] = [
+const SAMPLES: [&str; 24] = [
     "csv/sample.csv",
     "disksim-ascii/sample.ascii",
     "disksim-validate/sample.validate",
     "spc/sample.spc",
     "msr/sample.csv",
+    "msr-cut/sample.trace",
+    "ssdsim/sample.ssdsim",
+    "alibaba/sample.csv",
+    "tencent/sample.csv",
+    "systor/sample.csv",
+    "fiu/sample.blkparse",
+    "arc/sample.lis",
+    "cloudphysics-csv/sample.csv",
+    "cachelib/sample.csv",
+    "thesios/sample.csv",
+    "wpa/sample.csv",
+    "biosnoop/sample.txt",
+    "biosnoop/queue.txt",
+    "blkparse/sample.txt",
+    "tracefs/sample.ftrace",
+    "fio-iolog/sample.v2.iolog",
+    "fio-iolog/sample.iolog",
+    "fio-log/sample.log",
+    "issue-csv/sample.csv",
 ];
 
 /// Reads `bytes` in every format and by guessing, to the end or an error.

@@ -86,17 +86,3 @@ fn is_a_trace_in_the_format_of_msr_read_whole() {
     assert_eq!(records[0].lbn, 4_328_660_992 / 512);
     assert_eq!(records[0].response_time().unwrap().as_ns(), 3_448_000);
 }
-
-#[test]
-fn are_look_alikes_not_taken_for_disksim_ascii() {
-    let names = [
-        "spc-financial1-prefix/ssdsim-example.ascii.zst",
-        "msr-cuts/msr.cut.per_10k.rw_20_80.105.trace.zst",
-        "msr-cuts/msr.cut.per_10k.rw_40_60.1370.trace.zst",
-        "mqsim-tpcc/README.md",
-    ];
-    for path in names.into_iter().filter_map(shared) {
-        let error = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap_err();
-        assert!(error.hint().is_some(), "{error}");
-    }
-}

@@ -1,0 +1,199 @@
+//! Is no trace ever read as one of another format, by guessing or by a wrong name?
+//!
+//! Every sample is given to every format. Guessing must find the right one alone. A wrong name must end in
+//! an error before the first row, or be in the table of those that cannot be told apart from their own.
+
+use std::collections::BTreeSet;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use seeklab_traces::{FORMATS, ReadOptions, Sniff, Source, TraceFormat, open_source, open_with};
+
+/// Samples of our own making and the format of each.
+const SAMPLES: [(&str, &str); 24] = [
+    ("csv/sample.csv", "csv"),
+    ("disksim-ascii/sample.ascii", "disksim-ascii"),
+    ("disksim-validate/sample.validate", "disksim-validate"),
+    ("spc/sample.spc", "spc"),
+    ("msr/sample.csv", "msr"),
+    ("msr-cut/sample.trace", "msr-cut"),
+    ("ssdsim/sample.ssdsim", "ssdsim"),
+    ("alibaba/sample.csv", "alibaba"),
+    ("tencent/sample.csv", "tencent"),
+    ("systor/sample.csv", "systor"),
+    ("fiu/sample.blkparse", "fiu"),
+    ("arc/sample.lis", "arc"),
+    ("cloudphysics-csv/sample.csv", "cloudphysics-csv"),
+    ("cachelib/sample.csv", "cachelib"),
+    ("thesios/sample.csv", "thesios"),
+    ("wpa/sample.csv", "wpa"),
+    ("biosnoop/sample.txt", "biosnoop"),
+    ("biosnoop/queue.txt", "biosnoop"),
+    ("blkparse/sample.txt", "blkparse"),
+    ("tracefs/sample.ftrace", "tracefs"),
+    ("fio-iolog/sample.v2.iolog", "fio-iolog-v2"),
+    ("fio-iolog/sample.iolog", "fio-iolog-v3"),
+    ("fio-log/sample.log", "fio-log"),
+    ("issue-csv/sample.csv", "issue-csv"),
+];
+
+/// Shared samples and the format of each.
+const SHARED: [(&str, &str); 22] = [
+    ("arc-oltp/OLTP.lis.zst", "arc"),
+    ("blkparse-mbpar/blktrace.txt.zst", "blkparse"),
+    ("cachelib-tectonic/block_traces_1.csv.zst", "cachelib"),
+    ("cloudphysics-sample/cloudPhysicsIO.csv.zst", "cloudphysics-csv"),
+    ("disksim-ascii/ascii.trace.zst", "disksim-ascii"),
+    ("disksim-validate/atlas10k.trace.zst", "disksim-validate"),
+    ("disksim-validate/barracuda.trace.zst", "disksim-validate"),
+    ("disksim-validate/dec_rz26.trace.zst", "disksim-validate"),
+    ("disksim-validate/hp_c2247a.trace.zst", "disksim-validate"),
+    ("fio-iolog-v3/oltp-poisson.iolog.zst", "fio-iolog-v3"),
+    ("mqsim-tpcc/tpcc-small.trace.zst", "ssdsim"),
+    ("msr-cuts/msr.cut.per_10k.rw_20_80.105.trace.zst", "msr-cut"),
+    ("msr-cuts/msr.cut.per_10k.rw_40_60.1370.trace.zst", "msr-cut"),
+    ("msr-format-fixture/pgloop_0.csv.zst", "msr"),
+    ("opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst", "issue-csv"),
+    ("pgbench-loop/pgbench.biosnoop.txt.zst", "biosnoop"),
+    ("pgbench-loop/pgbench.csv.zst", "issue-csv"),
+    ("pgbench-loop/pgbench.ftrace.zst", "tracefs"),
+    ("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc"),
+    ("spc-financial1-prefix/ssdsim-example.ascii.zst", "ssdsim"),
+    ("thesios-sample/thesios_sample.csv", "thesios"),
+    ("wpa-win11-boot/diskio.part1.csv.zst", "wpa"),
+];
+
+/// What a name can make of a trace of another format without an error: five numbers are five numbers, and
+/// only the user can know better than their shape. Each is `(format of the trace, name given)`.
+const INDISTINGUISHABLE: [(&str, &str); 2] = [("ssdsim", "disksim-ascii"), ("msr-cut", "disksim-ascii")];
+
+/// Formats that are no text; they have their samples elsewhere.
+const BINARY: [&str; 1] = ["blktrace"];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+/// The shared trace of that name, `None` where it is absent.
+fn shared(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("SEEKLAB_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = folder.join("traces").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
+    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
+    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
+    None
+}
+
+/// Names of the formats that recognise the first bytes of `path`, however many are looked at.
+fn recognising(path: &Path, size: usize) -> BTreeSet<&'static str> {
+    let mut source = Source::open(path).unwrap();
+    let head = source.head(size);
+    let yes = |format: &&&dyn TraceFormat| format.sniff(head) == Sniff::Yes;
+    FORMATS.iter().filter(yes).map(|format| format.name()).collect()
+}
+
+/// Names under which `path`, a trace of `format`, can be read to its end although it is none.
+fn misreading(path: &Path, format: &str) -> Vec<&'static str> {
+    let is_misread = |name: &&'static str| {
+        let trace = open_with(FORMATS, path, Some(name), &ReadOptions::default());
+        trace.is_ok_and(|mut trace| trace.all(|row| row.is_ok()))
+    };
+    let names = FORMATS.iter().map(|other| other.name()).filter(|name| *name != format);
+    names.filter(is_misread).collect()
+}
+
+/// Checks all and gives the formats under whose names it can be read although it is none.
+fn check(path: &Path, format: &'static str) -> Vec<(&'static str, &'static str)> {
+    for size in [4 << 10, 64 << 10, 1 << 20] {
+        assert_eq!(recognising(path, size), BTreeSet::from([format]), "{} at {size}", path.display());
+    }
+    let trace = open_with(FORMATS, path, None, &ReadOptions::default()).unwrap();
+    assert_eq!(trace.format(), format, "{}", path.display());
+    let misread: Vec<_> = misreading(path, format).into_iter().map(|name| (format, name)).collect();
+    for pair in &misread {
+        assert!(INDISTINGUISHABLE.contains(pair), "{} is read as `{}`", path.display(), pair.1);
+    }
+    misread
+}
+
+#[test]
+fn is_every_sample_of_ours_recognised_by_its_format_alone() {
+    let misread: BTreeSet<_> =
+        SAMPLES.into_iter().flat_map(|(name, format)| check(&folder().join(name), format)).collect();
+    assert_eq!(misread, BTreeSet::from(INDISTINGUISHABLE), "the table says no more than is so");
+    let covered: BTreeSet<_> = SAMPLES.iter().map(|(_, format)| *format).collect();
+    let names = FORMATS.iter().map(|format| format.name());
+    let all: BTreeSet<_> = names.filter(|name| !BINARY.contains(name)).collect();
+    assert_eq!(covered, all, "every text format has a sample");
+}
+
+#[test]
+fn is_every_shared_sample_recognised_by_its_format_alone() {
+    for (name, format) in SHARED {
+        if let Some(path) = shared(name) {
+            check(&path, format);
+        }
+    }
+}
+
+/// Reads `bytes` in the format of that name, to the end or an error: how many rows, the error, what is noted.
+fn read(format: &str, bytes: &[u8]) -> (usize, Option<String>, Vec<String>) {
+    let source = Source::from_stream("x", Box::new(Cursor::new(bytes.to_vec())));
+    match source.and_then(|source| open_source(FORMATS, source, Some(format), &ReadOptions::default())) {
+        Ok(mut trace) => {
+            let (mut rows, mut failure) = (0, None);
+            for row in trace.by_ref() {
+                match row {
+                    Ok(_) => rows += 1,
+                    Err(error) => failure = Some(error.to_string()),
+                }
+            }
+            (rows, failure, trace.notes().iter().map(ToString::to_string).collect())
+        }
+        Err(error) => (0, Some(error.to_string()), Vec::new()),
+    }
+}
+
+#[test]
+fn are_two_formats_in_one_file_an_error() {
+    for (first, format) in SAMPLES {
+        for (second, other) in SAMPLES {
+            if format == other || INDISTINGUISHABLE.contains(&(other, format)) {
+                continue;
+            }
+            let mut bytes = std::fs::read(folder().join(first)).unwrap();
+            bytes.extend(std::fs::read(folder().join(second)).unwrap());
+            let (_, failure, notes) = read(format, &bytes);
+            // Lines that are no events are passed over and counted by what reads events.
+            let is_counted = notes.iter().any(|note| note.contains("skipped"));
+            assert!(failure.is_some() || is_counted, "{first} and then {second} as `{format}`");
+        }
+    }
+}
+
+#[test]
+fn is_a_trace_cut_within_a_line_never_read_in_silence() {
+    for (name, format) in SAMPLES {
+        let bytes = std::fs::read(folder().join(name)).unwrap();
+        let (whole, failure, _) = read(format, &bytes);
+        assert_eq!(failure, None, "{name}");
+        for cut in 1..bytes.len() {
+            let (rows, failure, notes) = read(format, &bytes[..cut]);
+            assert!(rows <= whole, "{name} cut at {cut}");
+            match failure {
+                Some(failure) => {
+                    assert!(failure.starts_with("x, line ") || failure.starts_with("x: "), "{failure}")
+                }
+                None if bytes[cut - 1] == b'\n' => {}
+                None => {
+                    let is_told = notes.iter().any(|note| note.contains("may have been cut"));
+                    assert!(is_told, "{name} cut at {cut}: {notes:?}");
+                }
+            }
+        }
+    }
+}

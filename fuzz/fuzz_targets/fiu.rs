@@ -1,0 +1,4 @@
+//! Reading a trace in the format `fiu`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| seeklab_fuzz::read(Some("fiu"), bytes));
