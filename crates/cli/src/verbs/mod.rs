@@ -7,6 +7,7 @@ mod devices;
 mod experiment;
 mod pace;
 mod queue;
+mod record;
 mod run;
 mod serve;
 mod setup;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Calibrate(calibrate::Arguments),
     /// Record what a block device of this machine is asked, as a trace.
     Capture(capture::Arguments),
+    /// Serve a real file or device and record every request on its way to it, without privilege over NBD.
+    Record(record::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -51,6 +54,7 @@ impl Command {
             Self::Serve(arguments) => arguments.run(),
             Self::Calibrate(arguments) => arguments.run(),
             Self::Capture(arguments) => arguments.run(),
+            Self::Record(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }
