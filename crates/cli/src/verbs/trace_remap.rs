@@ -417,10 +417,10 @@ impl SliceArguments {
 
 /// Moves every time of a request to `by` earlier.
 fn shift(record: &mut TraceRecord, by: Duration) {
-    let earlier = |time: Instant| Instant::from_ns(time.as_ns().saturating_sub(by.as_ns()));
-    record.arrival = earlier(record.arrival);
     let points = &mut record.points;
+    let mut arrival = Some(record.arrival);
     let times = [
+        &mut arrival,
         &mut record.issue,
         &mut record.start,
         &mut record.completion,
@@ -430,5 +430,7 @@ fn shift(record: &mut TraceRecord, by: Duration) {
         &mut points.mp2_due,
         &mut points.mp2_completion,
     ];
+    let earlier = |time: Instant| Instant::from_ns(time.as_ns().saturating_sub(by.as_ns()));
     times.into_iter().for_each(|time| *time = time.map(earlier));
+    record.arrival = arrival.expect("it was given");
 }
