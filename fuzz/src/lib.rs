@@ -18,6 +18,11 @@ pub fn read(format: Option<&str>, bytes: &[u8]) {
     drain(source.and_then(|source| open_source(FORMATS, source, format, &ReadOptions::default())));
 }
 
+/// Reads `bytes` in the format that the fuzz target of that name is for.
+pub fn read_named(target: &str, bytes: &[u8]) {
+    read(Some(&target.replace('_', "-")), bytes);
+}
+
 /// Reads `bytes` from a file in the format of that name.
 pub fn read_file(format: &str, bytes: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");

@@ -18,8 +18,9 @@ use crate::error::Missing;
 use crate::file_system::FileSystem;
 use crate::place;
 
-/// The way that needs nothing of this.
-const BUILTIN: &str = "`seeklab run DEVICE --builtin WORKLOAD`, which needs no privilege";
+/// The ways that need nothing of this.
+const BUILTIN: &str = "`seeklab run DEVICE --builtin WORKLOAD`, which needs no privilege, or, where FUSE may be used, \
+                       `examples/without-root.sh DEVICE COMMAND`";
 
 /// What a run will need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use seeklab_core::{HostRequest, Instant, TraceRecord};
+use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
 
 use crate::block_event::{BlockEvent, Kind, Stamped, What};
 use crate::error::{Problem, TraceError};
@@ -66,6 +66,19 @@ impl EventRows {
             last_ns: 0,
             backward: 0,
         })
+    }
+
+    /// Rows of a format that knows no queueing.
+    ///
+    /// # Errors
+    /// If an option is not allowed.
+    pub(crate) fn of_arrivals(options: &ReadOptions) -> Result<Self, TraceError> {
+        Self::new(&ReadOptions { settings: Vec::new(), ..options.clone() })
+    }
+
+    /// The oldest request of the device of that key that is outstanding, at sector and length if said.
+    pub(crate) fn outstanding(&self, key: u64, place: Option<(u64, u32)>) -> Option<(Operation, u64, u32)> {
+        self.pairings[usize::from(*self.devices.get(&key)?)].outstanding(place)
     }
 
     /// Takes the next event of the device that the trace knows by `key`; `label` names it where it is new.
@@ -127,7 +140,7 @@ impl EventRows {
     /// The next row, where one can leave; to be taken before each event.
     pub(crate) fn pop(&mut self) -> Option<TraceRecord> {
         let Self { rows, pairings, numbers, .. } = self;
-        rows.pop(|number, record, must| {
+        rows.pop(|number, record, _, must| {
             let pairing = &mut pairings[usize::from(record.device)];
             if must {
                 pairing.give_up(*number);
@@ -174,7 +187,7 @@ fn row(
     block_size: u64,
     from_queue: bool,
 ) -> Result<TraceRecord, Box<Problem>> {
-    if request.offset_bytes % block_size != 0 {
+    if !request.offset_bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", request.offset_bytes.to_string(), problem)
             .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
@@ -203,7 +216,7 @@ mod tests {
     use super::*;
     use crate::block_event::Kind;
     use crate::pairing::OUTSTANDING_MAX;
-    use seeklab_core::{Operation, ProcessName};
+    use seeklab_core::ProcessName;
 
     fn event(kind: Kind, sector: u64) -> BlockEvent {
         let op = Some(Operation::Read);

@@ -64,11 +64,11 @@ impl<T> IssueOrder<T> {
         self.at_end = true;
     }
 
-    /// The next row, where one can leave. `leaves` is asked about the first row, with whether it has to leave:
-    /// whether its completion is awaited no longer, which is so when it has to.
+    /// The next row, where one can leave. `leaves` is asked about the first row, with its number and whether it
+    /// has to leave: whether its completion is awaited no longer, which is so when it has to.
     pub(crate) fn pop(
         &mut self,
-        mut leaves: impl FnMut(&T, &TraceRecord, bool) -> bool,
+        mut leaves: impl FnMut(&T, &TraceRecord, u64, bool) -> bool,
     ) -> Option<TraceRecord> {
         loop {
             if self.sorted.is_full() || (self.at_end && self.waiting.is_empty()) {
@@ -76,16 +76,16 @@ impl<T> IssueOrder<T> {
             }
             let first = self.waiting.front()?;
             if first.record.completion.is_none() {
-                if !leaves(&first.tag, &first.record, false) {
+                if !leaves(&first.tag, &first.record, self.left, false) {
                     if self.waiting.len() < OUTSTANDING_MAX && !self.at_end {
                         return None;
                     }
-                    leaves(&first.tag, &first.record, true);
+                    leaves(&first.tag, &first.record, self.left, true);
                     self.forced += 1;
                 }
                 self.incomplete += 1;
             } else {
-                leaves(&first.tag, &first.record, true);
+                leaves(&first.tag, &first.record, self.left, true);
             }
             let first = self.waiting.pop_front().expect("it was looked at");
             self.left += 1;

@@ -31,6 +31,7 @@ mod columns;
 mod compression;
 mod disksim_ascii;
 mod disksim_validate;
+mod dtb;
 mod error;
 mod event_rows;
 mod event_text;
@@ -50,12 +51,14 @@ mod msr_cut;
 mod names;
 mod number;
 mod objects;
+mod octf;
 mod options;
 mod oracle_general;
 mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
 mod parts;
+mod protobuf;
 pub mod recorder;
 mod records;
 mod reorder;
@@ -85,6 +88,7 @@ pub use cloudphysics_csv::CloudPhysicsCsv;
 pub use compression::Compression;
 pub use disksim_ascii::DiskSimAscii;
 pub use disksim_validate::DiskSimValidate;
+pub use dtb::Dtb;
 pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use fio_iolog::FioIolog;
 pub use fio_log::FioLog;
@@ -96,6 +100,7 @@ pub use issue_csv::IssueCsv;
 pub use metadata::{Metadata, check_key};
 pub use msr::Msr;
 pub use msr_cut::MsrCut;
+pub use octf::Octf;
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
@@ -139,4 +144,6 @@ pub const FORMATS: &[&dyn TraceFormat] = &[
     &HplSrt,
     &Vscsi,
     &OracleGeneral,
+    &Octf,
+    &Dtb,
 ];

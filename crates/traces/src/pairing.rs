@@ -168,6 +168,20 @@ impl Pairing {
         self.open.last_key_value().map(|(number, open)| (*number, &open.request))
     }
 
+    /// The oldest request that is outstanding, at sector and length if said: its operation, sector and length.
+    pub(super) fn outstanding(&self, place: Option<(u64, u32)>) -> Option<(Operation, u64, u32)> {
+        let number = match place {
+            None => *self.open.first_key_value()?.0,
+            Some((sector, sectors)) => {
+                let at =
+                    |op| self.at(op, sector).filter(|number| self.open[number].sectors == u64::from(sectors));
+                Operation::ALL.into_iter().flat_map(at).min()?
+            }
+        };
+        let open = &self.open[&number];
+        Some((open.request.op, open.sector, u32::try_from(open.sectors).ok()?))
+    }
+
     /// Whether the completion of the request of that number is still awaited.
     pub(super) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)

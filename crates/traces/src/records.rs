@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use seeklab_core::{Operation, TraceRecord};
 
@@ -46,11 +46,6 @@ impl Records {
     /// Where the next record starts, in plain bytes from the start of the file.
     pub(crate) const fn place(&self) -> Place {
         Place::Byte(self.offset)
-    }
-
-    /// What messages call the file.
-    pub(crate) fn name(&self) -> &Path {
-        &self.name
     }
 
     /// The next `N` bytes; `None` where the file ends before the first of them.
@@ -122,6 +117,27 @@ impl Records {
             .map_err(|error| stream_error(error, 0).in_file(&self.name))?;
         self.offset += bytes.len() as u64;
         Ok(bytes)
+    }
+
+    /// The next number of protobuf; `None` where the file ends before it.
+    ///
+    /// # Errors
+    /// If the file ends within it, it does not fit in 64 bits, or the file cannot be read.
+    pub(crate) fn varint(&mut self) -> Result<Option<u64>, TraceError> {
+        let (place, mut bytes) = (self.place(), Vec::with_capacity(10));
+        loop {
+            match self.next::<1>()? {
+                Some([byte]) => bytes.push(byte),
+                None if bytes.is_empty() => return Ok(None),
+                None => return Err(self.wrong(place, "the file ends within a length".to_owned())),
+            }
+            if let Some((number, _)) = crate::protobuf::varint(&bytes) {
+                return Ok(Some(number));
+            }
+            if bytes.len() >= 10 {
+                return Err(self.wrong(place, "the length of a message does not fit in 64 bits".to_owned()));
+            }
+        }
     }
 
     /// Counts a row, for messages.
@@ -347,7 +363,7 @@ pub(crate) fn blocks_of_bytes(
     block_size: u64,
 ) -> Result<(u64, u32), Box<Problem>> {
     let shown = || offset.to_string();
-    if offset % u128::from(block_size) != 0 {
+    if !offset.is_multiple_of(u128::from(block_size)) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", shown(), problem)
             .hint("say the block size with `--block-size`, for example `--block-size 512B`"));

@@ -38,7 +38,7 @@ const SAMPLES: [(&str, &str); 24] = [
 ];
 
 /// Shared samples and the format of each.
-const SHARED: [(&str, &str); 22] = [
+const SHARED: [(&str, &str); 28] = [
     ("arc-oltp/OLTP.lis.zst", "arc"),
     ("blkparse-mbpar/blktrace.txt.zst", "blkparse"),
     ("cachelib-tectonic/block_traces_1.csv.zst", "cachelib"),
@@ -61,6 +61,12 @@ const SHARED: [(&str, &str); 22] = [
     ("spc-financial1-prefix/ssdsim-example.ascii.zst", "ssdsim"),
     ("thesios-sample/thesios_sample.csv", "thesios"),
     ("wpa-win11-boot/diskio.part1.csv.zst", "wpa"),
+    ("blktrace-hadoop-node8/sdb.blktrace.tar.zst", "blktrace"),
+    ("blktrace-sample-bsd/sample.blktrace.0.zst", "blktrace"),
+    ("cloudphysics-sample/cloudPhysicsIO.oracleGeneral.bin.zst", "oracle-general"),
+    ("cloudphysics-sample/cloudPhysicsIO.vscsi.zst", "vscsi"),
+    ("hpl-srt-ajw/ajw.1week.srt.zst", "hpl-srt"),
+    ("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", "octf"),
 ];
 
 /// What a name can make of a trace of another format without an error: five numbers are five numbers, and
@@ -68,7 +74,7 @@ const SHARED: [(&str, &str); 22] = [
 const INDISTINGUISHABLE: [(&str, &str); 2] = [("ssdsim", "disksim-ascii"), ("msr-cut", "disksim-ascii")];
 
 /// Formats that are no text; they have their samples elsewhere.
-const BINARY: [&str; 1] = ["blktrace"];
+const BINARY: [&str; 6] = ["blktrace", "hpl-srt", "vscsi", "oracle-general", "octf", "dtb"];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")

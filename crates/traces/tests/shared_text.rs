@@ -138,6 +138,24 @@ fn is_cloudphysics_as_csv_read_whole() {
 }
 
 #[test]
+fn are_the_three_encodings_of_cloudphysics_the_same_requests() {
+    let folder = "cloudphysics-sample/cloudPhysicsIO";
+    let Some(csv) = read(&format!("{folder}.csv.zst"), "cloudphysics-csv") else { return };
+    let Some(vscsi) = read(&format!("{folder}.vscsi.zst"), "vscsi") else { return };
+    let Some(oracle) = read(&format!("{folder}.oracleGeneral.bin.zst"), "oracle-general") else { return };
+    let mut sizes = std::collections::BTreeMap::new();
+    assert_eq!((csv.rows.len(), vscsi.rows.len(), oracle.rows.len()), (113_872, 113_872, 113_872));
+    for ((csv, vscsi), oracle) in csv.rows.iter().zip(&vscsi.rows).zip(&oracle.rows) {
+        assert_eq!((csv.op, csv.lbn, csv.blocks), (vscsi.op, vscsi.lbn, vscsi.blocks));
+        // One has microseconds, the others the whole seconds of it.
+        assert!(csv.arrival.as_ns().abs_diff(vscsi.arrival.as_ns()) <= 1_000_000_000, "{csv:?} {vscsi:?}");
+        // It has no operations, and sizes are those of objects: of the first request at that address.
+        let first = *sizes.entry(csv.lbn).or_insert(csv.blocks);
+        assert_eq!(*oracle, TraceRecord { op: Operation::Read, blocks: first, ..*csv });
+    }
+}
+
+#[test]
 fn are_the_chunks_of_cachelib_read_whole() {
     let name = "cachelib-tectonic/block_traces_1.csv.zst";
     let Some(trace) = read(name, "cachelib").map(Read::in_silence) else { return };

@@ -138,10 +138,14 @@ struct Info {
     request_blocks_max: u32,
     sequential_pct: f64,
     has_response_times: bool,
+    /// Requests whose response time is known.
+    requests_with_response: u64,
     has_think_times: bool,
     has_breakdown: bool,
     /// What the format cannot say.
     lacks: Vec<&'static str>,
+    #[serde(skip)]
+    lacks_in_words: Vec<String>,
     /// What the format leaves open and how it was read.
     options: Vec<AppliedOption>,
     metadata: BTreeMap<String, String>,
@@ -224,9 +228,11 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
         request_blocks_max: addresses.blocks_max,
         sequential_pct: (addresses.sequential as f64 / requests * 1e5).round() / 1e3,
         has_response_times: addresses.with_response > 0,
+        requests_with_response: addresses.with_response,
         has_think_times: addresses.with_think > 0,
         has_breakdown: addresses.with_breakdown > 0,
         lacks: trace.lacks().iter().map(|lack| lack.name()).collect(),
+        lacks_in_words: trace.lacks().iter().map(ToString::to_string).collect(),
         options: trace
             .applied()
             .iter()
@@ -291,16 +297,22 @@ fn page(info: &Info) -> String {
         "response time",
         match &summary.response {
             Some(response) => format!(
-                "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}",
-                response.mean_ms, response.p50_ms, response.p99_ms, response.max_ms
+                "mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}{}",
+                response.mean_ms,
+                response.p50_ms,
+                response.p99_ms,
+                response.max_ms,
+                match info.requests_with_response {
+                    count if count < summary.requests => format!(", of {count} requests"),
+                    _ => String::new(),
+                }
             ),
             None => "none: this trace cannot be compared, only replayed".to_owned(),
         },
     );
     line("think times", if info.has_think_times { "yes, for --think" } else { "none" }.to_owned());
-    if !info.lacks.is_empty() {
-        let lacks: Vec<String> = info.lacks.iter().map(|lack| lack.replace('_', " ")).collect();
-        line("lacks", format!("{}: the format cannot say them", lacks.join(", ")));
+    if !info.lacks_in_words.is_empty() {
+        line("format lacks", info.lacks_in_words.join(", "));
     }
     for option in &info.options {
         let source = if option.is_default { "assumed" } else { "as said" };

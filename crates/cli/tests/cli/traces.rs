@@ -15,6 +15,8 @@ fn does_a_trace_survive_every_format_that_can_hold_it() {
         ("a.msr", "msr"),
         ("a.spc", "spc"),
         ("a.ascii", "disksim-ascii"),
+        ("a.vscsi", "vscsi"),
+        ("a.dtb.zst", "dtb"),
     ] {
         bench.run(&["trace", "convert", "t.csv", file, "--to", format]).done();
         bench.run(&["trace", "convert", file, "back.csv", "--from", format]).done();
@@ -144,4 +146,62 @@ fn are_sizes_below_a_block_rounded_up_and_said() {
     let document = bench.json(&["simulate", "nearline-7200", "-w", "fileserver,requests=100"]);
     let note = document["devices"][0]["notes"][0].as_str().unwrap();
     assert_eq!(note, "sizes were rounded up to whole blocks of 4KiB");
+}
+
+/// Reads, writes and their ends on controller 1, target 4, as DTB has them in that byte order.
+fn dtb(is_big: bool) -> Vec<u8> {
+    let word = |number: u32| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let records = [(0, 8, 5), (1, 64, 10), (2, 64, 250), (2, 8, 500)];
+    let record = |(code, sector, after_us): (u8, u32, u32)| {
+        [&[code, 1, 4, 8][..], &word(sector), &word(after_us)].concat()
+    };
+    records.into_iter().flat_map(record).collect()
+}
+
+#[test]
+fn can_what_a_format_leaves_open_be_settled_in_every_verb_that_reads_traces() {
+    let bench = Bench::new();
+    bench.write("little.dtb", dtb(false));
+    bench.write("big.dtb", dtb(true));
+    let big = ["--format-option", "byte-order=big"];
+    let info = |arguments: &[&str]| bench.json(&[&["trace", "info"], arguments].concat())["traces"][0].take();
+    let little = info(&["little.dtb"]);
+    let option = |trace: &serde_json::Value| {
+        let options = trace["options"].as_array().unwrap();
+        options.iter().find(|option| option["name"] == "byte-order").cloned().unwrap()
+    };
+    assert_eq!((&option(&little)["value"], &option(&little)["is_default"]), (&"little".into(), &true.into()));
+    let swapped = info(&[&["big.dtb", "--from", "dtb"], &big[..]].concat());
+    assert_eq!(option(&swapped)["is_default"], false);
+    for key in ["requests", "reads", "extent_blocks", "requests_with_response", "labels"] {
+        assert_eq!(little[key], swapped[key], "{key}");
+    }
+    assert_eq!(little["requests"], 2);
+    let text = bench.run(&["trace", "info", "little.dtb"]).done();
+    assert!(text.contains("assumed          byte-order=little"), "{text}");
+    bench.run(&[&["trace", "convert", "big.dtb", "big.csv", "--from", "dtb"], &big[..]].concat()).done();
+    bench.run(&["trace", "convert", "little.dtb", "little.csv"]).done();
+    assert!(bench.read("big.csv") == bench.read("little.csv"));
+    bench.run(&[&["trace", "head", "big.dtb", "--from", "dtb"], &big[..]].concat()).done();
+    let compare = ["compare", "little.csv", "big.dtb", "--other-format", "dtb"];
+    let figures = bench.json(&[&compare[..], &["--other-format-option", "byte-order=big"]].concat());
+    assert_eq!(figures["ei_rms_ms"].as_f64(), Some(0.0));
+    let simulate = ["simulate", "constant", "-w", "big.dtb", "--format", "dtb"];
+    let replayed = bench.json(&[&simulate[..], &big].concat());
+    assert_eq!(replayed["devices"][0]["requests"], 2);
+    bench.write(
+        "e.toml",
+        "title = \"t\"\ndevices = [\"constant\"]\n[[workloads]]\nkind = \"replay\"\ntrace = \"big.dtb\"\n\
+         format = \"dtb\"\nformat_options = { byte-order = \"middle\" }\n",
+    );
+    bench.run(&["experiment", "e.toml"]).fails(&["byte-order", "`middle`", "little|big"]);
+    bench.run(&["trace", "info", "little.dtb", "--format-option", "byte-ordre=big"]).fails(&[
+        "little.dtb",
+        "has the options `byte-order`",
+        "hint: did you mean `byte-order`?",
+    ]);
+    bench.run(&["trace", "info", "little.dtb", "--format-option", "byte-order"]).fails(&["NAME=VALUE"]);
+    let formats = bench.run(&["trace", "formats"]).done();
+    assert!(formats.contains("    byte-order=little|big (default little): "), "{formats}");
+    bench.run(&["simulate", "constant", "-w", RANDOM, big[0], big[1]]).fails(&["--format-option"]);
 }

@@ -4,6 +4,7 @@
 #[expect(dead_code, reason = "it is shared with the server's own tests, which use all of it")]
 mod client;
 mod durable;
+mod examples;
 mod harness;
 mod run;
 mod served;

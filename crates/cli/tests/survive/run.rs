@@ -50,15 +50,25 @@ fn does_the_document_say_everything() {
     let scene = Scene::new("document");
     let line = "echo out; dd if=/dev/zero of=f bs=64k count=4 oflag=direct 2>/dev/null; sync";
     let arguments = ["hp-c2247a", "--compare", "immediate", "--repeat", "2", "--size", "32MiB", "--json"];
-    let output = run(&scene, &[&arguments[..], &["--", "sh", "-c", line]].concat());
+    let queue = ["--host-scheduler", "none", "--host-requests", "32", "--host-rotational", "false"];
+    let exactness = ["--mode", "synchronous", "--lookahead", "30us", "--deadline-limit", "1ms"];
+    let command = ["--", "sh", "-c", line];
+    let output = run(&scene, &[&arguments[..], &queue, &exactness, &command].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("out\n"), "commands write to stderr");
     let document = document(&output);
+    assert_eq!(document["lookahead_us"].as_f64(), Some(30.0));
+    assert_eq!(document["deadline_limit_us"].as_f64(), Some(1_000.0));
     let devices = document["devices"].as_array().unwrap();
     assert_eq!(devices.len(), 2);
     for device in devices {
         let repetitions = device["repetitions"].as_array().unwrap();
         assert_eq!(repetitions.len(), 2);
+        let queue = &repetitions[0]["host_queue"];
+        assert_eq!(queue["scheduler"], "none", "{queue}");
+        assert_eq!(queue["request_count"].as_u64(), Some(32), "{queue}");
+        assert_eq!(queue["rotational"], false, "{queue}");
+        assert_eq!(queue["read_ahead_kib"].as_u64(), Some(128), "what was not said is the device's: {queue}");
         for repetition in repetitions {
             for key in KEYS {
                 assert!(repetition.get(key).is_some(), "{key} is missing in {repetition}");

@@ -1,4 +1,0 @@
-//! Reading a trace in the format `spc`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| seeklab_fuzz::read(Some("spc"), bytes));
