@@ -14,14 +14,18 @@
 //! # Scope and limits
 //! No I/O, no clock, no randomness: the same records give the same figures on every machine.
 
+pub mod character;
 pub mod comparison;
 pub mod confidence;
 pub mod curve;
 pub mod matching;
 pub mod metrics;
 pub mod points;
+pub mod relocation;
 mod rounding;
+pub mod seeks;
 
+pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};

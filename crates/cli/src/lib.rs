@@ -6,6 +6,7 @@
 //! FILE.toml ─▶ experiment ──┘   (one run for each cell and repetition, on all cores)
 //! ```
 
+pub mod capture;
 pub mod devices;
 pub mod emulate;
 pub mod experiment;

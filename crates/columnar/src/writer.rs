@@ -16,7 +16,7 @@ use parquet::file::metadata::KeyValue;
 use seeklab_core::TraceRecord;
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::{Column, Content};
-use seeklab_traces::{Compression, Metadata, OutputFile, Place, TraceError, TraceWriter};
+use seeklab_traces::{Compression, Metadata, OutputFile, Place, TraceError, TraceWriter, check_key};
 
 use crate::columns::{data_type, properties, schema};
 
@@ -74,7 +74,7 @@ impl ParquetWriter {
                 .in_file(path)
                 .with_hint("end the file name in `.parquet`"));
         }
-        let file = BufWriter::with_capacity(64 * 1024, OutputFile::create(path)?);
+        let file = BufWriter::with_capacity(64 * 1024, OutputFile::create_for(path, metadata)?);
         let empty = Some(Empty { file, key_values: pairs });
         Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0 })
     }
@@ -135,6 +135,17 @@ impl TraceWriter for ParquetWriter {
         self.body(columns)?;
         let body = self.body.as_mut().expect("it has just begun");
         body.push(&self.row).map_err(|error| failed("write", error, &self.path))
+    }
+
+    fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
+        check_key(key).map_err(|problem| TraceError::invalid(problem).in_file(&self.path))?;
+        let pair = KeyValue::new(format!("{KEY_PREFIX}{key}"), value.to_owned());
+        match (&mut self.empty, &mut self.body) {
+            (Some(empty), _) => empty.key_values.push(pair),
+            (None, Some(body)) => body.writer.append_key_value_metadata(pair),
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {

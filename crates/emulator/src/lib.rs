@@ -15,4 +15,5 @@ pub mod clock;
 pub mod emulation;
 pub mod frontend;
 pub mod pacer;
+pub mod passthrough;
 pub mod store;

@@ -15,10 +15,12 @@ mod html;
 mod number;
 mod points;
 mod terminal;
+mod trace;
 
 pub use document::{
     ApplicationRow, ApplicationSection, ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell,
     ExperimentSection, Note, Parameter, PointsSection, Report,
 };
-pub use html::render_html;
+pub use html::{render_html, render_trace_html};
 pub use terminal::render_terminal;
+pub use trace::TraceReport;

@@ -13,12 +13,19 @@ pub(super) enum Kind {
     Requeue,
     /// `block_rq_complete`: some or all of a request is complete.
     Complete,
+    /// `block_bio_queue`: a bio was given to a device that makes no requests of bios.
+    BioQueue,
+    /// `block_bio_complete`: such a bio, or a part that was split off it, is complete.
+    BioComplete,
 }
 
 impl Kind {
-    /// Every kind in the order in which they are switched on: a request whose issue is recorded has its
+    /// Those of a device with a request queue, in the order in which they are switched on: a request whose issue is recorded has its
     /// completion recorded, and one whose making is recorded has its issue recorded.
-    pub(super) const ALL: [Self; 4] = [Self::Complete, Self::Requeue, Self::Issue, Self::Queue];
+    pub(super) const OF_REQUESTS: [Self; 4] = [Self::Complete, Self::Requeue, Self::Issue, Self::Queue];
+
+    /// As [`OF_REQUESTS`](Self::OF_REQUESTS), for devices that bios are given to.
+    pub(super) const OF_BIOS: [Self; 2] = [Self::BioComplete, Self::BioQueue];
 
     /// Name of the tracepoint in the subsystem `block`.
     pub(super) const fn tracepoint(self) -> &'static str {
@@ -27,7 +34,19 @@ impl Kind {
             Self::Issue => "block_rq_issue",
             Self::Requeue => "block_rq_requeue",
             Self::Complete => "block_rq_complete",
+            Self::BioQueue => "block_bio_queue",
+            Self::BioComplete => "block_bio_complete",
         }
+    }
+
+    /// Whether it says that something is over.
+    pub(super) const fn is_completion(self) -> bool {
+        matches!(self, Self::Complete | Self::BioComplete)
+    }
+
+    /// Whether a flush shows as an empty write to flush before.
+    const fn has_flags_of_a_bio(self) -> bool {
+        matches!(self, Self::Queue | Self::BioQueue | Self::BioComplete)
     }
 }
 
@@ -75,7 +94,7 @@ pub(super) fn operation(kind: Kind, rwbs: &[u8], sectors: u32) -> (Option<Operat
     let Some((first, flags)) = letters.split_first() else { return (None, false) };
     let op = match first {
         b'R' => Some(Operation::Read),
-        b'W' if preflush && sectors == 0 && kind == Kind::Queue => Some(Operation::Flush),
+        b'W' if preflush && sectors == 0 && kind.has_flags_of_a_bio() => Some(Operation::Flush),
         b'W' => Some(Operation::Write),
         b'D' => Some(Operation::Discard),
         b'F' => Some(Operation::Flush),
@@ -110,6 +129,7 @@ mod tests {
         check(b"ZR\0", 8, None, false);
         check(b"", 8, None, false);
         check(b"?x", 8, None, false);
+        assert_eq!(operation(Kind::BioComplete, b"FW", 0), (Some(Operation::Flush), false));
         // The second end of a request whose flush steps are over.
         assert_eq!(operation(Kind::Complete, b"FWS", 0), (Some(Operation::Write), false));
     }

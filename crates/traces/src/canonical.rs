@@ -10,7 +10,8 @@
 //! may be absent, in any order. What is derived (`response_ns`, `queue_ns`, `service_ns`) is written,
 //! and on reading it is checked, or used where the times themselves are absent: see
 //! [`Row`](crate::row::Row). Rows keep their order, for a simulation writes them as they complete.
-//! Lines `# key: value` before the header are the [`Metadata`].
+//! Lines `# key: value` before the header are the [`Metadata`]; behind rows they add to it what was not known
+//! before, such as how many requests were lost.
 //!
 //! # Scope and limits
 //! Fields hold numbers and names only, so nothing is quoted and a quote is an error. A number may end
@@ -23,7 +24,7 @@ use seeklab_core::TraceRecord;
 
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
-use crate::metadata::{Metadata, escape, is_key, unescape};
+use crate::metadata::{Metadata, check_key, escape, is_key, unescape};
 use crate::number::{NotNumber, leading_number, push_unsigned, unsigned};
 use crate::output::TextOutput;
 use crate::row::Row;
@@ -115,7 +116,10 @@ fn number_of_pandas(field: &[u8], error: NotNumber) -> Option<u64> {
 
 impl LineParser for Parser {
     #[inline]
-    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+    fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+        if let Some(text) = line.strip_prefix(b"#") {
+            return late_comment(text, metadata).map(|()| Parsed::Nothing);
+        }
         self.row.clear();
         let mut rest = Some(line);
         for column in &self.columns {
@@ -143,6 +147,17 @@ impl LineParser for Parser {
         }
         self.row.to_record().map(Parsed::Row)
     }
+}
+
+/// Takes a comment behind rows, which cannot change what they mean.
+#[cold]
+fn late_comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>> {
+    let before = metadata.block_size;
+    comment(text, metadata)?;
+    if metadata.block_size != before {
+        return Err(Problem::new("block_size", text, "it is said before the rows or not at all"));
+    }
+    Ok(())
 }
 
 #[cold]
@@ -218,7 +233,7 @@ impl TraceFormat for Canonical {
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let pairs = metadata.to_pairs().map_err(|problem| TraceError::invalid(problem).in_file(path))?;
-        let mut output = TextOutput::create(path)?;
+        let mut output = TextOutput::create_for(path, metadata)?;
         let mut text = String::new();
         for (key, value) in pairs {
             text += &format!("# {key}: {}\n", escape(&value));
@@ -272,6 +287,14 @@ impl TraceWriter for Writer {
         self.line.pop();
         self.line.push(b'\n');
         self.output.write(&self.line)
+    }
+
+    fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
+        check_key(key).map_err(|problem| TraceError::invalid(problem).in_file(self.output.path()))?;
+        if self.columns.is_empty() {
+            self.begin(Column::written(false))?;
+        }
+        self.output.write(format!("# {key}: {}\n", escape(value)).as_bytes())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {

@@ -90,6 +90,16 @@ pub trait TraceWriter: Send {
     /// If the format cannot say what `record` says, or the file cannot be written.
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError>;
 
+    /// Says something about the trace that was not known when it was begun, such as how much of it was lost:
+    /// as [`Metadata::other`]. A format without metadata leaves it out.
+    ///
+    /// # Errors
+    /// If the key is not allowed, or the file cannot be written.
+    fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
+        let _ = (key, value);
+        Ok(())
+    }
+
     /// Writes what is held back and gives the file its name; without it there is no file.
     ///
     /// # Errors

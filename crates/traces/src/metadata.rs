@@ -67,13 +67,7 @@ impl Metadata {
             push(&format!("label.{index}"), Some(label.clone()));
         }
         for (key, value) in &self.other {
-            if !is_key(key) || is_own_key(key) {
-                return Err(Problem::new(
-                    "metadata key",
-                    key,
-                    "lower-case letters, digits, `_`, `-` and `.` are allowed, and no name that means something",
-                ));
-            }
+            check_key(key)?;
             push(key, Some(value.clone()));
         }
         Ok(pairs)
@@ -126,6 +120,21 @@ impl Metadata {
         value.clone_into(&mut self.labels[index]);
         Ok(())
     }
+}
+
+/// Checks that `key` may stand in [`Metadata::other`].
+///
+/// # Errors
+/// If it cannot be written, or means something of its own.
+pub fn check_key(key: &str) -> Result<(), Box<Problem>> {
+    if !is_key(key) || is_own_key(key) {
+        return Err(Problem::new(
+            "metadata key",
+            key,
+            "lower-case letters, digits, `_`, `-` and `.` are allowed, and no name that means something",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether `key` can be written in every canonical form.

@@ -8,6 +8,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::compression::{Compression, Compressor};
 use crate::error::TraceError;
+use crate::metadata::Metadata;
 
 /// A file written under a temporary name beside its target and renamed when it is complete, so that
 /// a crash never leaves half a file that looks whole. Dropping it unfinished removes it.
@@ -17,6 +18,41 @@ pub struct OutputFile {
     target: PathBuf,
     file: File,
     temporary: Option<TempPath>,
+    own: Option<OwnWriteBack>,
+}
+
+/// Makes what is written to a file go to its device at once, by whoever writes it: else the kernel does that
+/// later in a thread of its own, and a capture cannot tell who asked for it.
+#[derive(Debug, Default)]
+struct OwnWriteBack {
+    written: u64,
+    begun: u64,
+}
+
+impl OwnWriteBack {
+    /// How much is written back together.
+    const STRIDE_BYTES: u64 = 1 << 20;
+
+    fn wrote(&mut self, file: &File, bytes: usize) {
+        self.written += bytes as u64;
+        if self.written - self.begun >= Self::STRIDE_BYTES {
+            self.begin(file);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn begin(&mut self, file: &File) {
+        use rustix::fs::{Advice, fadvise};
+        let length = std::num::NonZeroU64::new(self.written - self.begun);
+        // Advice: where it cannot be taken, the kernel writes back later.
+        let _ = fadvise(file, self.begun, length, Advice::DontNeed);
+        self.begun = self.written;
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn begin(&mut self, _: &File) {
+        self.begun = self.written;
+    }
 }
 
 impl OutputFile {
@@ -35,7 +71,7 @@ impl OutputFile {
             Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
             Ok(metadata) if !metadata.is_file() => {
                 let file = File::options().write(true).open(&target)?;
-                return Ok(Self { target, file, temporary: None });
+                return Ok(Self { target, file, temporary: None, own: None });
             }
             _ => {}
         }
@@ -52,7 +88,18 @@ impl OutputFile {
         fs::metadata(folder)?;
         let temporary: NamedTempFile = builder.tempfile_in(folder)?;
         let (file, temporary) = temporary.into_parts();
-        Ok(Self { target, file, temporary: Some(temporary) })
+        Ok(Self { target, file, temporary: Some(temporary), own: None })
+    }
+
+    /// The file of a trace with this metadata: a recorder's own file goes to its device as it is written, by
+    /// the process that writes it, so that a capture of that device can tell.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_for(path: &Path, metadata: &Metadata) -> Result<Self, TraceError> {
+        let mut this = Self::create(path)?;
+        this.own = metadata.recorder().is_known().then(OwnWriteBack::default);
+        Ok(this)
     }
 
     /// Gives the complete file its name.
@@ -74,7 +121,11 @@ impl OutputFile {
 
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        if let Some(own) = &mut self.own {
+            own.wrote(&self.file, written);
+        }
+        Ok(written)
     }
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
@@ -101,8 +152,12 @@ pub(crate) struct TextOutput {
 
 impl TextOutput {
     pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
+        Self::create_for(path, &Metadata::default())
+    }
+
+    pub(crate) fn create_for(path: &Path, metadata: &Metadata) -> Result<Self, TraceError> {
         let (compression, _) = Compression::of_path(path);
-        let file = BufWriter::with_capacity(64 * 1024, OutputFile::create(path)?);
+        let file = BufWriter::with_capacity(64 * 1024, OutputFile::create_for(path, metadata)?);
         let compressor = Compressor::new(compression, file)
             .map_err(|error| TraceError::io("cannot create the file", error).in_file(path))?;
         Ok(Self { path: path.to_owned(), compressor })

@@ -36,7 +36,7 @@ use super::block_event::{BlockEvent, Kind, Stamped, What};
 pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
 
 /// Bytes per sector of the block layer, whatever the device's own.
-const SECTOR_BYTES: u64 = 512;
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// What a capture saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ const SECTOR_BYTES: u64 = 512;
 pub struct Captured {
     /// Requests that began.
     pub issued: u64,
-    /// Requests that were given to the sink.
+    /// Requests that were complete; those of a partition are told apart later.
     pub completed: u64,
     /// Requests that were still outstanding at the end.
     pub pending: u64,
@@ -72,6 +72,8 @@ type Place = (Operation, u64, u64);
 #[derive(Debug)]
 struct Open {
     request: HostRequest,
+    /// When it arrived, in nanoseconds of CLOCK_MONOTONIC.
+    arrival_ns: u64,
     /// First sector not yet complete.
     sector: u64,
     /// Sectors not yet complete.
@@ -98,8 +100,13 @@ pub(super) struct Pairing {
     open: BTreeMap<u64, Open>,
     places: BTreeSet<Place>,
     queued: BTreeMap<Place, Queued>,
+    /// Arrivals, with their numbers, of what is outstanding or queued.
+    arrivals: BTreeSet<(u64, u64)>,
     pub(super) counts: Captured,
 }
+
+/// How long what was queued keeps later arrivals waiting for it; what is issued after that comes late.
+const QUEUED_NS_MAX: u64 = 60_000_000_000;
 
 impl Pairing {
     /// Of stamps that are absolute, and for which every issue is a request: what was given back is awaited no
@@ -118,6 +125,7 @@ impl Pairing {
             open: BTreeMap::new(),
             places: BTreeSet::new(),
             queued: BTreeMap::new(),
+            arrivals: BTreeSet::new(),
             counts: Captured::default(),
         }
     }
@@ -125,10 +133,15 @@ impl Pairing {
     /// Takes what happened next; gives the request that it completes, with its number in order of issue.
     pub(super) fn push(&mut self, stamped: &Stamped) -> Option<(u64, HostRequest)> {
         match stamped.what {
-            What::Lost(Kind::Queue, _) => self.queued.clear(),
+            What::Lost(Kind::Queue, _) => {
+                for (place, queued) in std::mem::take(&mut self.queued) {
+                    self.arrivals.remove(&(queued.time_ns, place.2));
+                }
+            }
             What::Lost(..) => {
                 self.queued.clear();
                 self.places.clear();
+                self.arrivals.clear();
                 self.counts.given_up += std::mem::take(&mut self.open).len() as u64;
             }
             What::Event(event) => {
@@ -141,6 +154,9 @@ impl Pairing {
                     Kind::Issue => self.issue(op, stamped.time_ns, &event),
                     Kind::Requeue => self.requeue(op, &event),
                     Kind::Complete => return self.complete(op, stamped.time_ns, &event),
+                    Kind::BioQueue | Kind::BioComplete => {
+                        unreachable!("they are not recorded beside requests")
+                    }
                 }
             }
         }
@@ -173,15 +189,23 @@ impl Pairing {
 
     /// Awaits the completion of the request of that number no longer.
     pub(super) fn give_up(&mut self, number: u64) {
-        if let Some(open) = self.open.remove(&number) {
+        if let Some(open) = self.open.get(&number) {
             self.places.remove(&(open.request.op, open.sector, number));
+            self.remove(number);
             self.counts.given_up += 1;
         }
     }
 
-    /// When the oldest request that is outstanding was issued.
-    pub(super) fn oldest(&self) -> Option<Instant> {
-        self.open.first_key_value().map(|(_, open)| open.request.issue)
+    /// When the oldest request that is queued or outstanding arrived, at the time `now_ns`. What was queued
+    /// longer ago than a minute is not waited for.
+    pub(super) fn oldest(&mut self, now_ns: u64) -> Option<Instant> {
+        while let Some((time_ns, number)) = self.arrivals.first().copied() {
+            if self.open.contains_key(&number) || time_ns + QUEUED_NS_MAX >= now_ns {
+                return Some(self.instant(time_ns));
+            }
+            self.arrivals.pop_first();
+        }
+        None
     }
 
     /// The counts at the end.
@@ -206,8 +230,11 @@ impl Pairing {
         let place = (op, event.sector, self.number());
         let BlockEvent { process, command, .. } = *event;
         self.queued.insert(place, Queued { time_ns, process, command });
-        if self.queued.len() > OUTSTANDING_MAX {
-            self.queued.pop_first();
+        self.arrivals.insert((time_ns, place.2));
+        if self.queued.len() > OUTSTANDING_MAX
+            && let Some((place, queued)) = self.queued.pop_first()
+        {
+            self.arrivals.remove(&(queued.time_ns, place.2));
         }
     }
 
@@ -241,14 +268,25 @@ impl Pairing {
             error: None,
         };
         self.counts.issued += 1;
-        self.open.insert(number, Open { request, sector: event.sector, sectors, requeued: false });
+        let arrival_ns = queued.map_or(time_ns, |queued| queued.time_ns);
+        let open = Open { request, arrival_ns, sector: event.sector, sectors, requeued: false };
+        self.open.insert(number, open);
+        self.arrivals.insert((arrival_ns, number));
         self.places.insert((op, event.sector, number));
         if self.open.len() > OUTSTANDING_MAX
             && let Some((number, oldest)) = self.open.pop_first()
         {
             self.places.remove(&(oldest.request.op, oldest.sector, number));
+            self.arrivals.remove(&(oldest.arrival_ns, number));
             self.counts.given_up += 1;
         }
+    }
+
+    /// Forgets a request that is open.
+    fn remove(&mut self, number: u64) -> HostRequest {
+        let open = self.open.remove(&number).expect("it was found");
+        self.arrivals.remove(&(open.arrival_ns, number));
+        open.request
     }
 
     /// Gives up what is outstanding just where something begins although a later request has completed.
@@ -283,7 +321,12 @@ impl Pairing {
         if op != Operation::Flush {
             taken.dedup_by_key(|place| place.1);
         }
-        let taken = taken.iter().filter_map(|place| self.queued.remove(place));
+        let Self { queued, arrivals, .. } = self;
+        let taken = taken.iter().filter_map(|place| {
+            let queued = queued.remove(place)?;
+            arrivals.remove(&(queued.time_ns, place.2));
+            Some(queued)
+        });
         taken.min_by_key(|queued| queued.time_ns)
     }
 
@@ -321,7 +364,7 @@ impl Pairing {
             self.counts.partial_completions += 1;
             return None;
         }
-        let request = self.open.remove(&number).expect("it was found").request;
+        let request = self.remove(number);
         self.completed_latest = self.completed_latest.max(number);
         self.counts.completed += 1;
         Some((number, HostRequest { completion: self.instant(time_ns), ..request }))
@@ -495,12 +538,30 @@ mod tests {
         let mut events = Events::new();
         events.read(Issue, 0, 8);
         events.pairing.push(&Stamped { time_ns: 2, what: What::Lost(Queue, 3) });
-        assert_eq!(events.pairing.oldest(), Some(Instant::from_ns(1)));
+        assert_eq!(events.pairing.oldest(2), Some(Instant::from_ns(1)));
         events.pairing.push(&Stamped { time_ns: 2, what: What::Lost(Complete, 1) });
-        assert_eq!(events.pairing.oldest(), None);
+        assert_eq!(events.pairing.oldest(2), None);
         assert_eq!(events.read(Complete, 0, 8), None);
         let counts = events.pairing.finish();
         assert_eq!((counts.given_up, counts.unpaired_completions, counts.completed), (1, 1, 0));
+    }
+
+    #[test]
+    fn is_what_is_queued_waited_for_by_those_that_arrive_later_but_not_for_ever() {
+        let mut events = Events::new();
+        events.read(Queue, 0, 8);
+        events.read(Queue, 8, 8);
+        events.read(Issue, 8, 8);
+        assert_eq!(events.pairing.oldest(10), Some(Instant::from_ns(1)));
+        assert_eq!(events.pairing.oldest(1 + QUEUED_NS_MAX), Some(Instant::from_ns(1)));
+        // The first is forgotten, the second is outstanding for however long.
+        assert_eq!(events.pairing.oldest(10 + QUEUED_NS_MAX), Some(Instant::from_ns(2)));
+        assert!(events.read(Complete, 8, 8).is_some());
+        assert_eq!(events.pairing.oldest(10), None);
+        // It keeps its queue time all the same.
+        events.read(Issue, 0, 8);
+        assert_eq!(events.event(Complete, READ, 0, 8).unwrap().queued, Some(Instant::from_ns(1)));
+        assert_eq!(events.pairing.oldest(10), None);
     }
 
     #[test]
@@ -513,6 +574,7 @@ mod tests {
         assert_eq!(events.pairing.open.len(), OUTSTANDING_MAX);
         assert_eq!(events.pairing.places.len(), OUTSTANDING_MAX);
         assert_eq!(events.pairing.queued.len(), OUTSTANDING_MAX);
+        assert_eq!(events.pairing.arrivals.len(), 2 * OUTSTANDING_MAX);
         assert_eq!(events.pairing.counts.given_up, 10);
         assert_eq!(events.read(Complete, 0, 8), None);
         assert!(events.read(Complete, 80, 8).is_some());

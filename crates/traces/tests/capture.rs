@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use seeklab_core::{HostRequest, Instant, Operation};
-use seeklab_traces::capture::{Capture, CaptureError, Captured, Observed, Options};
+use seeklab_traces::capture::{Capture, CaptureError, Captured, Observed, Options, Way, look_at};
 
 /// A loop device that goes when this does.
 struct LoopDevice {
@@ -48,7 +48,8 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
     let (sink, early, mut settled_before) = (Arc::clone(&requests), Arc::clone(&too_early), Instant::ZERO);
     let started = Capture::start(device, options, move |observed| match observed {
         Observed::Request(request) => {
-            early.fetch_add(u64::from(request.issue < settled_before), Ordering::Relaxed);
+            let arrival = request.queued.unwrap_or(request.issue);
+            early.fetch_add(u64::from(arrival < settled_before), Ordering::Relaxed);
             sink.lock().unwrap().push(request);
         }
         Observed::Settled(until) => {
@@ -57,7 +58,11 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
         }
     });
     let capture = match started {
-        Err(error @ (CaptureError::NotPermitted { .. } | CaptureError::NoTracefs { .. })) => {
+        Err(
+            error @ (CaptureError::NotPermitted { .. }
+            | CaptureError::NoTracefs { .. }
+            | CaptureError::Tracefs { .. }),
+        ) => {
             println!("skipped: {error}; {}", error.hint().unwrap());
             return None;
         }
@@ -80,6 +85,11 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 
 #[test]
 fn is_everything_that_dd_writes_seen_once() {
+    everything_that_dd_writes(Way::Perf);
+    everything_that_dd_writes(Way::Tracefs);
+}
+
+fn everything_that_dd_writes(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let target = format!("of={}", device.path.display());
     let direct = ["if=/dev/zero", &target, "bs=8k", "count=500", "oflag=direct", "conv=fsync"];
@@ -87,7 +97,10 @@ fn is_everything_that_dd_writes_seen_once() {
         run("dd", &direct);
         run("dd", &["if=/dev/zero", &target, "bs=4k", "count=1", "seek=2000", "oflag=direct,dsync"]);
     };
-    let Some((requests, captured)) = capture(&device.path, &Options::default(), load) else { return };
+    let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
+    else {
+        return;
+    };
 
     let writes: Vec<&HostRequest> =
         requests.iter().filter(|request| request.op == Operation::Write).collect();
@@ -114,10 +127,15 @@ fn is_everything_that_dd_writes_seen_once() {
 
 #[test]
 fn are_discard_and_write_zeroes_told_apart() {
+    discard_and_write_zeroes(Way::Perf);
+    discard_and_write_zeroes(Way::Tracefs);
+}
+
+fn discard_and_write_zeroes(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let path = device.path.to_str().unwrap();
     let mut there = true;
-    let options = Options { queue_times: false, ..Options::default() };
+    let options = Options { way, queue_times: false, ..Options::default() };
     let load = || {
         there = run("blkdiscard", &["-o", "1048576", "-l", "65536", path]).is_some();
         run("blkdiscard", &["-z", "-o", "4194304", "-l", "131072", path]);
@@ -137,6 +155,11 @@ fn are_discard_and_write_zeroes_told_apart() {
 
 #[test]
 fn are_fios_requests_seen_and_shorter_than_fio_says() {
+    fios_requests(Way::Perf);
+    fios_requests(Way::Tracefs);
+}
+
+fn fios_requests(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let filename = format!("--filename={}", device.path.display());
     let mut report = None;
@@ -156,7 +179,10 @@ fn are_fios_requests_seen_and_shorter_than_fio_says() {
             ],
         );
     };
-    let Some((requests, captured)) = capture(&device.path, &Options::default(), load) else { return };
+    let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
+    else {
+        return;
+    };
     let Some(report) = report else { return };
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(captured.lost_events, 0);
@@ -182,11 +208,16 @@ fn are_fios_requests_seen_and_shorter_than_fio_says() {
 
 #[test]
 fn does_a_sink_that_waits_hold_up_nobody_and_lose_aloud() {
+    a_sink_that_waits(Way::Perf);
+    a_sink_that_waits(Way::Tracefs);
+}
+
+fn a_sink_that_waits(way: Way) {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let target = format!("of={}", device.path.display());
     let (go_on, waits) = mpsc::channel::<()>();
     let (sink, requests) = mpsc::channel();
-    let options = Options { buffer_bytes: Some(1), ..Options::default() };
+    let options = Options { way, buffer_bytes: Some(1), ..Options::default() };
     let started = Capture::start(&device.path, &options, move |observed| {
         // Waits until the load is over, when the sender is gone.
         let _ = waits.recv();
@@ -224,4 +255,126 @@ fn is_a_panic_of_the_sink_an_error() {
     // The reader tells the sink what is settled every 10 ms, and takes the sink down with it.
     assert!(dropped.recv().is_err());
     assert!(matches!(capture.finish(), Err(CaptureError::SinkPanicked)));
+}
+
+/// A zram device that goes when this does.
+struct Zram {
+    path: PathBuf,
+    number: String,
+}
+
+impl Zram {
+    fn new(size: &str) -> Option<Self> {
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
+        let this = Self { path: format!("/dev/zram{number}").into(), number };
+        std::fs::write(format!("/sys/block/zram{}/disksize", this.number), size).ok()?;
+        Some(this)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
+    }
+}
+
+#[test]
+fn is_a_device_that_takes_bios_captured_bio_by_bio() {
+    let Some(device) = Zram::new("16M") else { return println!("skipped: no zram device here") };
+    assert!(look_at(&device.path).unwrap().takes_bios);
+    let filename = format!("--filename={}", device.path.display());
+    for way in [Way::Perf, Way::Tracefs] {
+        let mut there = true;
+        let load = || {
+            let fio = ["--name=a", &filename, "--rw=randwrite", "--bs=64k", "--ioengine=psync", "--direct=1"];
+            there &= run("fio", &[&fio[..], &["--size=16m", "--number_ios=200"]].concat()).is_some();
+            let path = device.path.to_str().unwrap();
+            there &= run("blkdiscard", &["-o", "1048576", "-l", "65536", path]).is_some();
+        };
+        let Some((requests, captured)) = capture(&device.path, &Options { way, ..Options::default() }, load)
+        else {
+            return;
+        };
+        if !there {
+            return;
+        }
+        let of = |op| requests.iter().filter(move |request| request.op == op);
+        let written: u64 = of(Operation::Write).map(|request| request.length_bytes).sum();
+        assert_eq!((of(Operation::Write).count(), written), (200, 200 * 65536), "{captured:?}");
+        assert_eq!(of(Operation::Discard).map(|request| request.length_bytes).sum::<u64>(), 65536);
+        assert!(of(Operation::Write).all(|write| write.command.to_string() == "fio"));
+        assert!(requests.iter().all(|request| request.issue < request.completion));
+        assert!(requests.iter().all(|request| request.queued.is_none()));
+        assert_eq!((captured.lost_events, captured.given_up, captured.pending), (0, 0, 0));
+        assert_eq!(captured.unpaired_completions, 0);
+    }
+}
+
+#[test]
+fn are_the_requests_of_a_partition_told_from_others_and_counted_from_its_start() {
+    let Some(device) = LoopDevice::new(32 << 20) else { return };
+    let path = device.path.to_str().unwrap().to_owned();
+    // Two partitions of 8 MiB from 1 MiB on, added as the kernel's own ioctl does.
+    for (number, start) in [("1", "2048"), ("2", "18432")] {
+        if run("addpart", &[&path, number, start, "16384"]).is_none() {
+            return;
+        }
+    }
+    let second = PathBuf::from(format!("{path}p2"));
+    let gone = |number| run("delpart", &[&path, number]);
+    if !second.exists() {
+        gone("1");
+        gone("2");
+        return println!("skipped: the system makes no nodes for partitions");
+    }
+    let about = look_at(&second).unwrap();
+    assert_eq!((about.is_partition, about.takes_bios, about.size_bytes), (true, false, 8 << 20));
+    for way in [Way::Perf, Way::Tracefs] {
+        let load = || {
+            for (number, seek) in [("p1", "3"), ("p2", "5")] {
+                let target = format!("of={path}{number}");
+                let seek = format!("seek={seek}");
+                let zeroes =
+                    ["if=/dev/zero", &target, "bs=8k", "count=20", &seek, "oflag=direct", "conv=fsync"];
+                run("dd", &zeroes);
+            }
+        };
+        let Some((requests, captured)) = capture(&second, &Options { way, ..Options::default() }, load)
+        else {
+            break;
+        };
+        let writes: Vec<(u64, u64)> = requests
+            .iter()
+            .filter(|request| request.op == Operation::Write)
+            .map(|request| (request.offset_bytes, request.length_bytes))
+            .collect();
+        let expected: Vec<(u64, u64)> = (5..25).map(|block| (block * 8192, 8192)).collect();
+        assert_eq!(writes, expected, "{captured:?}");
+        // Those of the whole device: a flush has no address.
+        assert!(requests.iter().filter(|request| request.op == Operation::Flush).count() >= 2);
+    }
+    gone("1");
+    gone("2");
+}
+
+#[test]
+fn does_the_trace_buffer_of_a_capture_go_with_it() {
+    let Some(device) = LoopDevice::new(1 << 20) else { return };
+    let instances = || -> Vec<String> {
+        let own = format!("seeklab-{}-", std::process::id());
+        let entries = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with(&own)).collect()
+    };
+    let options = Options { way: Way::Tracefs, ..Options::default() };
+    let capture = match Capture::start(&device.path, &options, |_| ()) {
+        Err(error) => return println!("skipped: {error}"),
+        Ok(capture) => capture,
+    };
+    assert!(!instances().is_empty());
+    drop(capture);
+    let killed = Path::new("/sys/kernel/tracing/instances/seeklab-4194304-0");
+    std::fs::create_dir(killed).unwrap();
+    drop(Capture::start(&device.path, &options, |_| ()).unwrap());
+    assert!(!killed.exists(), "what a killed capture left goes with the next");
 }

@@ -10,6 +10,7 @@ mod feedback;
 mod live;
 mod observer;
 mod pace;
+pub mod passing;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -120,15 +121,15 @@ impl From<StoreError> for Failure {
 
 /// An emulation that serves clients.
 #[derive(Debug)]
-pub struct Running {
+pub struct Running<O = Outcome> {
     uri: Option<Uri>,
     block: Option<LoopDevice>,
     clock: Clock,
     stop: Stop,
-    thread: JoinHandle<Result<Outcome, Failure>>,
+    thread: JoinHandle<Result<O, Failure>>,
 }
 
-impl Running {
+impl<O> Running<O> {
     /// What NBD clients connect with.
     pub const fn uri(&self) -> Option<&Uri> {
         self.uri.as_ref()
@@ -165,7 +166,7 @@ impl Running {
     ///
     /// # Errors
     /// What it could not go on after, and a store that could not be flushed.
-    pub fn end(mut self) -> Result<Outcome, Failure> {
+    pub fn end(mut self) -> Result<O, Failure> {
         // What the host still holds of the block device is written while it is served.
         if let Some(block) = self.block.take() {
             block.detach();
@@ -192,18 +193,30 @@ struct Opened {
 pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
-    let (sender, receiver) = channel();
     let (seen, block) = (stop.clone(), wishes.doors.block.clone());
     let read_only = wishes.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
-    let thread = std::thread::spawn(move || emulate(model, title, store, wishes, &seen, &sender));
+    let settings = block.map(|queue| Settings { block_size_bytes, read_only, queue });
+    run_beside(stop, settings, move |ready| emulate(model, title, store, wishes, &seen, ready))
+}
+
+/// Runs what serves on a thread of its own, and makes a block device of it once it does.
+fn run_beside<O: Send + 'static>(
+    stop: &Stop,
+    block: Option<Settings>,
+    serve: impl FnOnce(&Sender<Opened>) -> Result<O, Failure> + Send + 'static,
+) -> Result<Running<O>, Failure> {
+    let (sender, receiver) = channel();
+    let thread = std::thread::spawn(move || serve(&sender));
     let Ok(Opened { uri, file, clock }) = receiver.recv() else {
         // It ended before it served.
-        return Err(thread.join().expect("an emulation does not panic").expect_err("it did not serve"));
+        let Err(failure) = thread.join().expect("an emulation does not panic") else {
+            return Err(Failure::new("it ended before it served"));
+        };
+        return Err(failure);
     };
     let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
-    if let (Some(queue), Some(file)) = (block, file) {
-        let settings = Settings { block_size_bytes, read_only, queue };
+    if let (Some(settings), Some(file)) = (block, file) {
         match LoopDevice::attach(&file, &settings) {
             Ok(block) => running.block = Some(block),
             Err(error) => {
@@ -213,6 +226,41 @@ pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Re
         }
     }
     Ok(running)
+}
+
+/// What clients come in by.
+struct Open {
+    frontends: Vec<Box<dyn Frontend>>,
+    uri: Option<Uri>,
+    file: Option<DetachedFile>,
+}
+
+impl Doors {
+    /// Opens them for `export`.
+    fn open(&self, export: Export, clock: Clock) -> Result<Open, Failure> {
+        let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
+        let (mut uri, mut file) = (None, None);
+        if let Some(path) = &self.fuse {
+            let server =
+                fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
+                    .map_err(|error| Failure::from(error).context("--fuse"))?;
+            frontends.push(Box::new(server));
+        }
+        if self.block.is_some() {
+            let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
+                .map_err(|error| Failure::from(error).context("no block device can be made"))?;
+            file = server.detached_file();
+            frontends.push(Box::new(server));
+        }
+        if let Some(address) = &self.nbd {
+            let server =
+                Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
+                    .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+            uri = Some(server.uri());
+            frontends.push(Box::new(server));
+        }
+        Ok(Open { frontends, uri, file })
+    }
 }
 
 fn emulate(
@@ -232,26 +280,7 @@ fn emulate(
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
-    let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
-    let (mut uri, mut file) = (None, None);
-    if let Some(path) = &wishes.doors.fuse {
-        let server =
-            fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
-                .map_err(|error| Failure::from(error).context("--fuse"))?;
-        frontends.push(Box::new(server));
-    }
-    if wishes.doors.block.is_some() {
-        let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
-            .map_err(|error| Failure::from(error).context("no block device can be made"))?;
-        file = server.detached_file();
-        frontends.push(Box::new(server));
-    }
-    if let Some(address) = &wishes.doors.nbd {
-        let server = Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-            .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
-        uri = Some(server.uri());
-        frontends.push(Box::new(server));
-    }
+    let Open { frontends, uri, file } = wishes.doors.open(export, clock)?;
     let held = KeptAwake::under(wishes.pace.pacing);
     let correction = wishes.pace.calibrated.correction(export_block_bytes, wishes.pace.pacing);
     let mut compensation = correction.compensation;

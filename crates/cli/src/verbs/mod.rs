@@ -1,16 +1,20 @@
 //! One file for each verb.
 
 mod calibrate;
+mod capture;
 mod compare;
 mod devices;
 mod experiment;
 mod pace;
 mod queue;
+mod record;
 mod run;
 mod serve;
 mod setup;
 mod simulate;
 mod trace;
+mod trace_remap;
+mod trace_report;
 
 use clap::Subcommand;
 use seeklab::failure::Failure;
@@ -30,6 +34,10 @@ pub(crate) enum Command {
     Serve(Box<serve::Arguments>),
     /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
     Calibrate(calibrate::Arguments),
+    /// Record what a block device of this machine is asked, as a trace.
+    Capture(capture::Arguments),
+    /// Serve a real file or device and record every request on its way to it, without privilege over NBD.
+    Record(record::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -45,6 +53,8 @@ impl Command {
             Self::Run(arguments) => arguments.run(),
             Self::Serve(arguments) => arguments.run(),
             Self::Calibrate(arguments) => arguments.run(),
+            Self::Capture(arguments) => arguments.run(),
+            Self::Record(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

@@ -206,7 +206,7 @@ impl Arguments {
     }
 }
 
-fn own_socket() -> Result<Address, Failure> {
+pub(super) fn own_socket() -> Result<Address, Failure> {
     let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
     format!("unix:{}", socket.display())
         .parse()

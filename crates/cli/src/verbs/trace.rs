@@ -71,6 +71,12 @@ enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
+    /// The plots that people expect of a trace, as one HTML page
+    Report(super::trace_report::ReportArguments),
+    /// What a trace would ask had the data lain elsewhere
+    Remap(super::trace_remap::RemapArguments),
+    /// A part of a trace
+    Slice(super::trace_remap::SliceArguments),
     /// The formats that can be read and written
     Formats {
         /// Print one JSON document
@@ -109,6 +115,9 @@ impl Arguments {
             }
             TraceCommand::Head { files, reading, rows, json: false } => head(&files, &reading, rows),
             TraceCommand::Head { files, reading, rows, json: true } => head_json(&files, &reading, rows),
+            TraceCommand::Report(arguments) => arguments.run(),
+            TraceCommand::Remap(arguments) => arguments.run(),
+            TraceCommand::Slice(arguments) => arguments.run(),
             TraceCommand::Formats { json } => formats(json),
         }
     }
@@ -309,7 +318,9 @@ fn page(info: &Info) -> String {
         let source = if option.is_default { "assumed" } else { "as said" };
         line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
     }
-    for (key, value) in info.metadata.iter().filter(|(key, _)| *key != "block_size" && *key != "schema") {
+    // Names of processes are in a report, by what each asked.
+    let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
         line(key, value.lines().next().unwrap_or_default().to_owned());
     }
     for note in &info.notes {

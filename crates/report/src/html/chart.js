@@ -155,6 +155,15 @@
         });
         break;
       }
+      case "cells": {
+        // The third number is a share of the fullest cell; cells are as large as the series says.
+        const [width, height] = series.cell;
+        for (const [x, y, share] of series.points) {
+          const [left, right, top, bottom] = [place.x(x), place.x(x + width), place.y(y + height), place.y(y)];
+          element(group, "rect", { x: at(left), y: at(top), width: Math.max(at(right - left), 0.5), height: Math.max(at(bottom - top), 0.5), fill: color(series.style), "fill-opacity": 0.08 + 0.92 * share });
+        }
+        break;
+      }
       case "guide":
         element(group, "path", { d: linePath(points), class: "guide" });
         break;
@@ -241,7 +250,7 @@
       const height = Math.round(Math.min(330, Math.max(230, width * 0.58)));
       const svg = this.frame(width, height);
       const all = visible.flatMap((series) => series.points);
-      const y = scale(chart.y, all.flatMap(([, value, half]) => (half ? [value - half, value + half] : [value])), 5);
+      const y = scale(chart.y, all.flatMap(([, value, half]) => (half && !visible.some((series) => series.mark === "cells") ? [value - half, value + half] : [value])), 5);
       const widest = Math.max(...y.ticks.map((tick) => tick.text.length), 1);
       const box = { left: 26 + widest * 7, right: width - 14, top: 10, bottom: height - 42 };
       const x = scale(chart.x, all.map(([value]) => value), Math.max(2, Math.floor((box.right - box.left) / 75)));
@@ -362,7 +371,7 @@
       const { box, place } = this.geometry;
       if (x < box.left - 4 || x > box.right + 4 || y > box.bottom + 4) return undefined;
       const shown = this.visible.filter((series) => series.mark !== "guide" && series.points.length);
-      if (shown.some((series) => series.mark === "points")) return this.nearest(shown, x, y);
+      if (shown.some((series) => series.mark === "points" || series.mark === "cells")) return this.nearest(shown, x, y);
       let value = this.geometry.x.invert((x - box.left) / (box.right - box.left));
       if (shown.some((series) => series.mark === "line_and_points")) {
         // Marked points are what was observed, so the cursor keeps to them.

@@ -88,6 +88,8 @@ pub(super) enum Mark {
     Points,
     /// A thin grey line to compare with, without a value.
     Guide,
+    /// Rectangles, the darker the fuller; a third number is the share of the fullest.
+    Cells,
     /// A part of the stacked bars; the points are `(index of the bar, value)`.
     Part,
 }
@@ -101,6 +103,9 @@ pub(super) struct Series {
     pub(super) style: usize,
     /// Points in order; a third number is the half width of the whisker.
     pub(super) points: Vec<Vec<f64>>,
+    /// Width and height of each of the cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cell: Option<[f64; 2]>,
 }
 
 impl Series {
@@ -111,7 +116,7 @@ impl Series {
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
         let points = points.into_iter().map(|(x, y)| vec![plotted(x), plotted(y)]).collect();
-        Self { name: name.to_owned(), mark, style, points }
+        Self { name: name.to_owned(), mark, style, points, cell: None }
     }
 }
 

@@ -13,6 +13,7 @@ mod experiment;
 mod json;
 mod points;
 mod table;
+mod trace;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, context};
@@ -20,6 +21,9 @@ use minijinja::{Environment, context};
 use crate::document::Report;
 use chart::Chart;
 
+pub use trace::render_trace_html;
+
+const TRACE_TEMPLATE: &str = include_str!("trace.html");
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("chart.js");
@@ -50,11 +54,7 @@ pub fn render_html(report: &Report) -> String {
         })
         .collect();
 
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.expect("only the handling of blanks is changed"));
-    // A name that ends in .html switches the escaping on.
-    environment.add_template("report.html", TEMPLATE).expect("the template is part of the program");
+    let environment = environment();
     let template = environment.get_template("report.html").expect("the template was just added");
     template
         .render(context! {
@@ -80,4 +80,16 @@ pub fn render_html(report: &Report) -> String {
             data => json::embedded(&charts),
         })
         .expect("every value of the template is given")
+}
+
+/// The templates of the program.
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("only the handling of blanks is changed"));
+    // A name that ends in .html switches the escaping on.
+    for (name, template) in [("report.html", TEMPLATE), ("trace.html", TRACE_TEMPLATE)] {
+        environment.add_template(name, template).expect("the template is part of the program");
+    }
+    environment
 }

@@ -6,33 +6,108 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::CaptureError;
-use super::event::Kind;
 use super::layout::Layout;
+use crate::block_event::Kind;
+use crate::pairing::SECTOR_BYTES;
 
 /// Where tracefs is mounted, by the kernel's documentation: on its own or within debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The number that the block layer's events call `dev`: the major number above 20 bits of minor.
-pub(super) fn kernel_number(path: &Path) -> Result<u32, CaptureError> {
-    let failed = |source| CaptureError::Device { path: path.to_owned(), source };
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if !metadata.file_type().is_block_device() {
-        return Err(CaptureError::NotABlockDevice { path: path.to_owned() });
+/// What is captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The number that the block layer's events call `dev`: the major number above 20 bits of minor, of the
+    /// whole device.
+    pub(super) number: u32,
+    /// First sector of a partition and the one behind its last; `None` for a whole device.
+    pub(super) partition: Option<(u64, u64)>,
+    /// Whether bios are given to it, since it makes no requests of them.
+    pub(super) takes_bios: bool,
+    /// Bytes of its logical blocks.
+    pub(super) block_bytes: u64,
+    /// Bytes that it holds.
+    pub(super) size_bytes: u64,
+}
+
+impl Target {
+    /// The block device at `path`.
+    pub(super) fn of(path: &Path) -> Result<Self, CaptureError> {
+        let failed = |source| CaptureError::Device { path: path.to_owned(), source };
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if !metadata.file_type().is_block_device() {
+            return Err(CaptureError::NotABlockDevice { path: path.to_owned() });
+        }
+        let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        let described = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let described = described.canonicalize().map_err(failed)?;
+        let size = number(&described.join("size")).map_err(failed)?;
+        let (whole, partition) = if described.join("partition").exists() {
+            let start = number(&described.join("start")).map_err(failed)?;
+            let whole = described.parent().expect("a partition is within its device");
+            (whole.to_owned(), Some((start, start + size)))
+        } else {
+            (described, None)
+        };
+        let device = fs::read_to_string(whole.join("dev")).map_err(failed)?;
+        let numbers = device.trim().split_once(':');
+        let numbers = numbers.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        let (major, minor): (u32, u32) = numbers
+            .ok_or_else(|| failed(io::Error::other(format!("`{}` is no device number", device.trim()))))?;
+        Ok(Self {
+            number: (major << 20) | minor,
+            partition,
+            takes_bios: !whole.join("mq").is_dir(),
+            block_bytes: number(&whole.join("queue/logical_block_size")).map_err(failed)?,
+            size_bytes: size * SECTOR_BYTES,
+        })
     }
-    let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-    let described = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let described = described.canonicalize().map_err(failed)?;
-    if described.join("partition").exists() {
-        let whole = described.parent().and_then(Path::file_name).unwrap_or_default();
-        return Err(CaptureError::Partition {
-            path: path.to_owned(),
-            whole: whole.to_string_lossy().into_owned(),
-        });
+
+    /// The events that matter, as the kernel filters them. A flush has no address, so a partition gets those
+    /// of the whole device.
+    pub(super) fn filter(&self) -> String {
+        match self.partition {
+            None => format!("dev == {}", self.number),
+            Some((start, end)) => {
+                format!("dev == {} && ((sector >= {start} && sector < {end}) || nr_sector == 0)", self.number)
+            }
+        }
     }
-    if !described.join("mq").is_dir() {
-        return Err(CaptureError::NoRequests { path: path.to_owned() });
+}
+
+/// Whether the file or folder at `path` lies on the block device at `device` or a partition of it, as far as
+/// the file system says; one over several devices does not.
+pub(super) fn holds(device: &Path, path: &Path) -> bool {
+    let whole = |device: u64| -> Option<PathBuf> {
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        let described = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize().ok()?;
+        match described.join("partition").exists() {
+            true => described.parent().map(Path::to_owned),
+            false => Some(described),
+        }
+    };
+    let device = fs::metadata(device).ok().and_then(|metadata| whole(metadata.rdev()));
+    let on = fs::metadata(path).ok().and_then(|metadata| whole(metadata.dev()));
+    device.is_some() && device == on
+}
+
+/// The number that a file of the kernel holds.
+fn number(path: &Path) -> io::Result<u64> {
+    let text = fs::read_to_string(path)?;
+    text.trim().parse().map_err(|_| io::Error::other(format!("`{}` is no number", text.trim())))
+}
+
+/// Where tracefs is.
+pub(super) fn tracefs() -> Result<PathBuf, CaptureError> {
+    let found = TRACEFS.map(Path::new).into_iter().find(|path| path.join("events").is_dir());
+    match found {
+        Some(path) => Ok(path.to_owned()),
+        None => match fs::read_dir(TRACEFS[0]) {
+            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                Err(CaptureError::Tracefs { path: TRACEFS[0].into(), source })
+            }
+            _ => Err(CaptureError::NoTracefs { searched: TRACEFS.map(str::to_owned).to_vec() }),
+        },
     }
-    Ok((major << 20) | minor)
 }
 
 /// How this kernel lays out the records of a tracepoint.
@@ -40,7 +115,12 @@ pub(super) fn layout(kind: Kind) -> Result<Layout, CaptureError> {
     for tracefs in TRACEFS {
         let path = Path::new(tracefs).join("events/block").join(kind.tracepoint()).join("format");
         let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if Path::new(tracefs).join("events").is_dir() {
+                    return Err(CaptureError::NoTracepoint { path });
+                }
+                continue;
+            }
             Err(source) => return Err(CaptureError::Tracefs { path, source }),
             Ok(text) => text,
         };
@@ -86,7 +166,7 @@ mod tests {
 
     #[test]
     fn is_what_is_no_block_device_refused() {
-        assert!(matches!(kernel_number(Path::new("/dev/null")), Err(CaptureError::NotABlockDevice { .. })));
-        assert!(matches!(kernel_number(Path::new("/no/such")), Err(CaptureError::Device { .. })));
+        assert!(matches!(Target::of(Path::new("/dev/null")), Err(CaptureError::NotABlockDevice { .. })));
+        assert!(matches!(Target::of(Path::new("/no/such")), Err(CaptureError::Device { .. })));
     }
 }

@@ -23,19 +23,17 @@ pub enum CaptureError {
         /// The path as it was given.
         path: PathBuf,
     },
-    /// It is a partition; the kernel reports its requests as those of the whole device.
-    #[error("`{}` is a partition, and the kernel reports requests by the whole device", path.display())]
-    Partition {
-        /// The partition.
+    /// This kernel lacks an event.
+    #[error("this kernel does not describe the event `{}`", path.display())]
+    NoTracepoint {
+        /// Where its description would be.
         path: PathBuf,
-        /// Name of the whole device, such as `vda`.
-        whole: String,
     },
-    /// It passes bios on without making requests, as device-mapper, md, zram and brd do.
-    #[error("`{}` has no request queue: it hands bios on without making requests", path.display())]
-    NoRequests {
-        /// The device.
-        path: PathBuf,
+    /// This kernel lacks performance events.
+    #[error("this kernel has no performance events")]
+    NoPerfEvents {
+        /// What the operating system said.
+        source: io::Error,
     },
     /// The kernel's descriptions of its events are not there.
     #[error("the block layer's events are not described in any of {}", searched.join(", "))]
@@ -99,8 +97,16 @@ impl CaptureError {
         match self {
             Self::Device { .. } => None,
             Self::NotABlockDevice { .. } => Some("name a device such as `/dev/loop0`".to_owned()),
-            Self::Partition { whole, .. } => Some(format!("capture `/dev/{whole}`")),
-            Self::NoRequests { .. } => Some("capture the device beneath it".to_owned()),
+            Self::NoTracepoint { .. } => Some(
+                "capture on a kernel built with CONFIG_BLOCK, CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE, \
+                 as distributions build it; or put `seeklab record` between the program and the device"
+                    .to_owned(),
+            ),
+            Self::NoPerfEvents { .. } => Some(
+                "capture on a kernel built with CONFIG_PERF_EVENTS and outside of sandboxes that forbid \
+                 perf_event_open; or put `seeklab record` between the program and the device"
+                    .to_owned(),
+            ),
             Self::NoTracefs { .. } => {
                 Some("mount it: `mount -t tracefs tracefs /sys/kernel/tracing`, as root".to_owned())
             }

@@ -56,7 +56,7 @@ impl Layout {
             rwbs: needed("rwbs", &[])?,
             command: field("comm", &[16])?,
             error: match (kind, field("error", &[4])?) {
-                (Kind::Complete, None) => Some(needed("errors", &[4])?),
+                (kind, None) if kind.is_completion() => Some(needed("errors", &[4])?),
                 (_, found) => found,
             },
         })
@@ -73,8 +73,9 @@ impl Layout {
             kind: self.kind,
             op,
             fua,
-            // A flush has no address: zero when issued, all ones when complete.
-            sector: if op == Some(Operation::Flush) { 0 } else { sector },
+            // A flush has no address: zero when issued, all ones when complete. An empty bio may be the end
+            // of one that its driver has used up.
+            sector: if op == Some(Operation::Flush) && self.kind != Kind::BioComplete { 0 } else { sector },
             sectors,
             error: match self.error {
                 Some(field) => four(field)?.cast_signed(),

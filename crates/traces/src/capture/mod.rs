@@ -1,22 +1,23 @@
 //! Live capture of one block device: what the host's block layer asks of it (measurement point MP1).
 //!
 //! ```text
-//!  kernel: block_rq_issue, … ─▶ a ring buffer per processor and tracepoint ─┐  never waits; what does not
+//!  kernel: block_rq_issue, … ─▶ ring buffers of each processor ─────────────┐  never waits; what does not
 //!                                                                           │  fit is counted
 //!  reader thread: every 10 ms ─ drain ─▶ order by time ─▶ pair ─▶ sink(HostRequest)
 //! ```
-//! The events come through perf_event_open(2) with a filter on the device in the kernel; descriptors end
-//! with the process however it ends, so nothing is left behind. Times are CLOCK_MONOTONIC's, in
+//! The events come, filtered by device in the kernel, in one of two ways: see [`Way`]. Times are CLOCK_MONOTONIC's, in
 //! nanoseconds. Requests come to the sink in order of completion; what a request is, is stated in
 //! `pairing.rs`:
 //! from its first issue to the driver to the completion of its last byte, merged or requeued or
 //! completed in parts. With [`Options::queue_times`] also when the block layer made it.
 //!
 //! # Scope and limits
-//! - Devices with a request queue (loop, NVMe, virtio, SCSI, NBD, ublk), whole; a partition, or a device
-//!   that hands bios on (device-mapper, md, zram, brd), is refused with what to capture instead.
+//! - Any block device. One with a request queue (loop, NVMe, virtio, SCSI, NBD, ublk) is observed request by
+//!   request; one that bios are given to (device-mapper, md, zram, brd) bio by bio, see `bios.rs`; a
+//!   partition by the requests of its device that start within it, addresses counted from its start.
 //! - Flushes are those that the driver gets: `fsync` by several processes may be one; on a device without a
-//!   volatile cache there are none; a FUA write to a device without FUA is a write, then a flush.
+//!   volatile cache there are none; a FUA write to a device without FUA is a write, then a flush. A flush has
+//!   no address: of a partition those of the whole device are seen.
 //!   Secure erase is a discard. Passed-through commands and zone management are left out, and counted.
 //! - Root, or CAP_PERFMON and tracefs readable. Processors that go online during a capture are not seen.
 //! - An event is used 50 ms after it happened; one that its processor delivers later than that is used out
@@ -24,12 +25,18 @@
 //! - The process is the one that made the request, where that was seen ([`Options::queue_times`]), else the
 //!   one that happened to issue it.
 //! - A slow sink delays the reader, not the recorded; when a buffer fills, events are lost and counted.
+//!   [`recording`] puts two buffers between the reader and whoever writes a file.
 
+mod bios;
 mod device;
 mod error;
 mod layout;
+mod pages;
+mod pipes;
 mod record;
+pub mod recording;
 mod rings;
+mod rows;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -40,35 +47,55 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{HostRequest, Instant};
 
+use bios::BioPairing;
+use device::Target;
 use event::{Kind, Stamped};
 use pairing::Pairing;
+use pipes::Pipes;
 use rings::Rings;
 
 use crate::{block_event as event, pairing};
 
 pub use crate::pairing::Captured;
 pub use error::CaptureError;
+pub use rows::{Rows, RowsCounts};
 
 /// How often the buffers are emptied.
 const DRAIN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How long after its time an event is used.
 const HOLD_NS: u64 = 50_000_000;
 
+/// By which way of the kernel the events come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// perf_event_open(2): nothing is left behind however the process ends. Some kernels (seen: Linux 6.18 as a
+    /// guest) count but do not record what an interrupt does on a processor that is idle, which is where most
+    /// devices complete; devices whose completions come from threads, as loop devices', are served well.
+    #[default]
+    Perf,
+    /// The trace buffers of tracefs, in an instance of their own: for every device. A process that is killed
+    /// leaves an empty instance, which the next capture removes.
+    Tracefs,
+}
+
 /// How to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// What counts as time zero, in nanoseconds of CLOCK_MONOTONIC; requests before it are stamped zero.
     pub origin_ns: u64,
+    /// By which way the events come.
+    pub way: Way,
     /// Whether to record when and by whom a request was made, which costs one more event for each.
     pub queue_times: bool,
-    /// Bytes of the buffer of each processor and tracepoint, rounded up to a power of two of pages; by
-    /// default a share of 64 MiB, between 256 KiB and 2 MiB. An event takes about 100 bytes.
+    /// Bytes of the buffer of each processor and (with [`Way::Perf`]) tracepoint; by default a share of 64 MiB,
+    /// between 256 KiB and 2 MiB, or with [`Way::Tracefs`] between 1 MiB and 16 MiB. An event takes about 100
+    /// bytes.
     pub buffer_bytes: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { origin_ns: 0, queue_times: true, buffer_bytes: None }
+        Self { origin_ns: 0, way: Way::default(), queue_times: true, buffer_bytes: None }
     }
 }
 
@@ -77,7 +104,8 @@ impl Default for Options {
 pub enum Observed {
     /// A request is complete.
     Request(HostRequest),
-    /// Every request issued before this has been given, or never will be.
+    /// Every request that arrived before this has been given, or never will be (but for what waited in the
+    /// block layer for more than a minute).
     Settled(Instant),
 }
 
@@ -100,9 +128,11 @@ impl Capture {
         options: &Options,
         sink: impl FnMut(Observed) + Send + 'static,
     ) -> Result<Self, CaptureError> {
-        let number = device::kernel_number(device)?;
-        let layouts = Kind::ALL
-            .into_iter()
+        let target = Target::of(device)?;
+        let kinds = if target.takes_bios { &Kind::OF_BIOS[..] } else { &Kind::OF_REQUESTS };
+        let layouts = kinds
+            .iter()
+            .copied()
             .filter(|kind| options.queue_times || *kind != Kind::Queue)
             .map(|kind| Ok((kind, device::layout(kind)?)))
             .collect::<Result<Vec<_>, CaptureError>>()?;
@@ -111,8 +141,17 @@ impl Capture {
             .map_err(|error| failed("make an event descriptor")(error.into()))?;
         let stop = Arc::new(stop);
         let mut reader = Reader {
-            rings: Rings::open(number, &layouts, options.buffer_bytes)?,
-            pairing: Pairing::new(options.origin_ns),
+            buffers: match options.way {
+                Way::Perf => Buffers::Perf(Rings::open(&target.filter(), &layouts, options.buffer_bytes)?),
+                Way::Tracefs => {
+                    Buffers::Tracefs(Pipes::open(&target.filter(), &layouts, options.buffer_bytes)?)
+                }
+            },
+            pairs: match target.takes_bios {
+                true => Pairs::Bios(BioPairing::new(options.origin_ns)),
+                false => Pairs::Requests(Pairing::new(options.origin_ns)),
+            },
+            start_bytes: target.partition.map_or(0, |(start, _)| start * pairing::SECTOR_BYTES),
             origin_ns: options.origin_ns,
             held: Vec::new(),
             used_until_ns: 0,
@@ -168,15 +207,109 @@ fn wait(stop: &OwnedFd) -> Result<bool, CaptureError> {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
-fn monotonic_ns() -> u64 {
+/// What is known about a block device that can be captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// Bytes of its logical blocks.
+    pub block_bytes: u64,
+    /// Bytes that it holds.
+    pub size_bytes: u64,
+    /// Whether it is a partition of another.
+    pub is_partition: bool,
+    /// Whether it is observed bio by bio, since it makes no requests of them.
+    pub takes_bios: bool,
+}
+
+/// Looks at the block device at `path`.
+///
+/// # Errors
+/// If it is none, or cannot be looked at.
+pub fn look_at(path: &Path) -> Result<BlockDevice, CaptureError> {
+    let target = Target::of(path)?;
+    Ok(BlockDevice {
+        block_bytes: target.block_bytes,
+        size_bytes: target.size_bytes,
+        is_partition: target.partition.is_some(),
+        takes_bios: target.takes_bios,
+    })
+}
+
+/// Whether the file or folder at `path` lies on the block device at `device` or a partition of it, as far as
+/// the file system says.
+pub fn holds(device: &Path, path: &Path) -> bool {
+    device::holds(device, path)
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: what [`Options::origin_ns`] counts.
+pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
+/// What makes requests of events.
+enum Pairs {
+    Requests(Pairing),
+    Bios(BioPairing),
+}
+
+impl Pairs {
+    fn push(&mut self, stamped: &Stamped) -> Option<HostRequest> {
+        match self {
+            Self::Requests(pairing) => pairing.push(stamped).map(|(_, request)| request),
+            Self::Bios(pairing) => pairing.push(stamped),
+        }
+    }
+
+    fn oldest(&mut self, now_ns: u64) -> Option<Instant> {
+        match self {
+            Self::Requests(pairing) => pairing.oldest(now_ns),
+            Self::Bios(pairing) => pairing.oldest(),
+        }
+    }
+
+    fn finish(self) -> Captured {
+        match self {
+            Self::Requests(pairing) => pairing.finish(),
+            Self::Bios(pairing) => pairing.finish(),
+        }
+    }
+}
+
+/// Where the kernel puts the events.
+enum Buffers {
+    Perf(Rings),
+    Tracefs(Pipes),
+}
+
+impl Buffers {
+    fn drain(&mut self, take: impl FnMut(Stamped)) {
+        match self {
+            Self::Perf(rings) => rings.drain(take),
+            Self::Tracefs(pipes) => pipes.drain(take),
+        }
+    }
+
+    fn stop(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Perf(rings) => rings.stop(),
+            Self::Tracefs(pipes) => pipes.stop(),
+        }
+    }
+
+    /// Events lost, and records of an unknown form.
+    fn counts(&self) -> (u64, u64) {
+        match self {
+            Self::Perf(rings) => (rings.lost(), rings.malformed),
+            Self::Tracefs(pipes) => (pipes.lost(), pipes.malformed),
+        }
+    }
+}
+
 struct Reader<Sink> {
-    rings: Rings,
-    pairing: Pairing,
+    buffers: Buffers,
+    pairs: Pairs,
+    /// Where a partition starts.
+    start_bytes: u64,
     origin_ns: u64,
     /// What is too recent to be used, since another processor may yet deliver something older.
     held: Vec<Stamped>,
@@ -194,8 +327,8 @@ impl<Sink: FnMut(Observed)> Reader<Sink> {
     }
 
     fn take(&mut self) {
-        let Self { rings, held, used_until_ns, late, .. } = self;
-        rings.drain(|stamped| {
+        let Self { buffers, held, used_until_ns, late, .. } = self;
+        buffers.drain(|stamped| {
             *late += u64::from(stamped.time_ns < *used_until_ns);
             held.push(stamped);
         });
@@ -206,27 +339,25 @@ impl<Sink: FnMut(Observed)> Reader<Sink> {
         self.held.sort_by_key(|stamped| stamped.time_ns);
         let ready = self.held.partition_point(|stamped| stamped.time_ns < until_ns);
         for stamped in self.held.drain(..ready) {
-            if let Some((_, request)) = self.pairing.push(&stamped) {
+            if let Some(mut request) = self.pairs.push(&stamped) {
+                request.offset_bytes = request.offset_bytes.saturating_sub(self.start_bytes);
                 (self.sink)(Observed::Request(request));
             }
         }
         self.used_until_ns = self.used_until_ns.max(until_ns);
         let settled = Instant::from_ns(until_ns.saturating_sub(self.origin_ns));
-        (self.sink)(Observed::Settled(self.pairing.oldest().map_or(settled, |oldest| oldest.min(settled))));
+        let oldest = self.pairs.oldest(until_ns);
+        (self.sink)(Observed::Settled(oldest.map_or(settled, |oldest| oldest.min(settled))));
     }
 
     fn finish(mut self) -> Result<Captured, CaptureError> {
-        self.rings
+        self.buffers
             .stop()
             .map_err(|source| CaptureError::Kernel { action: "switch off the events", source })?;
         self.take();
         self.use_until(u64::MAX);
         (self.sink)(Observed::Settled(Instant::MAX));
-        Ok(Captured {
-            lost_events: self.rings.lost(),
-            malformed_records: self.rings.malformed,
-            late_events: self.late,
-            ..self.pairing.finish()
-        })
+        let (lost_events, malformed_records) = self.buffers.counts();
+        Ok(Captured { lost_events, malformed_records, late_events: self.late, ..self.pairs.finish() })
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct Rings {
 impl Rings {
     /// Sets everything up and begins to record the device.
     pub(super) fn open(
-        device: u32,
+        filter: &str,
         layouts: &[(Kind, Layout)],
         buffer_bytes: Option<usize>,
     ) -> Result<Self, CaptureError> {
@@ -48,7 +48,7 @@ impl Rings {
         let buffers = processors.len() * layouts.len();
         let bytes = buffer_bytes
             .unwrap_or_else(|| (BUFFERS_BYTES / buffers).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX));
-        let filter = CString::new(format!("dev == {device}")).expect("there is no zero in it");
+        let filter = CString::new(filter).expect("there is no zero in it");
         let mut rings = Vec::with_capacity(buffers);
         for (kind, layout) in layouts {
             for processor in &processors {
@@ -126,6 +126,7 @@ fn open(id: u64, processor: u32) -> Result<Counter, CaptureError> {
     }
     opened.map_err(|source| match source.kind() {
         io::ErrorKind::PermissionDenied => CaptureError::NotPermitted { paranoid: paranoid(), source },
+        io::ErrorKind::Unsupported => CaptureError::NoPerfEvents { source },
         _ => CaptureError::Kernel { action: "open an event on a processor", source },
     })
 }

@@ -1,0 +1,118 @@
+//! What a trace is like: everything that people plot of one, from a single pass in bounded memory.
+//!
+//! ```text
+//!   TraceRecord ─▶ Character ─┬▶ over time: rates, response-time percentiles, outstanding, working set
+//!                             ├▶ arrivals: distribution, variation, Hurst; busy and idle periods
+//!                             ├▶ places: seek distances, runs, heat map
+//!                             ├▶ reuse: distances, miss ratios, popularity, rewrites (sampled)
+//!                             └▶ who: devices and processes
+//! ```
+//!
+//! # Scope and limits
+//! About 20 MiB whatever the trace. Bins over time and place double their width as the trace goes on. What
+//! depends on every block ever asked for is estimated from a sample of the blocks, see [`reuse`]. Arrivals are
+//! taken in order; one that goes back counts with an interarrival time of zero.
+
+mod arrivals;
+mod hosts;
+mod map;
+mod periods;
+pub mod reuse;
+mod times;
+mod unique;
+
+use seeklab_core::statistics::Distribution;
+use seeklab_core::{ByteSize, Operation, TraceRecord};
+
+pub use arrivals::{Arrivals, Variance};
+pub use hosts::{Host, Hosts};
+pub use map::HeatMap;
+pub use periods::Periods;
+pub use reuse::Reuse;
+pub use times::{Interval, OverTime};
+pub use unique::Unique;
+
+use crate::seeks::Seeks;
+
+/// Reads, writes and all else, in the order of arrays by direction.
+pub const DIRECTIONS: [&str; 3] = ["read", "write", "other"];
+
+/// Where reads, writes and all else are kept apart.
+pub(crate) const fn direction(op: Operation) -> usize {
+    match op {
+        Operation::Read => 0,
+        Operation::Write => 1,
+        Operation::Flush | Operation::Discard | Operation::WriteZeroes => 2,
+    }
+}
+
+/// Accumulates what a trace is like.
+#[derive(Debug, Clone)]
+pub struct Character {
+    block_bytes: u64,
+    /// Rates, times and working set over time.
+    pub over_time: OverTime,
+    /// Response times by direction.
+    pub response: [Distribution; 3],
+    /// Time in the host's block layer, from arrival to issue, where a trace says both.
+    pub host_queue: Distribution,
+    /// Interarrival times.
+    pub arrivals: Arrivals,
+    /// When anything was outstanding and when not.
+    pub periods: Periods,
+    /// Seek distances and sequential runs.
+    pub seeks: Seeks,
+    /// Requests over time and place.
+    pub map: HeatMap,
+    /// Requests by the power of two of their bytes, for each direction.
+    pub sizes: [[u64; 64]; 3],
+    /// How blocks are asked for again.
+    pub reuse: Reuse,
+    /// Who asked what of which device.
+    pub hosts: Hosts,
+}
+
+impl Character {
+    /// Nothing yet, of a device with this block size.
+    pub fn new(block_size: ByteSize) -> Self {
+        let block_bytes = block_size.as_bytes();
+        Self {
+            block_bytes,
+            over_time: OverTime::default(),
+            response: Default::default(),
+            host_queue: Distribution::default(),
+            arrivals: Arrivals::default(),
+            periods: Periods::default(),
+            seeks: Seeks::new(block_bytes),
+            map: HeatMap::default(),
+            sizes: [[0; 64]; 3],
+            reuse: Reuse::default(),
+            hosts: Hosts::default(),
+        }
+    }
+
+    /// Takes a request.
+    pub fn record(&mut self, record: &TraceRecord) {
+        let bytes = u64::from(record.blocks) * self.block_bytes;
+        let direction = direction(record.op);
+        self.arrivals.record(record.arrival);
+        let outstanding = self.periods.record(record);
+        self.over_time.record(record, bytes, outstanding, self.block_bytes);
+        if let Some(response) = record.response_time() {
+            self.response[direction].record(response);
+        }
+        if let Some(issue) = record.issue {
+            self.host_queue.record(issue.saturating_since(record.arrival));
+        }
+        self.seeks.record(record);
+        if record.op.addresses_blocks() {
+            self.sizes[direction][bytes.max(1).ilog2() as usize] += 1;
+            self.map.record(record.arrival, record.lbn.saturating_mul(self.block_bytes));
+        }
+        self.reuse.record(record, self.block_bytes);
+        self.hosts.record(record, bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The command whose requests are captured.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+use rustix::process::{Pid, Signal, kill_process};
+use seeklab_stage::resolve;
+use seeklab_traces::capture::monotonic_ns;
+
+use super::LOOK;
+use crate::failure::Failure;
+
+/// How long a command may take to end by itself after the terminal's signal, which it gets too.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// A command, found and not yet started.
+#[derive(Debug)]
+pub struct Child(Command);
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit code; 128 and the number of the signal that ended it, as shells say.
+    pub exit_code: i32,
+}
+
+impl Child {
+    /// Finds the program. It gets this process's environment, folder and standard streams; its output goes to
+    /// the standard error if `output_to_stderr`.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn new(words: &[OsString], output_to_stderr: bool) -> Result<Self, Failure> {
+        let words = resolve(words).map_err(|missing| Failure::new(missing.what).hint(missing.remedy))?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        if output_to_stderr {
+            command.stdout(Stdio::from(std::io::stderr()));
+        }
+        Ok(Self(command))
+    }
+
+    pub(super) fn start(mut self) -> Result<Running, Failure> {
+        let program = self.0.get_program().to_owned();
+        let failed =
+            |error| Failure::from(error).context(format!("{}: cannot be started", program.display()));
+        let child = self.0.spawn().map_err(failed)?;
+        Ok(Running { child, interrupted_ns: None, told: 0 })
+    }
+}
+
+/// A command that runs.
+pub(super) struct Running {
+    child: std::process::Child,
+    interrupted_ns: Option<u64>,
+    /// What it has been sent: nothing, the signal to terminate, that to kill.
+    told: u8,
+}
+
+impl Running {
+    /// A signal came: the terminal has sent it to the command too; if it does not end soon it is told to, and
+    /// at the second it is killed.
+    pub(super) fn interrupt(&mut self) {
+        match self.interrupted_ns {
+            None => self.interrupted_ns = Some(monotonic_ns()),
+            Some(_) => self.send(2),
+        }
+    }
+
+    fn send(&mut self, what: u8) {
+        let signal = if what == 2 { Signal::KILL } else { Signal::TERM };
+        if what > self.told {
+            self.told = what;
+            // It has not been waited for, so the number is still its own.
+            if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn look(&mut self) -> Result<Option<Ended>, Failure> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(Some(ended(status)));
+        }
+        if self.interrupted_ns.is_some_and(|since| monotonic_ns() - since > PATIENCE_NS) {
+            self.send(1);
+        }
+        Ok(None)
+    }
+
+    /// Waits for its end.
+    pub(super) fn wait(mut self, signals: &Receiver<()>) -> Result<Ended, Failure> {
+        loop {
+            if let Some(ended) = self.look()? {
+                return Ok(ended);
+            }
+            match signals.recv_timeout(LOOK) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => self.interrupt(),
+            }
+        }
+    }
+}
+
+fn ended(status: ExitStatus) -> Ended {
+    Ended { exit_code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)) }
+}

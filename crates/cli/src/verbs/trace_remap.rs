@@ -1,0 +1,436 @@
+//! `seeklab trace remap`: the requests of a trace, had the data lain elsewhere; `seeklab trace slice`: a part of
+//! a trace.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args};
+use seeklab::failure::Failure;
+use seeklab::output::{VERSION, check_place, command_line, print_json};
+use seeklab::progress::Progress;
+use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
+use seeklab_analysis::seeks::Seeks;
+use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
+use serde_json::{Value, json};
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab trace remap week.parquet -o hot.parquet --hottest 1000 --block-size 4KiB
+  seeklab trace remap today.parquet -o hot.parquet --hottest 1000 --block-size 4KiB --heat-of yesterday.parquet
+  seeklab trace remap t.csv -o swapped.csv --swap 5000:2 --block-size 512B
+  seeklab trace remap t.parquet -o pipe.parquet --organ-pipe --block-size 64KiB
+  seeklab trace remap t.parquet -o random.parquet --shuffle --seed 7 --block-size 1MiB
+  seeklab trace remap t.parquet -o moved.parquet --mapping pairs.csv --block-size 64KiB
+
+A mapping file has a line `FROM,TO` for each piece that moves. The data of a device is a bijection of pieces of
+--block-size: what made place goes where place was made. Measured times are left out: they were those of the old
+places.";
+
+/// Relocates blocks: what the trace would ask had the data lain elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
+pub(crate) struct RemapArguments {
+    /// The trace to read
+    input: PathBuf,
+    /// The trace to write; its suffix tells format and compression
+    #[arg(long, short = 'o', value_name = "TRACE")]
+    output: PathBuf,
+    /// Size of the pieces that are moved
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    block_size: ByteSize,
+    /// Move the N hottest pieces to the outer edge, from block 0 on, in order of heat
+    #[arg(long, value_name = "N")]
+    hottest: Option<u64>,
+    /// Swap two pieces; may be given several times
+    #[arg(long, value_name = "A:B", value_parser = parse_swap)]
+    swap: Vec<(u64, u64)>,
+    /// Lay the hottest piece in the middle, the others beside it by turns
+    #[arg(long)]
+    organ_pipe: bool,
+    /// Lay all pieces in an order drawn from --seed
+    #[arg(long)]
+    shuffle: bool,
+    /// Move pieces as a file says
+    #[arg(long, value_name = "FILE")]
+    mapping: Option<PathBuf>,
+    /// Trace by which heat is judged, instead of the one that is remapped
+    #[arg(long, value_name = "TRACE")]
+    heat_of: Option<PathBuf>,
+    /// Root of the draws of --shuffle
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: Seed,
+    /// Bytes that the device holds; as far as the trace asks if absent
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<ByteSize>,
+    /// Keep requests whole whose pieces no longer lie side by side: they go where their first piece lies
+    #[arg(long)]
+    whole: bool,
+    /// Only the requests of one device of the trace are relocated; all, each device by itself, if absent
+    #[arg(long, value_name = "N")]
+    device: Option<u16>,
+    /// Format to read; guessed if absent
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// Block size of a trace that does not say its own; 512B unless said
+    #[arg(long, value_name = "SIZE")]
+    trace_block_size: Option<ByteSize>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_swap(text: &str) -> Result<(u64, u64), String> {
+    let numbers = text.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    numbers.ok_or_else(|| "two numbers of pieces, such as 5000:2, are allowed".to_owned())
+}
+
+fn open(path: &Path, from: Option<&str>, block_size: Option<ByteSize>) -> Result<OpenTrace, Failure> {
+    let options = ReadOptions { block_size, ..ReadOptions::default() };
+    Ok(seeklab_columnar::open(path, from, &options)?)
+}
+
+/// What the second pass knows of one device.
+struct Device {
+    remapper: Remapper,
+    hot_share: Option<f64>,
+    before: Seeks,
+    after: Seeks,
+}
+
+impl RemapArguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        check_place(&self.output)?;
+        let heats = self.heats(&self.input)?;
+        let hot = match &self.heat_of {
+            Some(path) => Some(self.heats(path)?),
+            None => None,
+        };
+        let mut trace = open(&self.input, self.from.as_deref(), self.trace_block_size)?;
+        let block_bytes = trace.metadata().block_size.as_bytes();
+        let mut devices = BTreeMap::new();
+        for (device, heat) in &heats {
+            let hot = hot.as_ref().map_or(Some(heat), |hot| hot.get(device));
+            devices.insert(*device, self.device_of(heat, hot, block_bytes)?);
+        }
+        let metadata = self.metadata(trace.metadata());
+        let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
+        let mut progress = Progress::new(&format!("remapping {}", self.input.display()), None);
+        for record in trace.by_ref() {
+            let record = record?;
+            progress.step();
+            let Some(device) = devices.get_mut(&record.device).filter(|_| self.concerns(&record)) else {
+                writer.write(&record)?;
+                continue;
+            };
+            device.before.record(&record);
+            let mut written = Ok(());
+            let Device { remapper, after, .. } = device;
+            remapper.apply(&record, |part| {
+                after.record(part);
+                if written.is_ok() {
+                    written = writer.write(part);
+                }
+            });
+            written?;
+        }
+        writer.finish()?;
+        drop(progress);
+        let document = self.document(&devices, block_bytes);
+        if self.json {
+            return print_json(&document);
+        }
+        eprint!("{}", summary(&devices, &self.output));
+        Ok(())
+    }
+
+    fn concerns(&self, record: &TraceRecord) -> bool {
+        self.device.is_none_or(|device| device == record.device)
+    }
+
+    fn piece_blocks(&self, block_bytes: u64) -> Result<u64, Failure> {
+        let bytes = self.block_size.as_bytes();
+        if bytes == 0 || !bytes.is_multiple_of(block_bytes) {
+            return Err(Failure::new(format!(
+                "--block-size {}: the trace has blocks of {}",
+                self.block_size,
+                ByteSize::from_bytes(block_bytes)
+            ))
+            .hint("a multiple of the trace's blocks is allowed"));
+        }
+        Ok(bytes / block_bytes)
+    }
+
+    /// The first pass: how often each piece of each device is asked for, and how far the trace asks.
+    fn heats(&self, path: &Path) -> Result<BTreeMap<u16, Heat>, Failure> {
+        let mut trace = open(path, self.from.as_deref(), self.trace_block_size)?;
+        let recorder = trace.metadata().recorder();
+        let piece_blocks = self.piece_blocks(trace.metadata().block_size.as_bytes())?;
+        let mut heats: BTreeMap<u16, Heat> = BTreeMap::new();
+        let mut progress = Progress::new(&format!("heat of {}", path.display()), None);
+        for record in trace.by_ref() {
+            let record = record?;
+            progress.step();
+            if !self.concerns(&record) || recorder.is_recorders_own(&record) {
+                continue;
+            }
+            let heat = heats.entry(record.device).or_insert_with(|| Heat::new(piece_blocks));
+            heat.record(&record).map_err(|error| {
+                Failure::new(format!("{}: {error}", path.display())).hint("choose a larger --block-size")
+            })?;
+        }
+        Ok(heats)
+    }
+
+    fn device_of(&self, heat: &Heat, hot: Option<&Heat>, block_bytes: u64) -> Result<Device, Failure> {
+        let piece_blocks = self.piece_blocks(block_bytes)?;
+        let end = match self.capacity {
+            Some(capacity) => capacity.as_bytes() / block_bytes,
+            None => heat.end(),
+        };
+        if end < heat.end() {
+            return Err(Failure::new(format!(
+                "--capacity {}: the trace asks for {} blocks of {}",
+                self.capacity.unwrap_or_default(),
+                heat.end(),
+                ByteSize::from_bytes(block_bytes)
+            )));
+        }
+        let pieces = end / piece_blocks;
+        let hottest = |most| hot.map(|hot| hot.hottest(most, pieces)).unwrap_or_default();
+        let mut hot_share = None;
+        let relocation = if let Some(most) = self.hottest {
+            let hottest = hottest(most);
+            hot_share = heat.share(&hottest);
+            Relocation::to_the_edge(&hottest, pieces)
+        } else if self.organ_pipe {
+            Relocation::organ_pipe(&hottest(u64::MAX), pieces)
+        } else if self.shuffle {
+            Relocation::shuffled(pieces, self.seed)
+        } else if let Some(path) = &self.mapping {
+            mapping(path, pieces)?
+        } else {
+            Relocation::of_swaps(self.swap.iter().copied(), pieces)
+                .map_err(|error| Failure::new(format!("--swap: {error}")).hint("--capacity says more"))?
+        };
+        let crossing = if self.whole { Crossing::Whole } else { Crossing::Split };
+        Ok(Device {
+            remapper: Remapper::new(relocation, piece_blocks, pieces, end, crossing),
+            hot_share,
+            before: Seeks::new(block_bytes),
+            after: Seeks::new(block_bytes),
+        })
+    }
+
+    fn metadata(&self, before: &Metadata) -> Metadata {
+        let mut metadata = before.clone();
+        metadata.version = Some(VERSION.to_owned());
+        metadata.other.insert("remap".to_owned(), command_line());
+        metadata
+    }
+
+    fn document(&self, devices: &BTreeMap<u16, Device>, block_bytes: u64) -> Value {
+        let seeks = |seeks: &Seeks| {
+            json!({
+                "seek_distance_total_bytes": seeks.total_bytes().to_string().parse::<f64>().ok(),
+                "seek_distance_mean_bytes": seeks.mean_bytes(),
+                "seek_zero_pct": seeks.zero_share().map(|share| share * 100.0),
+                "sequential_pct": seeks.sequential_share().map(|share| share * 100.0),
+            })
+        };
+        let devices: Vec<Value> = devices
+            .iter()
+            .map(|(number, device)| {
+                let counts = device.remapper.counts();
+                json!({
+                    "device": number,
+                    "pieces_moved": device.remapper.relocation().moves(),
+                    "hot_pct": device.hot_share.map(|share| share * 100.0),
+                    "requests": counts.requests,
+                    "rows": counts.rows,
+                    "requests_moved": counts.moved,
+                    "requests_crossing": counts.crossing,
+                    "before": seeks(&device.before),
+                    "after": seeks(&device.after),
+                })
+            })
+            .collect();
+        json!({
+            "input": self.input.display().to_string(),
+            "output": self.output.display().to_string(),
+            "block_size_bytes": self.block_size.as_bytes(),
+            "trace_block_size_bytes": block_bytes,
+            "seed": self.seed.0,
+            "devices": devices,
+        })
+    }
+}
+
+/// Pairs of pieces, one on a line.
+fn mapping(path: &Path, pieces: u64) -> Result<Relocation, Failure> {
+    let told = |what: String| Failure::new(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::from(error).context(format!("{}: cannot be read", path.display())))?;
+    let mut pairs = Vec::new();
+    for (line, number) in text.lines().zip(1_u64..) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let pair =
+            line.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+        pairs.push(pair.ok_or_else(|| {
+            told(format!("line {number}: `{line}` is not `FROM,TO`"))
+                .hint("two numbers of pieces, such as 17,3")
+        })?);
+    }
+    Relocation::of_pairs(pairs, pieces).map_err(|error| {
+        let failure = told(format!("no bijection: {error}"));
+        match error {
+            NoBijection::Covered { .. } => failure.hint("say where that piece goes too"),
+            NoBijection::Beyond { .. } => failure.hint("--capacity says how large the device is"),
+            _ => failure,
+        }
+    })
+}
+
+fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
+    let mut text = String::new();
+    for (number, device) in devices {
+        let counts = device.remapper.counts();
+        let percent = |share: Option<f64>| {
+            share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
+        };
+        let _ = writeln!(
+            text,
+            "device {number}: {} requests, {} ask elsewhere, {} span pieces that part; {} rows{}{}",
+            counts.requests,
+            counts.moved,
+            counts.crossing,
+            counts.rows,
+            device
+                .remapper
+                .relocation()
+                .moves()
+                .map_or_else(String::new, |moves| format!("; {moves} pieces moved")),
+            device.hot_share.map_or_else(String::new, |share| format!(
+                "; the hottest have {:.1} % of the touches",
+                share * 100.0
+            )),
+        );
+        for (name, seeks) in [("before", &device.before), ("after", &device.after)] {
+            let _ = writeln!(
+                text,
+                "  {name:<7} mean seek distance {:.1} MiB, {} at distance zero, {} sequential",
+                seeks.mean_bytes().unwrap_or(0.0) / f64::from(1 << 20),
+                percent(seeks.zero_share()),
+                percent(seeks.sequential_share()),
+            );
+        }
+    }
+    text + &format!("written to {}\n", output.display())
+}
+
+/// Copies a part of a trace: a window of time, one device, one kind of operation.
+#[derive(Debug, Args)]
+pub(crate) struct SliceArguments {
+    /// The trace to read
+    input: PathBuf,
+    /// The trace to write; its suffix tells format and compression
+    #[arg(long, short = 'o', value_name = "TRACE")]
+    output: PathBuf,
+    /// Arrivals from this time of the trace on
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    start: Duration,
+    /// Arrivals for so long; to the end if absent
+    #[arg(long, value_name = "TIME")]
+    length: Option<Duration>,
+    /// Only the requests of this device of the trace
+    #[arg(long, value_name = "N")]
+    device: Option<u16>,
+    /// Only requests of this operation
+    #[arg(long, value_name = "OP", value_parser = parse_operation)]
+    op: Option<Operation>,
+    /// Leave the times as they are, instead of counting from --start
+    #[arg(long)]
+    keep_time: bool,
+    /// Format to read; guessed if absent
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// Block size of a trace that does not say its own; 512B unless said
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_operation(text: &str) -> Result<Operation, String> {
+    Operation::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = Operation::ALL.iter().map(|op| op.name()).collect();
+        format!("{} are allowed", names.join(", "))
+    })
+}
+
+impl SliceArguments {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        check_place(&self.output)?;
+        let mut trace = open(&self.input, self.from.as_deref(), self.block_size)?;
+        let mut metadata = trace.metadata().clone();
+        metadata.other.insert("slice".to_owned(), command_line());
+        let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
+        let mut progress = Progress::new(&self.input.display().to_string(), None);
+        let start = Instant::ZERO + self.start;
+        let end = self.length.map_or(Instant::MAX, |length| start + length);
+        let (mut requests, mut rows) = (0_u64, 0_u64);
+        for record in trace.by_ref() {
+            let mut record = record?;
+            requests += 1;
+            progress.step();
+            let wanted = (start..end).contains(&record.arrival)
+                && self.device.is_none_or(|device| device == record.device)
+                && self.op.is_none_or(|op| op == record.op);
+            if !wanted {
+                continue;
+            }
+            if !self.keep_time {
+                shift(&mut record, self.start);
+            }
+            writer.write(&record)?;
+            rows += 1;
+        }
+        writer.finish()?;
+        drop(progress);
+        if self.json {
+            return print_json(&json!({
+                "input": self.input.display().to_string(),
+                "output": self.output.display().to_string(),
+                "requests": requests,
+                "rows": rows,
+            }));
+        }
+        eprintln!("{rows} of {requests} requests from {} to {}", self.input.display(), self.output.display());
+        Ok(())
+    }
+}
+
+/// Moves every time of a request to `by` earlier.
+fn shift(record: &mut TraceRecord, by: Duration) {
+    let points = &mut record.points;
+    let mut arrival = Some(record.arrival);
+    let times = [
+        &mut arrival,
+        &mut record.issue,
+        &mut record.start,
+        &mut record.completion,
+        &mut points.mp1_arrival,
+        &mut points.mp1_completion,
+        &mut points.mp2_arrival,
+        &mut points.mp2_due,
+        &mut points.mp2_completion,
+    ];
+    let earlier = |time: Instant| Instant::from_ns(time.as_ns().saturating_sub(by.as_ns()));
+    times.into_iter().for_each(|time| *time = time.map(earlier));
+    record.arrival = arrival.expect("it was given");
+}

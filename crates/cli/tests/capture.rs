@@ -1,0 +1,159 @@
+//! Does `seeklab capture` keep everything that a command asks of a device, and say how it ended?
+//!
+//! Needs root, a loop device and tracefs; without them the tests say so and pass.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A loop device over a file that goes when this does.
+struct LoopDevice {
+    path: PathBuf,
+    _file: tempfile::NamedTempFile,
+}
+
+impl LoopDevice {
+    fn new() -> Option<Self> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(16 << 20).unwrap();
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(file.path()).output();
+        let output = output.ok().filter(|output| output.status.success());
+        let has_tracefs = Path::new("/sys/kernel/tracing/events/block").is_dir();
+        match output {
+            Some(output) => {
+                let path = String::from_utf8(output.stdout).unwrap().trim().into();
+                let this = Self { path, _file: file };
+                if !has_tracefs {
+                    println!("skipped: there is no tracefs");
+                }
+                has_tracefs.then_some(this)
+            }
+            None => {
+                println!("skipped: no loop device here");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.path).status();
+    }
+}
+
+fn seeklab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).env("CAPTURED", "by us").output().unwrap()
+}
+
+fn document(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn is_everything_in_the_trace_with_the_counts_of_what_was_lost() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = device.path.to_str().unwrap();
+    for name in ["seen.parquet", "seen.csv"] {
+        let trace = folder.path().join(name);
+        let trace = trace.to_str().unwrap();
+        let target = format!("of={path}");
+        let dd = ["dd", "if=/dev/zero", &target, "bs=8k", "count=300", "oflag=direct", "conv=notrunc"];
+        let output = seeklab(&[&["capture", path, "-o", trace, "--json", "--"], &dd[..]].concat());
+        let told = document(&output);
+        assert!(output.status.success(), "{told}");
+        assert_eq!(told["command_exit_code"], 0);
+        assert_eq!((&told["lost_events"], &told["lost_requests"]), (&0.into(), &0.into()));
+        assert!(told["writes"].as_u64() >= Some(300), "{told}");
+        let info = document(&seeklab(&["trace", "info", trace, "--json"]));
+        let info = &info["traces"][0];
+        assert_eq!(info["requests"], told["rows"], "every request is in {name}");
+        let metadata = &info["metadata"];
+        for key in ["lost_events", "lost_requests", "given_up", "pending"] {
+            assert_eq!(metadata[format!("capture.{key}")], "0", "{name}: {metadata}");
+        }
+        assert!(metadata["recorder"].as_str().unwrap().parse::<u32>().unwrap() > 0);
+        let names = metadata.as_object().unwrap();
+        assert!(names.iter().any(|(key, name)| key.starts_with("process.") && name == "dd"), "{metadata}");
+        let report = document(&seeklab(&["trace", "report", trace, "--json"]));
+        assert_eq!(report["summary"]["writes"], told["writes"]);
+    }
+}
+
+#[test]
+fn does_a_command_get_its_environment_and_its_exit_code_come_back() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.parquet");
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let script = "test \"$CAPTURED\" = 'by us' || exit 99; echo out; exit 7";
+    let output = seeklab(&["capture", path, "-o", trace, "--json", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(1), "it ran, but the command failed");
+    assert_eq!(document(&output)["command_exit_code"], 7);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("out"), "its output goes to stderr");
+}
+
+#[test]
+fn does_a_capture_end_by_itself_after_its_duration() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.parquet");
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let output = seeklab(&["capture", path, "-o", trace, "--json", "--duration", "150ms"]);
+    let told = document(&output);
+    assert!(told["elapsed_s"].as_f64().unwrap() >= 0.15, "{told}");
+    assert_eq!(told["command_exit_code"], serde_json::Value::Null);
+}
+
+#[test]
+fn are_the_recorders_own_writes_marked_where_it_writes_to_what_it_captures() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = Command::new("mkfs.ext4").arg("-q").arg(&device.path).status();
+    let mounted = Command::new("mount").arg(&device.path).arg(folder.path()).status();
+    if !made.is_ok_and(|status| status.success()) || !mounted.is_ok_and(|status| status.success()) {
+        return println!("skipped: no file system can be mounted here");
+    }
+    let path = device.path.to_str().unwrap();
+    let trace = folder.path().join("seen.csv");
+    // Twenty thousand requests are more than a mebibyte of rows.
+    let filename = format!("--filename={}/load", folder.path().display());
+    let fio = ["fio", "--name=a", &filename, "--rw=randread", "--bs=4k", "--direct=1", "--size=4m"];
+    let load = [&fio[..], &["--io_size=80m", "--ioengine=psync"]].concat();
+    let output =
+        seeklab(&[&["capture", path, "-o", trace.to_str().unwrap(), "--json", "--"], &load[..]].concat());
+    let report = seeklab(&["trace", "report", trace.to_str().unwrap(), "--json"]);
+    let unmounted = Command::new("umount").arg(folder.path()).status();
+    assert!(unmounted.unwrap().success());
+    if String::from_utf8_lossy(&output.stderr).contains("there is no program `fio`") {
+        return println!("skipped: fio is not installed");
+    }
+    let told = document(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the device that is captured"));
+    let own = told["recorders_own"].as_u64().unwrap();
+    assert!(own > 0, "{told}");
+    assert_eq!(told["requests"].as_u64().unwrap() + own, told["rows"].as_u64().unwrap());
+    assert_eq!(document(&report)["summary"]["requests"], told["requests"], "no figure counts them");
+}
+
+#[test]
+fn is_what_cannot_be_captured_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.parquet");
+    let flag = folder.path().join("started");
+    let output = seeklab(&[
+        "capture",
+        "/dev/null",
+        "-o",
+        trace.to_str().unwrap(),
+        "--",
+        "touch",
+        flag.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`/dev/null` is no block device"));
+    let output = seeklab(&["capture", "/dev/null", "-o", trace.to_str().unwrap(), "--", "no-such-program"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no program `no-such-program`"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

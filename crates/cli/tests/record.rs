@@ -1,0 +1,184 @@
+//! Does a real file behind `seeklab record` hold what clients wrote, and the trace everything they asked?
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A recording that runs in the background.
+struct Recorded {
+    child: Child,
+    place: String,
+}
+
+impl Recorded {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+            .args(["record", "--json"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let place = loop {
+            let mut line = String::new();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "it ended before it was ready");
+            if let Some((_, place)) = line.split_once(" is ready: ") {
+                break place.trim().to_owned();
+            }
+        };
+        // What it says further on is not to fill the pipe.
+        std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
+        Self { child, place }
+    }
+
+    /// Interrupts it and returns its document.
+    fn interrupt(mut self) -> serde_json::Value {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+        serde_json::from_reader(self.child.stdout.take().unwrap()).unwrap()
+    }
+}
+
+/// Runs a program; `None` with a line where it is not installed.
+fn run(program: &str, arguments: &[&str]) -> Option<String> {
+    let Ok(output) = Command::new(program).args(arguments).output() else {
+        println!("skipped: {program} is not installed");
+        return None;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{program}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    Some(text)
+}
+
+/// The rows of a canonical CSV, by the columns asked for.
+fn rows(path: &Path, columns: &[&str]) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let places: Vec<usize> =
+        columns.iter().map(|column| header.iter().position(|name| name == column).unwrap()).collect();
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        places.iter().map(|place| fields[*place].to_owned()).collect()
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn is_every_request_of_a_client_recorded_and_its_data_in_the_backing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (backing, trace, socket) = (at("disk"), at("seen.csv"), format!("unix:{}", at("nbd")));
+    std::fs::write(&backing, vec![0x11; 4 << 20]).unwrap();
+    let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &socket]);
+    let uri = recorded.place.clone();
+    let commands = [
+        "read -P 0x11 0 4k",
+        "write -P 0xab 1M 64k",
+        "write -f -P 0xcd 2M 8k",
+        "flush",
+        "read -P 0xab 1M 64k",
+        "discard 3M 64k",
+        "write -z 3M 4k",
+    ];
+    // Else every write comes as one that forces the medium.
+    let mut arguments = vec!["-f", "raw", "-t", "writeback"];
+    commands.iter().for_each(|command| arguments.extend(["-c", command]));
+    arguments.push(&uri);
+    let told = run("qemu-io", &arguments);
+    let document = recorded.interrupt();
+    let Some(told) = told else { return };
+    assert!(!told.contains("verification failed"), "{told}");
+    let rows =
+        rows(Path::new(&trace), &["op", "fua", "lbn", "blocks", "arrival_ns", "issue_ns", "completion_ns"]);
+    assert_eq!(document["rows"].as_u64(), Some(rows.len() as u64), "{document}");
+    assert_eq!((document["lost_requests"].as_u64(), document["errors"].as_u64()), (Some(0), Some(0)));
+    let block = document["block_size_bytes"].as_u64().unwrap();
+    let asked = |op: &str, fua: &str, offset: u64, length: u64| {
+        let (lbn, blocks) = ((offset / block).to_string(), (length / block).to_string());
+        let found = rows.iter().filter(|row| row[..4] == [op, fua, lbn.as_str(), blocks.as_str()]);
+        assert_eq!(found.count(), 1, "{op} {offset} {length}: {rows:?}");
+    };
+    asked("read", "false", 0, 4096);
+    asked("write", "false", 1 << 20, 65536);
+    asked("write", "true", 2 << 20, 8192);
+    asked("read", "false", 1 << 20, 65536);
+    asked("discard", "false", 3 << 20, 65536);
+    asked("write_zeroes", "false", 3 << 20, 4096);
+    assert!(rows.iter().any(|row| row[0] == "flush"));
+    for row in &rows {
+        let [arrival, issue, completion] = [4, 5, 6].map(|at: usize| row[at].parse::<u64>().unwrap());
+        assert!(arrival <= issue && issue <= completion, "{row:?}");
+    }
+    let arrivals = rows.iter().map(|row| row[4].parse::<u64>().unwrap());
+    assert!(arrivals.is_sorted());
+    let mut expected = vec![0x11; 4 << 20];
+    expected[1 << 20..(1 << 20) + 65536].fill(0xab);
+    expected[2 << 20..(2 << 20) + 8192].fill(0xcd);
+    expected[3 << 20..(3 << 20) + 65536].fill(0);
+    assert!(std::fs::read(&backing).unwrap() == expected, "the backing holds something else");
+}
+
+#[test]
+fn does_a_copy_over_many_connections_arrive_whole_with_every_request_in_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (backing, source, trace) = (at("disk"), at("source"), at("seen.csv"));
+    let bytes: Vec<u8> =
+        (0..8_u32 << 20).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8 | 1).collect();
+    std::fs::write(&source, &bytes).unwrap();
+    std::fs::write(&backing, vec![0; 8 << 20]).unwrap();
+    let socket = format!("unix:{}", at("nbd"));
+    let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &socket]);
+    let uri = recorded.place.clone();
+    let copied = run("nbdcopy", &["--request-size=65536", "--connections=4", &source, &uri]);
+    let document = recorded.interrupt();
+    if copied.is_none() {
+        return;
+    }
+    assert!(std::fs::read(&backing).unwrap() == bytes, "the copy differs");
+    let rows = rows(Path::new(&trace), &["op", "lbn", "blocks"]);
+    let block = document["block_size_bytes"].as_u64().unwrap();
+    let mut written: Vec<(u64, u64)> = rows
+        .iter()
+        .filter(|row| row[0] == "write")
+        .map(|row| (row[1].parse::<u64>().unwrap() * block, row[2].parse::<u64>().unwrap() * block))
+        .collect();
+    written.sort_unstable();
+    let expected: Vec<(u64, u64)> = (0..128).map(|index| (index * 65536, 65536)).collect();
+    assert_eq!(written, expected);
+    assert_eq!(document["requests"].as_u64(), Some(rows.len() as u64));
+}
+
+#[test]
+fn is_a_read_only_backing_left_alone_and_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (backing, trace, socket) = (at("disk"), at("seen.csv"), format!("unix:{}", at("nbd")));
+    std::fs::write(&backing, vec![7; 1 << 20]).unwrap();
+    let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &socket, "--read-only"]);
+    let uri = recorded.place.clone();
+    let told = run("nbdinfo", &[&uri]);
+    recorded.interrupt();
+    let Some(told) = told else { return };
+    assert!(told.contains("is_read_only: true"), "{told}");
+    assert_eq!(std::fs::read(&backing).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn is_a_backing_that_is_not_there_named_and_no_trace_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.parquet");
+    let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(["record", "--backing", "/no/such/disk", "-o"])
+        .arg(&trace)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`/no/such/disk` cannot be opened"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

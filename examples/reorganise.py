@@ -1,0 +1,132 @@
+"""Runs the experiment that reorganise.sh describes: slices, remaps, simulates, tabulates."""
+
+import json
+import os
+import subprocess
+import sys
+
+seeklab, hottest, block = (os.environ[name] for name in ("SEEKLAB", "HOTTEST", "BLOCK"))
+days, disk = int(os.environ["DAYS"]), os.environ["DISK"]
+trace, out, devices = sys.argv[1], sys.argv[2], sys.argv[3:]
+
+
+def run(*arguments):
+    """What `seeklab` says in JSON."""
+    command = [seeklab, *arguments, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def path(name):
+    return os.path.join(out, name)
+
+
+def remap(source, target, heat_of):
+    arguments = ["--hottest", hottest, "--block-size", block, "--heat-of", heat_of]
+    # The same places for every day: the end of the whole trace is the end of the device.
+    done = run("trace", "remap", source, "-o", target, "--capacity", capacity, *arguments)
+    return done["devices"][0] if done["devices"] else None
+
+
+def simulate(device, name):
+    """Totals of a day in seconds and cylinders."""
+    figures = run("simulate", device, "--workload", path(name))["devices"][0]
+    requests = figures["requests"]
+    total_s = requests * figures["response_mean_ms"] / 1e3
+    seek, zero = figures.get("seek_cylinders_mean"), figures.get("seek_zero_pct")
+    return {
+        "requests": requests,
+        "total_s": total_s,
+        "queue_s": requests * (figures["queue_mean_ms"] or 0) / 1e3,
+        "seek_cylinders_mean": seek,
+        "seek_zero_pct": zero,
+    }
+
+
+whole = path("whole.parquet")
+run("trace", "slice", trace, "-o", whole, "--device", disk)
+about = run("trace", "info", whole)["traces"][0]
+block_bytes = about["block_size_bytes"]
+capacity = f"{about['extent_blocks'] * block_bytes}B"
+
+results = []
+before = None
+for day in range(days):
+    name = f"day{day}.parquet"
+    sliced = run("trace", "slice", whole, "-o", path(name), "--start", f"{day * 86400}s", "--length", "86400s")
+    if sliced["rows"] == 0:
+        before = None
+        continue
+    row = {"day": day, "requests": sliced["rows"], "devices": {}}
+    ways = {"as it was": name}
+    row["trace"] = remap(path(name), path(f"hot{day}.parquet"), whole)
+    ways["hottest of the whole"] = f"hot{day}.parquet"
+    if before is not None:
+        row["trace_by_the_day_before"] = remap(path(name), path(f"before{day}.parquet"), path(before))
+        ways["hottest of the day before"] = f"before{day}.parquet"
+    for device in devices:
+        row["devices"][device] = {way: simulate(device, file) for way, file in ways.items()}
+    results.append(row)
+    before = name
+    print(f"day {day} done", file=sys.stderr)
+
+lines = [f"# The {hottest} hottest blocks of {block} at the outer edge", ""]
+lines += [f"{os.path.basename(trace)}, disk {disk}; `{'`, `'.join(devices)}`. Service time includes queueing.", ""]
+for device in devices:
+    lines += [f"## {device}", ""]
+    lines += [
+        "| day | requests | total s | queue | mean seek | no seek | hottest of the whole: total | mean seek | no seek "
+        "| of the day before: total |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    sums = {}
+    for row in results:
+        ways = row["devices"][device]
+        was, hot = ways["as it was"], ways["hottest of the whole"]
+        yesterday = ways.get("hottest of the day before")
+        for way, figures in ways.items():
+            total = sums.setdefault(way, {"total_s": 0.0, "queue_s": 0.0, "seeks": 0.0, "zero": 0.0, "requests": 0})
+            total["total_s"] += figures["total_s"]
+            total["queue_s"] += figures["queue_s"]
+            total["requests"] += figures["requests"]
+            total["seeks"] += figures["requests"] * (figures["seek_cylinders_mean"] or 0)
+            total["zero"] += figures["requests"] * (figures["seek_zero_pct"] or 0) / 100
+        # The first day has no day before: it is left out of that comparison.
+        if yesterday:
+            total = sums.setdefault("as it was, later days", {"total_s": 0.0})
+            total["total_s"] += was["total_s"]
+
+        def change(figures, key="total_s"):
+            if not figures or not was[key]:
+                return "–"
+            return f"{100 * (figures[key] / was[key] - 1):+.1f} %"
+
+        def number(value, digits=1):
+            return "–" if value is None else f"{value:.{digits}f}"
+
+        lines.append(
+            f"| {row['day']} | {row['requests']:,} | {was['total_s']:.1f} "
+            f"| {100 * was['queue_s'] / was['total_s']:.0f} % "
+            f"| {number(was['seek_cylinders_mean'])} | {number(was['seek_zero_pct'])} % | {change(hot)} "
+            f"| {change(hot, 'seek_cylinders_mean')} | {number(hot['seek_zero_pct'])} % | {change(yesterday)} |"
+        )
+    was, hot = sums["as it was"], sums["hottest of the whole"]
+    yesterday, later = sums.get("hottest of the day before"), sums.get("as it was, later days")
+    gain = lambda a, b, key="total_s": f"{100 * (a[key] / b[key] - 1):+.1f} %" if a and b and b[key] else "–"
+    # A request that is split where its blocks part counts once more; so seeks are compared by their sum.
+    lines.append(
+        f"| all | {was['requests']:,} | {was['total_s']:.1f} | {100 * was['queue_s'] / was['total_s']:.0f} % "
+        f"| {was['seeks'] / was['requests']:.1f} | {100 * was['zero'] / was['requests']:.1f} % | {gain(hot, was)} "
+        f"| {gain(hot, was, 'seeks')} | {100 * hot['zero'] / hot['requests']:.1f} % | {gain(yesterday, later)} |"
+    )
+    queue = 100 * was["queue_s"] / was["total_s"]
+    lines += ["", f"{queue:.0f} % of the service time is queueing, where a shorter seek helps only as far as the queue "
+              "gets shorter; of the rest, seeks are a part.", ""]
+
+with open(path("results.json"), "w") as file:
+    json.dump({"trace": trace, "disk": disk, "hottest": hottest, "block": block, "days": results}, file, indent=1)
+with open(path("report.md"), "w") as file:
+    file.write("\n".join(lines))
+print("\n".join(lines))
