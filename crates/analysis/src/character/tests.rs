@@ -1,3 +1,5 @@
+//! Is the character of made-up traces what they were made to have?
+
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Duration, Instant};
 
