@@ -1,3 +1,5 @@
+//! Is what is said of a trace true of traces whose answer is known?
+
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Duration, Instant};
 
