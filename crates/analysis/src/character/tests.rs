@@ -1,4 +1,4 @@
-//! Is the character of made-up traces what they were made to have?
+//! Is what is said of a trace true of traces whose answer is known?
 
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Duration, Instant};

@@ -85,21 +85,22 @@ enum TraceCommand {
     },
 }
 
+/// How a trace is to be read.
 #[derive(Debug, Args)]
-struct Reading {
+pub(super) struct Reading {
     /// Format to read; guessed if absent
     #[arg(long, value_name = "FORMAT")]
-    from: Option<String>,
+    pub(super) from: Option<String>,
     /// Block size of a trace that does not say its own; 512B unless said
     #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
+    pub(super) block_size: Option<ByteSize>,
     /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
-    format_option: Vec<Setting>,
+    pub(super) format_option: Vec<Setting>,
 }
 
 impl Reading {
-    fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
+    pub(super) fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
         let settings = self.format_option.clone();
         let options = ReadOptions { block_size: self.block_size, settings, ..ReadOptions::default() };
         Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)

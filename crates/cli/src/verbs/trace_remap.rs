@@ -12,8 +12,10 @@ use seeklab::progress::Progress;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
-use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
+use seeklab_traces::{Metadata, Setting};
 use serde_json::{Value, json};
+
+use super::trace::Reading;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -76,6 +78,9 @@ pub(crate) struct RemapArguments {
     /// Block size of a trace that does not say its own; 512B unless said
     #[arg(long, value_name = "SIZE")]
     trace_block_size: Option<ByteSize>,
+    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    format_option: Vec<Setting>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -84,11 +89,6 @@ pub(crate) struct RemapArguments {
 fn parse_swap(text: &str) -> Result<(u64, u64), String> {
     let numbers = text.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     numbers.ok_or_else(|| "two numbers of pieces, such as 5000:2, are allowed".to_owned())
-}
-
-fn open(path: &Path, from: Option<&str>, block_size: Option<ByteSize>) -> Result<OpenTrace, Failure> {
-    let options = ReadOptions { block_size, ..ReadOptions::default() };
-    Ok(seeklab_columnar::open(path, from, &options)?)
 }
 
 /// What the second pass knows of one device.
@@ -107,7 +107,7 @@ impl RemapArguments {
             Some(path) => Some(self.heats(path)?),
             None => None,
         };
-        let mut trace = open(&self.input, self.from.as_deref(), self.trace_block_size)?;
+        let mut trace = self.reading().open(&self.input)?;
         let block_bytes = trace.metadata().block_size.as_bytes();
         let mut devices = BTreeMap::new();
         for (device, heat) in &heats {
@@ -145,6 +145,15 @@ impl RemapArguments {
         Ok(())
     }
 
+    /// As other verbs read, whose `--block-size` is the trace's.
+    fn reading(&self) -> Reading {
+        Reading {
+            from: self.from.clone(),
+            block_size: self.trace_block_size,
+            format_option: self.format_option.clone(),
+        }
+    }
+
     fn concerns(&self, record: &TraceRecord) -> bool {
         self.device.is_none_or(|device| device == record.device)
     }
@@ -164,7 +173,7 @@ impl RemapArguments {
 
     /// The first pass: how often each piece of each device is asked for, and how far the trace asks.
     fn heats(&self, path: &Path) -> Result<BTreeMap<u16, Heat>, Failure> {
-        let mut trace = open(path, self.from.as_deref(), self.trace_block_size)?;
+        let mut trace = self.reading().open(path)?;
         let recorder = trace.metadata().recorder();
         let piece_blocks = self.piece_blocks(trace.metadata().block_size.as_bytes())?;
         let mut heats: BTreeMap<u16, Heat> = BTreeMap::new();
@@ -355,12 +364,8 @@ pub(crate) struct SliceArguments {
     /// Leave the times as they are, instead of counting from --start
     #[arg(long)]
     keep_time: bool,
-    /// Format to read; guessed if absent
-    #[arg(long, value_name = "FORMAT")]
-    from: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
+    #[command(flatten)]
+    reading: Reading,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -376,7 +381,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 impl SliceArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         check_place(&self.output)?;
-        let mut trace = open(&self.input, self.from.as_deref(), self.block_size)?;
+        let mut trace = self.reading.open(&self.input)?;
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;

@@ -9,10 +9,11 @@ use seeklab::output::{VERSION, check_place, command_line, print, print_json, wri
 use seeklab::progress::Progress;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
-use seeklab_core::ByteSize;
 use seeklab_report::{TraceReport, render_trace_html};
-use seeklab_traces::{Metadata, ReadOptions};
+use seeklab_traces::Metadata;
 use serde_json::{Value, json};
+
+use super::trace::Reading;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,12 +32,8 @@ pub(crate) struct ReportArguments {
     /// Only the requests of this device of the trace
     #[arg(long, value_name = "N")]
     device: Option<u16>,
-    /// Format to read; guessed if absent
-    #[arg(long, value_name = "FORMAT")]
-    from: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
-    #[arg(long, value_name = "SIZE")]
-    block_size: Option<ByteSize>,
+    #[command(flatten)]
+    reading: Reading,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -47,8 +44,7 @@ impl ReportArguments {
         if let Some(path) = &self.report {
             check_place(path)?;
         }
-        let options = ReadOptions { block_size: self.block_size, ..ReadOptions::default() };
-        let mut trace = seeklab_columnar::open(&self.file, self.from.as_deref(), &options)?;
+        let mut trace = self.reading.open(&self.file)?;
         let block_size = trace.metadata().block_size;
         let recorder = trace.metadata().recorder();
         let (mut metrics, mut character) = (Metrics::new(block_size), Character::new(block_size));

@@ -1,0 +1,58 @@
+//! Does the experiment of section 4 of Thornock et al. run as one command, and find what moving hot blocks does?
+
+use std::path::Path;
+use std::process::Command;
+
+/// The rows of the table, split at their bars.
+fn rows(report: &str) -> Vec<Vec<String>> {
+    let fields = |line: &str| line.split('|').map(|field| field.trim().to_owned()).collect();
+    report.lines().filter(|line| line.starts_with("| ")).map(fields).collect()
+}
+
+fn reorganise(trace: &Path, days: &str) -> Option<String> {
+    let out = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/reorganise.sh");
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: python3 is not installed");
+        return None;
+    }
+    let output = Command::new(script)
+        .args([trace.to_str().unwrap(), "hp-c2247a"])
+        .env("SEEKLAB", env!("CARGO_BIN_EXE_seeklab"))
+        .env("OUT", out.path())
+        .env("DAYS", days)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(std::fs::read_to_string(out.path().join("report.md")).unwrap())
+}
+
+#[test]
+fn does_the_experiment_run_on_the_trace_that_comes_with_it() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/office-server.csv.zst");
+    let Some(report) = reorganise(&trace, "1") else { return };
+    let rows = rows(&report);
+    let all = rows.last().unwrap();
+    assert_eq!((all[1].as_str(), all[2].as_str()), ("all", "37,967"), "{report}");
+}
+
+#[test]
+fn are_the_figures_of_the_documents_those_of_the_experiment() {
+    let trace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst");
+    if !trace.exists() {
+        assert_ne!(
+            std::env::var("SEEKLAB_REQUIRE_SHARED").as_deref(),
+            Ok("1"),
+            "{} is missing",
+            trace.display()
+        );
+        return println!("skipped: {} is not there", trace.display());
+    }
+    let Some(report) = reorganise(&trace, "7") else { return };
+    let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reorganisation.md");
+    let documents = std::fs::read_to_string(documents).unwrap();
+    for row in report.lines().filter(|line| line.starts_with("| ")) {
+        assert!(documents.contains(row), "docs/reorganisation.md does not have\n{row}");
+    }
+}
