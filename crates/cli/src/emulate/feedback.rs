@@ -7,7 +7,7 @@
 //! ```
 //! # Scope and limits
 //! Errors count of requests that arrived after the last shift was applied and that did not miss their
-//! deadline: what is late for another reason is not the way's. It replaces the compensation by lateness alone
+//! deadline, up to a millisecond: what is late for another reason, or was paired wrong, is not the way's. It replaces the compensation by lateness alone
 //! ([`SendCost`](seeklab_emulator::calibration::SendCost)), which sees half of the way.
 //!
 //! # References
@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use seeklab_core::{Instant, SignedDuration, TraceRecord};
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::pacer::{Direction, MedianAdjuster, Shift};
+use seeklab_emulator::pacer::{Compensation, Direction, MedianAdjuster, Shift};
 
 /// Errors whose median counts.
 const WINDOW: usize = 16;
@@ -91,6 +91,9 @@ impl Follower {
             (Direction::Arrival, difference(record.arrival, issue)),
             (Direction::Completion, difference(completion, done)),
         ] {
+            if error.as_ns().unsigned_abs() > Compensation::SHIFTED_MAX.as_ns() {
+                continue;
+            }
             if let Some(shift) = self.adjuster.observe(record.op, direction, error) {
                 // An emulation that has ended asks for nothing more.
                 self.asked += u64::from(self.shifts.send(shift).is_ok());
@@ -143,6 +146,12 @@ mod tests {
             let mut unseen = read(1_000 + 2_000 * index);
             unseen.points.mp1_completion = None;
             follower.see(&unseen);
+            let mut wrong = read(1_000 + 2_000 * index);
+            wrong.points.mp1_completion = wrong.points.mp1_completion.map(|at| at + Duration::from_ms(50));
+            wrong.points.mp1_arrival = Some(Instant::ZERO);
+            wrong.points.mp2_arrival = wrong.points.mp2_arrival.map(|at| at + Duration::from_ms(50));
+            wrong.arrival += Duration::from_ms(50);
+            follower.see(&wrong);
         }
         assert_eq!(feedback.shifts.try_iter().count(), 0);
         see_all(&mut follower, 1_000);
