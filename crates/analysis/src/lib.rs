@@ -21,6 +21,7 @@ pub mod curve;
 pub mod matching;
 pub mod metrics;
 pub mod points;
+pub mod prediction;
 pub mod relocation;
 mod rounding;
 pub mod seeks;
@@ -35,3 +36,4 @@ pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
     TrustLevel,
 };
+pub use prediction::{Prediction, prediction};

@@ -4,6 +4,7 @@
 //! DEVICE, --set ─▶ devices ─┐
 //! W, --closed … ─▶ workload ┼▶ run ─▶ Metrics, trace ─▶ report
 //! FILE.toml ─▶ experiment ──┘   (one run for each cell and repetition, on all cores)
+//! trace ─▶ fit ─▶ a device, described
 //! ```
 
 pub mod capture;
@@ -11,6 +12,7 @@ pub mod devices;
 pub mod emulate;
 pub mod experiment;
 pub mod failure;
+pub mod fit;
 mod journal;
 pub mod output;
 pub mod points;

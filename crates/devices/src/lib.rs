@@ -4,6 +4,7 @@
 //! description (TOML, catalog) ─▶ registry ─▶ Box<dyn Device>
 //!                                              ├─ disk/       layout ▸ mechanism ▸ electronics ▸ queue
 //!                                              ├─ simple/     immediate, constant, exponential
+//!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, bank: devices that own devices
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
@@ -22,6 +23,7 @@ mod reader;
 pub mod registry;
 pub mod scheduler;
 pub mod simple;
+pub mod table;
 
 pub use description::{Description, DescriptionError};
 pub use error::ParameterError;

@@ -12,6 +12,7 @@ use crate::layer::{Queue, QueueError};
 use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
+use crate::table::{TableModel, TableParameters};
 
 /// One kind of device or layer.
 #[derive(Debug)]
@@ -67,6 +68,14 @@ pub static KINDS: &[Kind] = &[
         description: "one server with an exponential service time",
         complete: complete::<ServerParameters>,
         build: |table, seed, name| Ok(Box::new(Server::exponential(&read(table)?, seed, name)?)),
+        bare: None,
+        tracks: None,
+    },
+    Kind {
+        name: "table",
+        description: "a device cloned from its trace: response times drawn from tables",
+        complete: complete::<TableParameters>,
+        build: |table, seed, name| Ok(Box::new(TableModel::new(&read(table)?, seed, name)?)),
         bare: None,
         tracks: None,
     },

@@ -5,8 +5,10 @@ mod capture;
 mod compare;
 mod devices;
 mod experiment;
+mod fit;
 mod pace;
 mod queue;
+mod reading;
 mod record;
 mod run;
 mod serve;
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Capture(capture::Arguments),
     /// Serve a real file or device and record every request on its way to it, without privilege over NBD.
     Record(record::Arguments),
+    /// Fit a device to a trace: a clone that every other verb takes.
+    Fit(fit::Arguments),
     /// Compare the response times of two traces of the same requests, or of one at two measurement points.
     Compare(compare::Arguments),
     /// Look into traces and convert them.
@@ -55,6 +59,7 @@ impl Command {
             Self::Calibrate(arguments) => arguments.run(),
             Self::Capture(arguments) => arguments.run(),
             Self::Record(arguments) => arguments.run(),
+            Self::Fit(arguments) => arguments.run(),
             Self::Compare(arguments) => arguments.run(),
             Self::Trace(arguments) => arguments.run(),
         }

@@ -10,9 +10,10 @@ use seeklab::output::{print, print_json};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
-use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
-use seeklab_traces::{OpenTrace, ReadOptions, Setting};
+use seeklab_core::{Duration, Instant, TraceRecord};
 use serde::Serialize;
+
+use super::reading::Reading;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,28 +84,6 @@ enum TraceCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-/// How a trace is to be read.
-#[derive(Debug, Args)]
-pub(super) struct Reading {
-    /// Format to read; guessed if absent
-    #[arg(long, value_name = "FORMAT")]
-    pub(super) from: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
-    #[arg(long, value_name = "SIZE")]
-    pub(super) block_size: Option<ByteSize>,
-    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(super) format_option: Vec<Setting>,
-}
-
-impl Reading {
-    pub(super) fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
-        let settings = self.format_option.clone();
-        let options = ReadOptions { block_size: self.block_size, settings, ..ReadOptions::default() };
-        Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
-    }
 }
 
 impl Arguments {

@@ -15,7 +15,7 @@ use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 use seeklab_traces::{Metadata, Setting};
 use serde_json::{Value, json};
 
-use super::trace::Reading;
+use super::reading::Reading;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,7 +13,7 @@ use seeklab_report::{TraceReport, render_trace_html};
 use seeklab_traces::Metadata;
 use serde_json::{Value, json};
 
-use super::trace::Reading;
+use super::reading::Reading;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,6 +1,7 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+mod clones;
 mod mistakes;
 mod points;
 mod results;
@@ -39,6 +40,7 @@ fn does_every_help_end_with_examples() {
         ),
         ("compare", &["--between", "--reference-format", "--other-format", "--report", "--json"]),
         ("trace", &["info", "convert", "head", "formats"]),
+        ("fit", &["--device", "--split", "--seed", "--json"]),
     ] {
         let help = bench.run(&[verb, "--help"]).done();
         let (before, examples) = help.split_once("Examples:\n").expect("there are examples");

@@ -1,0 +1,139 @@
+//! How well predicted response times meet measured ones, beside what chance alone would do.
+//!
+//! The *floor* is the median demerit between the measured times and resamples of themselves: heavy tails differ from
+//! sample to sample, and no model can be nearer than another sample of the same device. Both are given over
+//! everything and up to the 99th percentile.
+//!
+//! # Scope and limits
+//! Distributions, not single requests: quantiles at 10,000 even shares, from buckets 0.1 % wide.
+//!
+//! # References
+//! Demerit: [`demerit`]; resamples: B. Efron, Bootstrap methods, Annals of Statistics 7(1), 1979.
+
+use rand_distr::Binomial;
+use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Seed, Stream};
+use serde::Serialize;
+
+use crate::comparison::{Demerit, demerit};
+
+/// How well a prediction does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Demerit over everything.
+    pub all: Demerit,
+    /// Demerit up to the 99th percentile of each.
+    pub to_p99: Demerit,
+    /// What resamples of the measured times have, over everything.
+    pub floor_all: Demerit,
+    /// The same up to the 99th percentile.
+    pub floor_to_p99: Demerit,
+}
+
+/// Shares at which quantiles are compared.
+const POINTS: usize = 10_000;
+
+/// Of those, up to the 99th percentile.
+const TO_P99: usize = POINTS / 100 * 99;
+
+/// Resamples of which the median counts.
+const RESAMPLES: usize = 20;
+
+/// How well `predicted` meets `measured`, `None` if either is empty; resamples are drawn from `seed`.
+pub fn prediction(measured: &Distribution, predicted: &Distribution, seed: Seed) -> Option<Prediction> {
+    let reference = quantiles(&buckets(measured));
+    let other = quantiles(&buckets(predicted));
+    let (all, to_p99) = both(&reference, &other)?;
+    let mut stream = seed.stream("resamples");
+    let counts = buckets(measured);
+    let floors: Option<Vec<_>> =
+        (0..RESAMPLES).map(|_| both(&reference, &quantiles(&resampled(&counts, &mut stream)))).collect();
+    let floors = floors?;
+    let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| {
+        let mut demerits: Vec<Demerit> = floors.iter().map(chosen).collect();
+        demerits.sort_by(|one, other| one.ea_rms_ms.total_cmp(&other.ea_rms_ms));
+        demerits[RESAMPLES / 2]
+    };
+    Some(Prediction { all, to_p99, floor_all: median(|pair| pair.0), floor_to_p99: median(|pair| pair.1) })
+}
+
+fn both(reference: &[Duration], other: &[Duration]) -> Option<(Demerit, Demerit)> {
+    if reference.is_empty() || other.is_empty() {
+        return None;
+    }
+    demerit(reference, other).zip(demerit(&reference[..TO_P99], &other[..TO_P99]))
+}
+
+fn buckets(distribution: &Distribution) -> Vec<(Duration, u64)> {
+    distribution.buckets().collect()
+}
+
+/// As many times, each drawn from the buckets: a multinomial draw, bucket by bucket.
+fn resampled(counts: &[(Duration, u64)], stream: &mut Stream) -> Vec<(Duration, u64)> {
+    let mut left: u64 = counts.iter().map(|(_, count)| count).sum();
+    let mut to_draw = left;
+    let mut drawn = Vec::with_capacity(counts.len());
+    for (time, count) in counts {
+        let share = (*count as f64 / left as f64).min(1.0);
+        let here = stream.sample(&Binomial::new(to_draw, share).expect("a share is from 0 to 1"));
+        drawn.push((*time, here));
+        to_draw -= here;
+        left -= count;
+    }
+    drawn.retain(|(_, count)| *count > 0);
+    drawn
+}
+
+/// The times that even shares of the counts do not exceed; none of nothing.
+fn quantiles(counts: &[(Duration, u64)]) -> Vec<Duration> {
+    let total: u64 = counts.iter().map(|(_, count)| count).sum();
+    let mut quantiles = Vec::with_capacity(POINTS);
+    let mut until = 0;
+    for (time, count) in counts {
+        until += count;
+        while quantiles.len() < POINTS
+            && (2 * quantiles.len() as u128 + 1) * u128::from(total) < 2 * POINTS as u128 * u128::from(until)
+        {
+            quantiles.push(*time);
+        }
+    }
+    if let Some((last, _)) = counts.last() {
+        quantiles.resize(POINTS, *last);
+    }
+    quantiles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exponential(mean_us: u64, count: usize, name: &str) -> Distribution {
+        let (mut stream, mut distribution) = (Seed(5).stream(name), Distribution::default());
+        for _ in 0..count {
+            distribution.record(stream.exponential(Duration::from_us(mean_us)));
+        }
+        distribution
+    }
+
+    #[test]
+    fn is_another_sample_of_the_same_at_the_floor() {
+        let measured = exponential(1_000, 50_000, "one");
+        let same = prediction(&measured, &exponential(1_000, 50_000, "other"), Seed(1)).unwrap();
+        // Two samples differ by the square root of two more than a sample and its resamples, on average.
+        assert!(same.all.ea_rms_ms < 4.0 * same.floor_all.ea_rms_ms, "{same:?}");
+        assert!(same.floor_all.ea_rms_pct.unwrap() < 2.0 && same.floor_all.ea_rms_ms > 0.0, "{same:?}");
+        let slower = prediction(&measured, &exponential(1_200, 50_000, "other"), Seed(1)).unwrap();
+        // Quantiles scale: the distance is 0.2 ms times the second moment's root, 1.414, of one exponential.
+        assert!((slower.all.ea_rms_ms / 0.2828 - 1.0).abs() < 0.15, "{slower:?}");
+        assert!(slower.to_p99.ea_rms_ms < slower.all.ea_rms_ms);
+    }
+
+    #[test]
+    fn is_nothing_no_prediction() {
+        let measured = exponential(1_000, 10, "one");
+        assert_eq!(prediction(&measured, &Distribution::default(), Seed(1)), None);
+        assert_eq!(prediction(&Distribution::default(), &measured, Seed(1)), None);
+        let itself = prediction(&measured, &measured, Seed(1)).unwrap();
+        assert_eq!(itself.all.ea_rms_ms, 0.0);
+    }
+}

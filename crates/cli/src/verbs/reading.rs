@@ -1,0 +1,34 @@
+//! The flags that say how a trace is read, the same for every verb that reads one.
+
+use std::path::Path;
+
+use clap::Args;
+use seeklab::failure::Failure;
+use seeklab_core::ByteSize;
+use seeklab_traces::{OpenTrace, ReadOptions, Setting};
+
+/// How a trace is read.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// Format to read; guessed if absent
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// Block size of a trace that does not say its own; 512B unless said
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) block_size: Option<ByteSize>,
+    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) format_option: Vec<Setting>,
+}
+
+impl Reading {
+    /// Opens the trace at `path`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or its format is not known.
+    pub(crate) fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
+        let settings = self.format_option.clone();
+        let options = ReadOptions { block_size: self.block_size, settings, ..ReadOptions::default() };
+        Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
+    }
+}

@@ -1,0 +1,181 @@
+//! The classes into which requests fall: by length, queue length and seek distance.
+//!
+//! ```text
+//! value    1   2   3   4   5   6   7   8 … 15   16 …      one class for each doubling,
+//! class    0 │ 1     │ 2             │ 3      │ 4 …       or 2 or 4
+//! distance … -2..-3  -1  0  sequential  +1  +2..+3 …      a line: neighbours are alike
+//! ```
+//! # References
+//! \[Thornock97, 3\], whose classes are not told.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ParameterError, check};
+
+/// How finely requests are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Classes {
+    /// Classes of lengths for each doubling: 1, 2 or 4.
+    pub lengths_per_octave: u32,
+    /// Classes of queue lengths for each doubling: 1, 2 or 4; with 4, queue lengths to 7 are told apart.
+    pub queues_per_octave: u32,
+    /// Classes of seek distances for each doubling: 1, 2 or 4.
+    pub distances_per_octave: u32,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self { lengths_per_octave: 1, queues_per_octave: 4, distances_per_octave: 1 }
+    }
+}
+
+/// Doublings of a length in blocks, a queue length and a distance in blocks; what is beyond counts as the last.
+const OCTAVES: [u32; 3] = [24, 16, 48];
+
+/// How a request relates to the one before it on the same device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Distance {
+    /// From start to start, in blocks.
+    Blocks(i64),
+    /// It begins where the one before ended.
+    Sequential,
+}
+
+/// The class of a request, apart from its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Class {
+    pub(super) length: u32,
+    pub(super) queue: u32,
+    pub(super) distance: u32,
+}
+
+impl Classes {
+    /// Checks that there are 1, 2 or 4 for each doubling.
+    pub(super) fn check(&self) -> Result<(), ParameterError> {
+        let all = [
+            ("lengths_per_octave", self.lengths_per_octave),
+            ("queues_per_octave", self.queues_per_octave),
+            ("distances_per_octave", self.distances_per_octave),
+        ];
+        for (name, per_octave) in all {
+            let allowed = matches!(per_octave, 1 | 2 | 4);
+            check(allowed, format!("classes.{name}"), per_octave.to_string(), "1, 2 or 4")?;
+        }
+        Ok(())
+    }
+
+    /// How many classes there are of lengths, queue lengths and distances.
+    pub(super) const fn counts(&self) -> [u32; 3] {
+        [
+            OCTAVES[0] * self.lengths_per_octave,
+            1 + OCTAVES[1] * self.queues_per_octave,
+            2 + 2 * OCTAVES[2] * self.distances_per_octave,
+        ]
+    }
+
+    /// The class of a request.
+    pub(super) fn of(&self, blocks: u32, queue_length: u32, distance: Distance) -> Class {
+        let [lengths, queues, _] = self.counts();
+        let length = octave_class(u64::from(blocks.max(1)), self.lengths_per_octave).min(lengths - 1);
+        let queue = match queue_length {
+            0 => 0,
+            length => (1 + octave_class(u64::from(length), self.queues_per_octave)).min(queues - 1),
+        };
+        Class { length, queue, distance: self.of_distance(distance) }
+    }
+
+    fn of_distance(&self, distance: Distance) -> u32 {
+        let side = OCTAVES[2] * self.distances_per_octave;
+        let far = |blocks: u64| octave_class(blocks, self.distances_per_octave).min(side - 1);
+        match distance {
+            Distance::Blocks(0) => side,
+            Distance::Sequential => side + 1,
+            Distance::Blocks(blocks) if blocks > 0 => side + 2 + far(blocks.unsigned_abs()),
+            Distance::Blocks(blocks) => side - 1 - far(blocks.unsigned_abs()),
+        }
+    }
+
+    /// The least length, queue length and distance of a class.
+    pub(super) fn least(&self, class: Class) -> (u32, u32, Distance) {
+        let side = OCTAVES[2] * self.distances_per_octave;
+        let distance = match class.distance {
+            zero if zero == side => Distance::Blocks(0),
+            sequential if sequential == side + 1 => Distance::Sequential,
+            ahead if ahead > side => {
+                Distance::Blocks(least_of(ahead - side - 2, self.distances_per_octave) as i64)
+            }
+            behind => Distance::Blocks(-(least_of(side - 1 - behind, self.distances_per_octave) as i64)),
+        };
+        let queue = match class.queue {
+            0 => 0,
+            class => least_of(class - 1, self.queues_per_octave) as u32,
+        };
+        (least_of(class.length, self.lengths_per_octave) as u32, queue, distance)
+    }
+}
+
+/// The class of `value`, at least 1, where each doubling has `per_octave` (a power of two) classes.
+const fn octave_class(value: u64, per_octave: u32) -> u32 {
+    let octave = value.ilog2();
+    let bits = per_octave.trailing_zeros();
+    let fraction = if octave >= bits { value >> (octave - bits) } else { value << (bits - octave) };
+    octave * per_octave + (fraction as u32 & (per_octave - 1))
+}
+
+/// The least value of a class; for classes that no whole number has, the next below.
+const fn least_of(class: u32, per_octave: u32) -> u64 {
+    let (octave, bits) = (class / per_octave, per_octave.trailing_zeros());
+    let fraction = (per_octave + class % per_octave) as u64;
+    if octave >= bits { fraction << (octave - bits) } else { fraction >> (bits - octave) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_neighbours_on_the_line_of_distances_alike() {
+        let classes = Classes::default();
+        let line = [-5000, -3, -1, 0, 1, 2, 3, 4, 1 << 40].map(Distance::Blocks);
+        let mut places: Vec<u32> = line.iter().map(|distance| classes.of_distance(*distance)).collect();
+        places.insert(4, classes.of_distance(Distance::Sequential));
+        assert!(places.windows(2).all(|pair| pair[0] <= pair[1]), "{places:?}");
+        assert_eq!(places[3] + 1, places[4]);
+        assert_eq!(places[6], places[7], "2 and 3 are one class");
+        let last = classes.counts()[2] - 1;
+        assert_eq!(classes.of_distance(Distance::Blocks(i64::MAX)), last);
+        assert_eq!(classes.of_distance(Distance::Blocks(i64::MIN)), 0);
+    }
+
+    #[test]
+    fn has_the_least_of_a_class_that_class() {
+        for per_octave in [1, 2, 4] {
+            let classes = Classes {
+                lengths_per_octave: per_octave,
+                queues_per_octave: per_octave,
+                distances_per_octave: per_octave,
+            };
+            assert!(classes.check().is_ok());
+            for value in (1..5_000_u32).chain([1 << 20, u32::MAX]) {
+                for distance in [Distance::Blocks(i64::from(value)), Distance::Blocks(-i64::from(value))] {
+                    let class = classes.of(value, value, distance);
+                    let (blocks, queue_length, least) = classes.least(class);
+                    assert!(blocks <= value && queue_length <= value);
+                    assert_eq!(classes.of(blocks, queue_length, least), class, "{value} by {per_octave}");
+                }
+            }
+        }
+        assert!(Classes { lengths_per_octave: 3, ..Classes::default() }.check().is_err());
+    }
+
+    #[test]
+    fn are_short_queues_told_apart() {
+        let classes = Classes::default();
+        let class = |length| classes.of(8, length, Distance::Sequential).queue;
+        for length in 0..8 {
+            assert_ne!(class(length), class(length + 1), "{length}");
+        }
+        assert_eq!(class(8), class(9));
+    }
+}

@@ -1,0 +1,114 @@
+//! Fitting tables to a trace, row by row in order of arrival: memory holds the tables and what is outstanding.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use seeklab_core::{ByteSize, Instant, Operation, TraceRecord};
+
+use super::classes::{Class, Classes};
+use super::model::distance;
+use super::parameters::{TableParameters, write_cell};
+use super::times::Counts;
+use crate::error::ParameterError;
+
+/// Tables being fitted.
+#[derive(Debug, Clone)]
+pub struct TableFit {
+    classes: Classes,
+    cells: BTreeMap<(Operation, Class), Counts>,
+    before: Option<(u64, u64)>,
+    /// When the requests outstanding complete.
+    outstanding: BinaryHeap<Reverse<Instant>>,
+    summary: FitSummary,
+}
+
+/// What was fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FitSummary {
+    /// Requests whose response times are in the tables.
+    pub requests: u64,
+    /// Requests without a response time, which is not known.
+    pub without_response: u64,
+    /// Requests that failed, whose response times are not those of service.
+    pub failed: u64,
+    /// First block that no request went beyond.
+    pub end: u64,
+    /// Most requests that were outstanding when another arrived.
+    pub queue_length_max: u32,
+}
+
+impl TableFit {
+    /// Empty tables.
+    ///
+    /// # Errors
+    /// Classes that cannot be.
+    pub fn new(classes: Classes) -> Result<Self, ParameterError> {
+        classes.check()?;
+        Ok(Self {
+            classes,
+            cells: BTreeMap::new(),
+            before: None,
+            outstanding: BinaryHeap::new(),
+            summary: FitSummary::default(),
+        })
+    }
+
+    /// Takes one request of one device in, in order of arrival.
+    pub fn record(&mut self, record: &TraceRecord) {
+        while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
+            self.outstanding.pop();
+        }
+        let addresses = record.op.addresses_blocks();
+        let distance = distance(record.lbn, addresses, self.before);
+        if addresses {
+            let end = record.lbn.saturating_add(u64::from(record.blocks));
+            self.before = Some((record.lbn, end));
+            self.summary.end = self.summary.end.max(end);
+        }
+        let Some((completion, response)) = record.completion.zip(record.response_time()) else {
+            self.summary.without_response += 1;
+            return;
+        };
+        let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
+        self.outstanding.push(Reverse(completion));
+        if record.status != seeklab_core::Status::Ok {
+            self.summary.failed += 1;
+            return;
+        }
+        self.summary.queue_length_max = self.summary.queue_length_max.max(queue_length);
+        self.summary.requests += 1;
+        let class = self.classes.of(record.blocks, queue_length, distance);
+        self.cells.entry((record.op, class)).or_default().record(response);
+    }
+
+    /// What was fitted so far.
+    pub const fn summary(&self) -> FitSummary {
+        self.summary
+    }
+
+    /// Classes that hold anything so far.
+    pub fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// The device fitted so far, of `capacity_blocks` or as many as were addressed; `fit` says what it was fitted to.
+    pub fn parameters(
+        &self,
+        block_size: ByteSize,
+        capacity_blocks: Option<u64>,
+        fit: BTreeMap<String, String>,
+    ) -> TableParameters {
+        let cells = self.cells.iter();
+        TableParameters {
+            capacity_blocks: capacity_blocks.unwrap_or(self.summary.end).max(self.summary.end).max(1),
+            block_size,
+            volatile_write_cache: self.cells.keys().any(|(op, _)| *op == Operation::Flush),
+            rotational: false,
+            cells: cells
+                .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
+                .collect(),
+            classes: self.classes,
+            fit,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The tables of a device as its description holds them.
+//!
+//! ```toml
+//! kind = "table"
+//! capacity_blocks = 71131721
+//! block_size = "512B"
+//! cells = ["read 8 0 +1024: 1210 3*7 1*2", …]
+//! [classes]
+//! distances_per_octave = 1
+//! [fit]
+//! trace = "prod.parquet"
+//! ```
+//! A cell is an operation; the least length in blocks, queue length and seek distance of its class (signed, or
+//! `seq` where the request begins where the one before ended); and its times, see [`times`](super::times).
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Operation};
+use serde::{Deserialize, Serialize};
+
+use super::classes::{Class, Classes, Distance};
+use super::times::Times;
+use crate::error::{ParameterError, check};
+
+/// What is known of a device by its tables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableParameters {
+    /// Blocks that can be addressed, at least one.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+    /// Whether completed writes can be lost before a flush.
+    #[serde(default)]
+    pub volatile_write_cache: bool,
+    /// Whether it has moving media, so that hosts schedule for it.
+    #[serde(default)]
+    pub rotational: bool,
+    /// Operation, class and times of each cell, as text.
+    pub cells: Vec<String>,
+    /// How finely requests are told apart.
+    #[serde(default)]
+    pub classes: Classes,
+    /// What it was fitted to, for people.
+    #[serde(default)]
+    pub fit: BTreeMap<String, String>,
+}
+
+/// One cell, read.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub(super) op: Operation,
+    pub(super) class: Class,
+    pub(super) times: Times,
+}
+
+/// No more cells: a grid has no more classes.
+const CELLS_MAX: usize = 1 << 20;
+
+impl TableParameters {
+    /// Checks everything and reads the cells.
+    pub(super) fn read(&self) -> Result<Vec<Cell>, ParameterError> {
+        check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
+        let block_bytes = self.block_size.as_bytes();
+        check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
+        let blocks_max = (1 << 63) / block_bytes;
+        check(
+            self.capacity_blocks <= blocks_max,
+            "capacity_blocks",
+            self.capacity_blocks.to_string(),
+            format!("1 to {blocks_max} blocks of {}, which is 8EiB", self.block_size),
+        )?;
+        self.classes.check()?;
+        let count = self.cells.len();
+        check((1..=CELLS_MAX).contains(&count), "cells", format!("{count} of them"), "1 to 1048576")?;
+        let mut cells = Vec::with_capacity(count);
+        for (index, text) in self.cells.iter().enumerate() {
+            let cell = read_cell(&self.classes, text).map_err(|problem| {
+                let seen: String = text.chars().take(60).collect();
+                let allowed =
+                    "OPERATION BLOCKS QUEUE DISTANCE: TIMES, such as `read 8 0 +1024: 1210 3*7 1*2`";
+                ParameterError::new(format!("cells[{index}]"), format!("`{seen}`: {problem}"), allowed)
+            })?;
+            cells.push(cell);
+        }
+        let mut known: Vec<(Operation, Class)> = cells.iter().map(|cell| (cell.op, cell.class)).collect();
+        known.sort_unstable();
+        let twice = known.windows(2).any(|pair| pair[0] == pair[1]);
+        check(!twice, "cells", "two have the same operation and class", "one cell for each class")?;
+        Ok(cells)
+    }
+}
+
+/// A cell as text.
+pub(super) fn write_cell(classes: &Classes, op: Operation, class: Class, times: &str) -> String {
+    let (blocks, queue_length, distance) = classes.least(class);
+    let distance = match distance {
+        Distance::Sequential => "seq".to_owned(),
+        Distance::Blocks(0) => "0".to_owned(),
+        Distance::Blocks(blocks) => format!("{blocks:+}"),
+    };
+    format!("{} {blocks} {queue_length} {distance}: {times}", op.name())
+}
+
+fn read_cell(classes: &Classes, text: &str) -> Result<Cell, String> {
+    let (class, times) = text.split_once(':').ok_or("there is no `:`")?;
+    let words: Vec<&str> = class.split_ascii_whitespace().collect();
+    let [op, blocks, queue_length, distance] = words[..] else {
+        return Err(format!("there are {} words before the `:`, not 4", words.len()));
+    };
+    let op = Operation::from_name(op).ok_or_else(|| format!("`{op}` is no operation"))?;
+    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is no whole number"));
+    let distance = match distance {
+        "seq" => Distance::Sequential,
+        blocks => Distance::Blocks(blocks.parse().map_err(|_| format!("`{blocks}` is no distance"))?),
+    };
+    let class = classes.of(number(blocks)?, number(queue_length)?, distance);
+    Ok(Cell { op, class, times: Times::read(times)? })
+}

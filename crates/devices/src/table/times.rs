@@ -1,0 +1,202 @@
+//! A distribution of times as counts in buckets, 64 for each doubling: 1.6 % wide at most, exact below 128 ns.
+//!
+//! As text, each item says how many buckets it lies beyond the one before, and, unless that is 1, how many times
+//! were seen there: `1210 3*7 1*2`.
+
+use std::fmt::Write as _;
+
+use seeklab_core::{Duration, Stream};
+
+/// Buckets for each doubling.
+const PER_OCTAVE: u64 = 64;
+
+/// The bucket of a time in nanoseconds.
+const fn bucket(ns: u64) -> u32 {
+    if ns < PER_OCTAVE {
+        return ns as u32;
+    }
+    let octave = ns.ilog2();
+    ((octave - 5) * PER_OCTAVE as u32) + ((ns >> (octave - 6)) & (PER_OCTAVE - 1)) as u32
+}
+
+/// The least time of a bucket, and how many there are.
+const fn span(bucket: u32) -> (u64, u64) {
+    let (octave, fraction) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
+    match octave {
+        0 => (fraction, 1),
+        octave => ((PER_OCTAVE + fraction) << (octave - 1), 1 << (octave - 1)),
+    }
+}
+
+/// No bucket lies beyond the last time of 64 bits.
+const BUCKETS: u32 = bucket(u64::MAX) + 1;
+
+/// Times being counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// The bucket of the first count.
+    first: u32,
+    counts: Vec<u32>,
+}
+
+impl Counts {
+    /// Takes one time in.
+    pub(super) fn record(&mut self, time: Duration) {
+        let bucket = bucket(time.as_ns());
+        if self.counts.is_empty() {
+            self.first = bucket;
+        } else if bucket < self.first {
+            let more = (self.first - bucket) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = bucket;
+        }
+        let place = (bucket - self.first) as usize;
+        if place >= self.counts.len() {
+            self.counts.resize(place + 1, 0);
+        }
+        self.counts[place] = self.counts[place].saturating_add(1);
+    }
+
+    /// The buckets that hold anything, ascending, with their counts.
+    fn occupied(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(place, count)| (self.first + place as u32, *count))
+    }
+
+    /// As text.
+    pub(super) fn write(&self) -> String {
+        let (mut text, mut before) = (String::new(), 0);
+        for (bucket, count) in self.occupied() {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            let _ = write!(text, "{}", bucket - before);
+            if count > 1 {
+                let _ = write!(text, "*{count}");
+            }
+            before = bucket;
+        }
+        text
+    }
+}
+
+/// A distribution to draw from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Times {
+    /// Least time in each bucket and how many there are.
+    spans: Vec<(u64, u64)>,
+    /// How many times lie in this bucket or before.
+    until: Vec<u64>,
+}
+
+impl Times {
+    /// Reads what [`Counts::write`] has written.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (mut spans, mut until) = (Vec::new(), Vec::new());
+        let (mut bucket, mut total) = (0_u32, 0_u64);
+        for (index, item) in text.split_ascii_whitespace().enumerate() {
+            let (further, count) = item.split_once('*').unwrap_or((item, "1"));
+            let parsed = further.parse::<u32>().ok().zip(count.parse::<u32>().ok());
+            let (further, count) =
+                parsed.ok_or_else(|| format!("`{item}` is no BUCKETS or BUCKETS*COUNT"))?;
+            bucket = bucket
+                .checked_add(further)
+                .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && count > 0)
+                .ok_or_else(|| format!("`{item}` does not lie beyond the one before, or below 2^64 ns"))?;
+            total += u64::from(count);
+            spans.push(span(bucket));
+            until.push(total);
+        }
+        if spans.is_empty() { Err("there is no time".to_owned()) } else { Ok(Self { spans, until }) }
+    }
+
+    /// How many times were seen.
+    pub(super) fn count(&self) -> u64 {
+        *self.until.last().expect("there is a time")
+    }
+
+    /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
+    pub(super) fn draw(&self, stream: &mut Stream) -> Duration {
+        let drawn = stream.below(self.count());
+        let place = self.until.partition_point(|until| *until <= drawn);
+        let before = if place == 0 { 0 } else { self.until[place - 1] };
+        let (least, width) = self.spans[place];
+        // One draw says the bucket and the place in it.
+        let (rank, count) = (u128::from(drawn - before), u128::from(self.until[place] - before));
+        let within = (2 * rank + 1) * u128::from(width) / (2 * count);
+        Duration::from_ns(least + within as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use seeklab_core::Seed;
+
+    use super::*;
+
+    /// The mean, from the middles of the buckets.
+    fn mean_ns(times: &Times) -> f64 {
+        let (mut before, mut sum) = (0, 0.0);
+        for ((least, width), until) in times.spans.iter().zip(&times.until) {
+            sum += (until - before) as f64 * (*least as f64 + (*width - 1) as f64 / 2.0);
+            before = *until;
+        }
+        sum / times.count() as f64
+    }
+
+    proptest! {
+        #[test]
+        fn does_every_time_lie_in_its_bucket(ns in any::<u64>()) {
+            let (least, width) = span(bucket(ns));
+            prop_assert!(least <= ns && ns - least < width);
+            prop_assert!(width == 1 || width as f64 / least as f64 <= 1.0 / 64.0, "{least} {width}");
+        }
+
+        #[test]
+        fn is_what_was_written_read(ns in prop::collection::vec(0_u64..1 << 50, 1..200)) {
+            let mut counts = Counts::default();
+            ns.iter().for_each(|ns| counts.record(Duration::from_ns(*ns)));
+            let times = Times::read(&counts.write()).unwrap();
+            prop_assert_eq!(times.count(), ns.len() as u64);
+            let mean = ns.iter().map(|ns| *ns as f64).sum::<f64>() / ns.len() as f64;
+            prop_assert!((mean_ns(&times) - mean).abs() <= mean / 100.0 + 1.0);
+            // What is drawn was seen, to the width of a bucket.
+            let mut stream = Seed(1).stream("times");
+            let seen: std::collections::BTreeSet<u32> = ns.iter().map(|ns| bucket(*ns)).collect();
+            for _ in 0..50 {
+                prop_assert!(seen.contains(&bucket(times.draw(&mut stream).as_ns())));
+            }
+        }
+
+        #[test]
+        fn is_any_text_read_or_refused(text in "[0-9* a]{0,40}") {
+            if let Ok(times) = Times::read(&text) {
+                prop_assert!(times.count() > 0);
+                times.draw(&mut Seed(1).stream("times"));
+            }
+        }
+    }
+
+    #[test]
+    fn are_times_drawn_as_often_as_they_were_seen() {
+        let mut counts = Counts::default();
+        for (ns, count) in [(50, 10), (1_000_000, 80), (90_000_000, 10)] {
+            (0..count).for_each(|_| counts.record(Duration::from_ns(ns)));
+        }
+        let times = Times::read(&counts.write()).unwrap();
+        let mut stream = Seed(3).stream("times");
+        let draws: Vec<u64> = (0..10_000).map(|_| times.draw(&mut stream).as_ns()).collect();
+        let share = |least: u64, most: u64| draws.iter().filter(|ns| (least..most).contains(*ns)).count();
+        for (count, expected) in [(share(50, 51), 1_000), (share(900_000, 1_100_000), 8_000)] {
+            assert!(count.abs_diff(expected) < 200, "{count} of {expected}");
+        }
+        assert_eq!(
+            Times::read("5 0*3"),
+            Err("`0*3` does not lie beyond the one before, or below 2^64 ns".to_owned())
+        );
+    }
+}
