@@ -62,10 +62,11 @@ impl Served {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut child = Guarded(child);
         let mut errors = BufReader::new(child.0.stderr.as_mut().unwrap());
-        let mut line = String::new();
+        let (mut said, mut line) = (String::new(), String::new());
         while !line.contains(" is ready: ") {
+            said += &line;
             line.clear();
-            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served");
+            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served: {said}");
         }
         let place = line.split(" is ready: ").nth(1).unwrap().trim().to_owned();
         Self { child, place, socket }

@@ -14,7 +14,7 @@
 //! - Discarding is exact, to the byte, and what was discarded reads as zeroes. Where the file
 //!   system has no holes this is done by reading and writing, and takes as long as that.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use seeklab_core::units::ByteSize;
 
-use super::{Extent, StoreError, sparse};
+use super::{Extent, StoreError, lock, sparse};
 
 /// What a store in a file may do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,15 +52,7 @@ impl FileStore {
     pub fn open(path: &Path, size: ByteSize, access: Access) -> Result<Self, StoreError> {
         let failed = |operation| move |error| StoreError::io(operation, path, error);
         let (file, is_ours) = open_or_make(path, access).map_err(failed("open"))?;
-        let locked = match access {
-            Access::ReadOnly => file.try_lock_shared(),
-            Access::ReadWrite => file.try_lock(),
-        };
-        match locked {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path, error)),
-        }
+        lock::take(&file, path, access)?;
         let mut found = sparse::size_of(&file, path)?;
         let is_file = file.metadata().map_err(failed("look at"))?.is_file();
         if is_file && found.as_bytes() == 0 && access == Access::ReadWrite {

@@ -33,6 +33,7 @@ mod error;
 mod extent;
 mod file;
 mod image;
+mod lock;
 mod memory;
 mod ram;
 mod sparse;
