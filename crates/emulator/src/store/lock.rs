@@ -12,20 +12,19 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Access, StoreError};
 
-/// How long the kernel is given to finish what a killed emulator had under way.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is tried again while the kernel finishes what a killed emulator had under way: for 20 s.
+const ATTEMPTS: u32 = 4_000;
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes the lock: alone for writing, together with others for reading.
 pub(super) fn take(file: &File, path: &Path, access: Access) -> Result<(), StoreError> {
-    let began = Instant::now();
-    loop {
+    for _ in 0..ATTEMPTS {
         let taken = match access {
             Access::ReadOnly => file.try_lock_shared(),
             Access::ReadWrite => file.try_lock(),
@@ -33,12 +32,11 @@ pub(super) fn take(file: &File, path: &Path, access: Access) -> Result<(), Store
         match taken {
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path, error)),
-            Err(TryLockError::WouldBlock) if began.elapsed() >= PATIENCE || is_held(file) => {
-                return Err(StoreError::Locked { path: path.to_owned() });
-            }
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) if is_held(file) => break,
+            Err(TryLockError::WouldBlock) => std::thread::park_timeout(PAUSE),
         }
     }
+    Err(StoreError::Locked { path: path.to_owned() })
 }
 
 /// Whether a process that lives has the file locked; where that cannot be known, it does.
