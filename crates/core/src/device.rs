@@ -51,6 +51,11 @@ pub trait Device: Send {
         })
     }
 
+    /// How many of its requests lay in the region for which the model was fitted; `None` where it knows of no such region.
+    fn coverage(&self) -> Option<Coverage> {
+        None
+    }
+
     /// A copy that continues identically (checkpoint, speculation).
     fn fork(&self) -> Box<dyn Device>;
 
@@ -107,6 +112,22 @@ pub struct Estimate {
     pub positioning: Duration,
     /// Whether the device's buffer would answer it, so that the media is not.
     pub buffer_hit: bool,
+}
+
+/// How many requests a model answered in the region for which it was fitted, and outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Coverage {
+    /// Requests answered.
+    pub requests: u64,
+    /// Of those, how many were unlike all that it was fitted to, and were answered as what is nearest.
+    pub outside: u64,
+}
+
+impl std::ops::AddAssign for Coverage {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.outside += other.outside;
+    }
 }
 
 /// What a device can do.
@@ -215,6 +236,9 @@ impl Device for Box<dyn Device> {
     }
     fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
         (**self).estimate(now, request)
+    }
+    fn coverage(&self) -> Option<Coverage> {
+        (**self).coverage()
     }
     fn fork(&self) -> Box<dyn Device> {
         (**self).fork()

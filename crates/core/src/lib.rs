@@ -29,7 +29,7 @@ pub mod units;
 pub mod workload;
 
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
-pub use device::{Capabilities, Device, Estimate, Location, Positioning, Rejected};
+pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
 pub use random::{Seed, Stream};

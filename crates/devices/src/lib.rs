@@ -6,6 +6,7 @@
 //!                                              ├─ simple/     immediate, constant, exponential
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, bank: devices that own devices
+//! fit         a model learnt from a trace: the list of those that can be
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod catalog;
 pub mod description;
 pub mod disk;
 mod error;
+pub mod fit;
 pub mod layer;
 pub mod names;
 mod reader;

@@ -103,6 +103,13 @@ fn written(parameters: &impl Serialize) -> Result<Table, DescriptionError> {
     Table::try_from(parameters).map_err(|error| DescriptionError::new(error.to_string()))
 }
 
+/// The description of a device of that kind.
+pub(crate) fn described(kind: &str, parameters: &impl Serialize) -> Result<Table, DescriptionError> {
+    let mut table = written(parameters)?;
+    table.insert("kind".to_owned(), kind.into());
+    Ok(table)
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueueLayer {

@@ -8,7 +8,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use seeklab::failure::Failure;
 use seeklab::fit::{Evaluation, FitOptions, FitReport, Fitted, Times, fit, sentence};
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab_analysis::comparison::Demerit;
 use seeklab_core::{Ratio, Seed};
+use seeklab_devices::fit::{MODELS, Model, find};
 use seeklab_devices::table::Classes;
 use serde_json::{Value, json};
 
@@ -34,6 +36,9 @@ pub(crate) struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     reading: Reading,
+    /// The model; further ones are fitted and compared beside it, the first is saved
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "plain", value_parser = model)]
+    model: Vec<&'static Model>,
     /// Which device of the trace; its only one unless said
     #[arg(long, value_name = "N")]
     device: Option<u16>,
@@ -61,6 +66,7 @@ impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         check_place(&self.output)?;
         let options = FitOptions {
+            models: self.model.clone(),
             device: self.device,
             split: self.split,
             classes: Classes {
@@ -72,25 +78,27 @@ impl Arguments {
         };
         let about = BTreeMap::from([
             ("trace".to_owned(), file_name(&self.trace)),
-            ("model".to_owned(), "plain tables".to_owned()),
+            ("model".to_owned(), self.model[0].name.to_owned()),
             ("seed".to_owned(), self.seed.to_string()),
             ("version".to_owned(), VERSION.to_owned()),
         ]);
-        let Fitted { parameters, report } = fit(&|| self.reading.open(&self.trace), &options, about)?;
-        let mut table = toml::Table::new();
-        table.insert("kind".to_owned(), "table".into());
+        let Fitted { description, report } = fit(&|| self.reading.open(&self.trace), &options, about)?;
+        let mut table = description;
         table.insert("title".to_owned(), format!("clone of {}", file_name(&self.trace)).into());
-        let validated = report.evaluation.as_ref().map_or_else(
+        let validated = report.evaluations.first().map_or_else(
             || "not measured: there was nothing to predict".to_owned(),
             |evaluation| sentence(evaluation, self.split),
         );
         table.insert("validated".to_owned(), validated.into());
-        let parameters = toml::Table::try_from(&parameters)
-            .map_err(|error| Failure::chain(&error).context("the device cannot be written"))?;
-        table.extend(parameters);
         write_file(&self.output, table.to_string().as_bytes())?;
         if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) }
     }
+}
+
+/// The model of that name.
+fn model(name: &str) -> Result<&'static Model, String> {
+    let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
+    find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
 }
 
 fn file_name(path: &Path) -> String {
@@ -127,48 +135,47 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
             text += &format!("note: {count} {what}\n");
         }
     }
-    match &report.evaluation {
-        Some(evaluation) => text += &evaluated(arguments, evaluation),
-        None => text += "nothing was left to predict: choose another --split\n",
+    if report.evaluations.is_empty() {
+        text += "nothing was left to predict: choose another --split\n";
+    } else {
+        text += &evaluated(arguments, &report.evaluations);
     }
     text + &format!("\nwritten   {} (fitted to all of it)\n", arguments.output.display())
 }
 
-fn evaluated(arguments: &Arguments, evaluation: &Evaluation) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["response time ms", "mean", "p50", "p99", "p99.9", "max"]);
-    for (name, times) in [("measured", &evaluation.measured), ("predicted", &evaluation.model)] {
-        let Times { mean_ms, p50_ms, p99_ms, p999_ms, max_ms } = times;
+fn evaluated(arguments: &Arguments, evaluations: &[Evaluation]) -> String {
+    let first = &evaluations[0];
+    let mut times = Table::new();
+    times.load_style(presets::NOTHING);
+    times.set_header(["response time ms", "mean", "p50", "p99", "p99.9", "max"]);
+    let said = evaluations.iter().map(|evaluation| (evaluation.model, &evaluation.said));
+    for (name, figures) in [("measured", &first.measured)].into_iter().chain(said) {
+        let Times { mean_ms, p50_ms, p99_ms, p999_ms, max_ms } = figures;
         let figures = [mean_ms, p50_ms, p99_ms, p999_ms, max_ms].map(|ms| format!("{ms:.3}"));
-        table.add_row([name.to_owned()].into_iter().chain(figures));
+        times.add_row([name.to_owned()].into_iter().chain(figures));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let prediction = &evaluation.prediction;
-    let line = |name: &str,
-                demerit: &seeklab_analysis::comparison::Demerit,
-                floor: &seeklab_analysis::comparison::Demerit| {
-        let pct = |pct: Option<f64>| pct.map_or_else(String::new, |pct| format!(" ({pct:.2} %)"));
-        format!(
-            "{name} {:.4} ms{}, of which chance alone makes {:.4} ms{}\n",
-            demerit.ea_rms_ms,
-            pct(demerit.ea_rms_pct),
-            floor.ea_rms_ms,
-            pct(floor.ea_rms_pct)
-        )
+    let mut demerits = Table::new();
+    demerits.load_style(presets::NOTHING);
+    demerits.set_header(["demerit", "all ms", "%", "to p99 ms", "%", "unlike what was seen %"]);
+    let row = |name: &str, all: &Demerit, to_p99: &Demerit, outside: String| {
+        let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"));
+        let ms = |demerit: &Demerit| format!("{:.4}", demerit.ea_rms_ms);
+        [name.to_owned(), ms(all), pct(all.ea_rms_pct), ms(to_p99), pct(to_p99.ea_rms_pct), outside]
     };
-    let mut text = format!(
-        "\nfitted to {} requests in the first {:.0} % of the time, it predicts the {} others:\n\n{table}\n\n",
-        evaluation.fitted,
+    for Evaluation { model, prediction, outside_pct, .. } in evaluations {
+        demerits.add_row(row(model, &prediction.all, &prediction.to_p99, format!("{outside_pct:.2}")));
+    }
+    let floor = &first.prediction;
+    demerits.add_row(row("floor: chance alone", &floor.floor_all, &floor.floor_to_p99, String::new()));
+    for table in [&mut times, &mut demerits] {
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!(
+        "\nfitted to {} requests in the first {:.0} % of the time, the {} others predicted:\n\n{times}\n\n{demerits}\n",
+        first.fitted,
         100.0 * arguments.split.as_f64(),
-        evaluation.predicted
-    );
-    text += &line("demerit, all   ", &prediction.all, &prediction.floor_all);
-    text += &line("demerit, to p99", &prediction.to_p99, &prediction.floor_to_p99);
-    text + &format!(
-        "{:.2} % of the requests were of classes that it had not seen, and were answered as the nearest\n",
-        evaluation.borrowed_pct
+        first.predicted,
     )
 }

@@ -15,7 +15,7 @@ fn does_a_clone_stand_in_for_a_simulated_disk() {
     let document = bench.json(&["fit", "seen.parquet", "-o", "clone.toml"]);
     let fit = &document["fit"];
     assert_eq!(fit["requests"], 20_000);
-    let evaluation = &fit["evaluation"];
+    let evaluation = &fit["evaluations"][0];
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
     // Stationary, and what its times depend on is in the tables but for the rotation, which is as good as random.
     assert!(number(&evaluation["to_p99"]["ea_rms_pct"]) < 3.0, "{evaluation}");
@@ -91,7 +91,7 @@ fn does_the_plain_technique_predict_real_drives_as_well_as_it_is_said_to() {
             .find(|path| path.file_name().unwrap().to_string_lossy().contains(trace))
             .unwrap_or_else(|| panic!("{trace} is not in {}", folder.display()));
         let document = bench.json(&["fit", path.to_str().unwrap(), "-o", "clone.toml"]);
-        let to_p99 = document["fit"]["evaluation"]["to_p99"]["ea_rms_pct"].as_f64().unwrap();
+        let to_p99 = document["fit"]["evaluations"][0]["to_p99"]["ea_rms_pct"].as_f64().unwrap();
         assert!(to_p99 <= most_pct, "{trace}: {to_p99} %, at most {most_pct} % is said");
     }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use seeklab_core::{Capabilities, Completion, Device, Instant, Rejected, Request};
+use seeklab_core::{Capabilities, Completion, Coverage, Device, Instant, Rejected, Request};
 
 /// Makes the device of a number.
 type Make = Arc<dyn Fn(u16) -> Box<dyn Device> + Send + Sync>;
@@ -82,6 +82,14 @@ impl Device for Bank {
     /// Those of one device: requests address blocks of one.
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn coverage(&self) -> Option<Coverage> {
+        let known = self.devices.values().filter_map(|device| device.coverage());
+        known.reduce(|mut all, one| {
+            all += one;
+            all
+        })
     }
 
     fn fork(&self) -> Box<dyn Device> {

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use seeklab_core::{
-    Capabilities, Completion, Device, Instant, Location, Pending, Positioning, Rejected, Request, RequestId,
-    Scheduler,
+    Capabilities, Completion, Coverage, Device, Instant, Location, Pending, Positioning, Rejected, Request,
+    RequestId, Scheduler,
 };
 
 /// A queue of any length whose scheduler feeds a device with up to `depth` requests at a time.
@@ -128,6 +128,10 @@ impl Device for Queue {
 
     fn positioning(&self) -> Option<&dyn Positioning> {
         self.device.positioning()
+    }
+
+    fn coverage(&self) -> Option<Coverage> {
+        self.device.coverage()
     }
 
     fn fork(&self) -> Box<dyn Device> {

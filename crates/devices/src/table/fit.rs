@@ -3,13 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use seeklab_core::{ByteSize, Instant, Operation, TraceRecord};
+use seeklab_core::{Instant, Operation, TraceRecord};
+use toml::Table;
 
 use super::classes::{Class, Classes};
 use super::model::distance;
 use super::parameters::{TableParameters, write_cell};
 use super::times::Counts;
+use crate::description::DescriptionError;
 use crate::error::ParameterError;
+use crate::fit::{About, Fit, FitSummary};
+use crate::registry::described;
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
@@ -20,21 +24,6 @@ pub struct TableFit {
     /// When the requests outstanding complete.
     outstanding: BinaryHeap<Reverse<Instant>>,
     summary: FitSummary,
-}
-
-/// What was fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct FitSummary {
-    /// Requests whose response times are in the tables.
-    pub requests: u64,
-    /// Requests without a response time, which is not known.
-    pub without_response: u64,
-    /// Requests that failed, whose response times are not those of service.
-    pub failed: u64,
-    /// First block that no request went beyond.
-    pub end: u64,
-    /// Most requests that were outstanding when another arrived.
-    pub queue_length_max: u32,
 }
 
 impl TableFit {
@@ -53,8 +42,25 @@ impl TableFit {
         })
     }
 
-    /// Takes one request of one device in, in order of arrival.
-    pub fn record(&mut self, record: &TraceRecord) {
+    /// The device fitted so far.
+    pub fn parameters(&self, about: About) -> TableParameters {
+        let cells = self.cells.iter();
+        TableParameters {
+            capacity_blocks: about.capacity_blocks.max(self.summary.end).max(1),
+            block_size: about.block_size,
+            volatile_write_cache: self.cells.keys().any(|(op, _)| *op == Operation::Flush),
+            rotational: false,
+            cells: cells
+                .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
+                .collect(),
+            classes: self.classes,
+            fit: about.fit,
+        }
+    }
+}
+
+impl Fit for TableFit {
+    fn record(&mut self, record: &TraceRecord) {
         while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
             self.outstanding.pop();
         }
@@ -81,34 +87,15 @@ impl TableFit {
         self.cells.entry((record.op, class)).or_default().record(response);
     }
 
-    /// What was fitted so far.
-    pub const fn summary(&self) -> FitSummary {
+    fn summary(&self) -> FitSummary {
         self.summary
     }
 
-    /// Classes that hold anything so far.
-    pub fn cells(&self) -> usize {
+    fn cells(&self) -> usize {
         self.cells.len()
     }
 
-    /// The device fitted so far, of `capacity_blocks` or as many as were addressed; `fit` says what it was fitted to.
-    pub fn parameters(
-        &self,
-        block_size: ByteSize,
-        capacity_blocks: Option<u64>,
-        fit: BTreeMap<String, String>,
-    ) -> TableParameters {
-        let cells = self.cells.iter();
-        TableParameters {
-            capacity_blocks: capacity_blocks.unwrap_or(self.summary.end).max(self.summary.end).max(1),
-            block_size,
-            volatile_write_cache: self.cells.keys().any(|(op, _)| *op == Operation::Flush),
-            rotational: false,
-            cells: cells
-                .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
-                .collect(),
-            classes: self.classes,
-            fit,
-        }
+    fn description(&self, about: About) -> Result<Table, DescriptionError> {
+        described("table", &self.parameters(about))
     }
 }

@@ -28,6 +28,6 @@ mod times;
 mod tests;
 
 pub use classes::Classes;
-pub use fit::{FitSummary, TableFit};
-pub use model::{TableModel, Usage};
+pub use fit::TableFit;
+pub use model::TableModel;
 pub use parameters::TableParameters;

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Device, Instant, Rejected, Request, Seed, Status,
-    Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Instant, Rejected, Request, Seed,
+    Status, Stream,
 };
 
 use super::classes::{Classes, Distance};
@@ -25,7 +25,7 @@ pub struct TableModel {
     before: Option<(u64, u64)>,
     outstanding: BinaryHeap<Reverse<Pending>>,
     submitted: u64,
-    usage: Usage,
+    coverage: Coverage,
 }
 
 /// What does not change.
@@ -35,15 +35,6 @@ struct Tables {
     classes: Classes,
     grid: Grid,
     times: Vec<Times>,
-}
-
-/// How requests found their times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Requests answered.
-    pub requests: u64,
-    /// Of those, how many had no distribution of their own class: outside what was fitted, or sparse within.
-    pub borrowed: u64,
 }
 
 /// A request and when it completes; of two at once the first submitted completes first.
@@ -105,13 +96,8 @@ impl TableModel {
             before: None,
             outstanding: BinaryHeap::new(),
             submitted: 0,
-            usage: Usage::default(),
+            coverage: Coverage::default(),
         })
-    }
-
-    /// How requests found their times so far.
-    pub const fn usage(&self) -> Usage {
-        self.usage
     }
 }
 
@@ -137,8 +123,7 @@ impl Device for TableModel {
         }
         let found = tables.grid.find(request.op, class);
         let time = tables.times[found.cell].draw(&mut self.stream);
-        self.usage.requests += 1;
-        self.usage.borrowed += u64::from(found.borrowed);
+        self.coverage += Coverage { requests: 1, outside: u64::from(found.borrowed) };
         let completion = Completion {
             request,
             submitted: now,
@@ -175,6 +160,10 @@ impl Device for TableModel {
         &self.tables.capabilities
     }
 
+    fn coverage(&self) -> Option<Coverage> {
+        Some(self.coverage)
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(self.clone())
     }
@@ -187,7 +176,7 @@ impl Device for TableModel {
                 target.before = self.before;
                 target.outstanding.clone_from(&self.outstanding);
                 target.submitted = self.submitted;
-                target.usage = self.usage;
+                target.coverage = self.coverage;
             }
             None => *target = self.fork(),
         }

@@ -3,6 +3,7 @@
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
 
 use super::*;
+use crate::fit::{About, Fit};
 
 /// Requests of a device whose response times depend on what the tables know: 1 ms in sequence, 8 ms elsewhere, 2 ms
 /// more for each request before; writes half of it.
@@ -34,7 +35,8 @@ fn fitted(records: &[TraceRecord]) -> TableParameters {
     let mut fit = TableFit::new(Classes::default()).unwrap();
     records.iter().for_each(|record| fit.record(record));
     assert_eq!(fit.summary().requests, records.len() as u64);
-    fit.parameters(ByteSize::from_bytes(512), None, Default::default())
+    let about = About { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
+    fit.parameters(about)
 }
 
 /// Response times in ms by the model of the requests of a trace, open, in order of arrival.
@@ -74,9 +76,9 @@ fn does_the_model_answer_as_the_trace_did() {
         let (ours, theirs) = (mean(&answers, chosen), mean(&measured, chosen));
         assert!((ours / theirs - 1.0).abs() < 0.03, "{ours} ms, {theirs} measured");
     }
-    let usage = model.usage();
+    let usage = model.coverage().unwrap();
     assert_eq!(usage.requests, 10_000);
-    assert!(usage.borrowed < 100, "{usage:?}");
+    assert!(usage.outside < 100, "{usage:?}");
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn is_what_was_never_seen_answered_and_counted() {
         model.poll(next, &mut completions);
     }
     assert_eq!(completions.len(), Operation::ALL.len());
-    assert_eq!(model.usage().borrowed, Operation::ALL.len() as u64);
+    assert_eq!(model.coverage().unwrap().outside, Operation::ALL.len() as u64);
     let beyond = Request::new(9, Operation::Read, 1 << 40, 8);
     assert!(model.submit(Instant::from_ns(1 << 40), beyond).is_err());
 }

@@ -1,0 +1,139 @@
+//! A device fitted to its trace, and how well it predicts what it did not see.
+//!
+//! ```text
+//! trace ─▶ first pass: span, size ─▶ second pass ─┬─ before the split ─▶ fits ─▶ devices
+//!                                                 └─ after ─▶ devices, open, beside what was measured
+//!                                                           └▶ fits go on: the saved device is of all
+//! ```
+
+mod evaluation;
+mod survey;
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{Duration, Ratio, Seed};
+use seeklab_devices::fit::{About, Model};
+use seeklab_devices::table::Classes;
+use seeklab_traces::OpenTrace;
+use serde::Serialize;
+use toml::Table;
+
+use crate::failure::Failure;
+use evaluation::Predicting;
+use survey::{Survey, each};
+
+pub use evaluation::{Evaluation, Times, sentence};
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct FitOptions {
+    /// The models, at least one: the first is saved, the others stand beside it.
+    pub models: Vec<&'static Model>,
+    /// Which device of the trace; its only one if `None`.
+    pub device: Option<u16>,
+    /// Share of the time that is fitted before the rest is predicted.
+    pub split: Ratio,
+    /// How finely requests are told apart.
+    pub classes: Classes,
+    /// Root of the draws of the prediction.
+    pub seed: Seed,
+}
+
+/// A fitted device.
+#[derive(Debug)]
+pub struct Fitted {
+    /// Its description.
+    pub description: Table,
+    /// What it was fitted to, and how it predicts.
+    pub report: FitReport,
+}
+
+/// What was fitted, and how it predicts.
+#[derive(Debug, Serialize)]
+pub struct FitReport {
+    /// Which device of the trace.
+    pub device: u16,
+    /// Requests that the saved device was fitted to.
+    pub requests: u64,
+    /// Requests without a response time.
+    pub without_response: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests of the recorder itself, which were left out.
+    pub recorders_own: u64,
+    /// Most requests that were outstanding when another arrived.
+    pub queue_length_max: u32,
+    /// Classes that were told apart.
+    pub cells: usize,
+    /// From the first arrival to the last.
+    pub span_s: f64,
+    /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
+    pub evaluations: Vec<Evaluation>,
+}
+
+/// Fits models to the trace that `open` opens, twice; `about` says in the description where it came from.
+///
+/// # Errors
+/// A trace that cannot be read, has no such device, or no response times.
+pub fn fit(
+    open: &dyn Fn() -> Result<OpenTrace, Failure>,
+    options: &FitOptions,
+    mut about: BTreeMap<String, String>,
+) -> Result<Fitted, Failure> {
+    let survey = Survey::of(open()?)?;
+    let device = survey.device(options.device)?;
+    let (first, last) = survey.span[&device];
+    let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
+    let trace = open()?;
+    let place = About {
+        block_size: trace.metadata().block_size,
+        capacity_blocks: survey.end[&device],
+        fit: BTreeMap::new(),
+    };
+    let begun: Result<Vec<_>, _> =
+        options.models.iter().map(|model| (model.begin)(options.classes)).collect();
+    let mut fits = begun?;
+    let mut predicting: Option<Vec<Predicting>> = None;
+    each(trace, "fitting", |record, is_own| {
+        if is_own || record.device != device {
+            return Ok(());
+        }
+        if record.arrival >= boundary && predicting.is_none() && fits[0].summary().requests > 0 {
+            let models = options.models.iter().zip(&fits);
+            let begun: Result<_, Failure> = models
+                .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options.seed))
+                .collect();
+            predicting = Some(begun?);
+        }
+        predicting.iter_mut().flatten().try_for_each(|predicting| predicting.take(record))?;
+        fits.iter_mut().for_each(|fit| fit.record(record));
+        Ok(())
+    })?;
+    let fitted = &fits[0];
+    let summary = fitted.summary();
+    if summary.requests == 0 {
+        return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
+            .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
+    }
+    let evaluations: Vec<Evaluation> =
+        predicting.into_iter().flatten().filter_map(|predicting| predicting.finish(options.seed)).collect();
+    about.insert("device".to_owned(), device.to_string());
+    about.insert("requests".to_owned(), summary.requests.to_string());
+    about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
+    about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
+    if let Some(evaluation) = evaluations.first() {
+        about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
+    }
+    let report = FitReport {
+        device,
+        requests: summary.requests,
+        without_response: summary.without_response,
+        failed: summary.failed,
+        recorders_own: survey.recorders_own,
+        queue_length_max: summary.queue_length_max,
+        cells: fitted.cells(),
+        span_s: (last - first).as_s(),
+        evaluations,
+    };
+    Ok(Fitted { description: fitted.description(About { fit: about, ..place })?, report })
+}

@@ -1,0 +1,96 @@
+//! Fitting a model to a trace: THE list of models that learn.
+//!
+//! ```text
+//! trace, in order of arrival ─▶ Fit ─▶ description (TOML) ─▶ Device
+//! ```
+//! # Scope and limits
+//! A model is of one device. Requests without a response time and failed ones shape the load, but nothing is learnt
+//! from their times.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Device, Seed, TraceRecord};
+use toml::Table;
+
+use crate::description::{Description, DescriptionError};
+use crate::table::{Classes, TableFit};
+
+/// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
+pub trait Fit: Send {
+    /// Takes one request in.
+    fn record(&mut self, record: &TraceRecord);
+
+    /// What was taken in so far.
+    fn summary(&self) -> FitSummary;
+
+    /// Classes of requests that hold anything so far.
+    fn cells(&self) -> usize;
+
+    /// The description of the device fitted so far, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn description(&self, about: About) -> Result<Table, DescriptionError>;
+}
+
+/// The device fitted so far, its draws from `seed` by streams that begin with `name`.
+///
+/// # Errors
+/// If nothing was learnt.
+pub fn build(
+    fit: &dyn Fit,
+    about: About,
+    seed: Seed,
+    name: &str,
+) -> Result<Box<dyn Device>, DescriptionError> {
+    Description::from_table(name, name, fit.description(about)?, 0)?.build(seed, name)
+}
+
+/// The model of that name.
+pub fn find(name: &str) -> Option<&'static Model> {
+    MODELS.iter().find(|model| model.name == name)
+}
+
+/// What a trace does not tell by its requests.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+    /// Blocks of the device; as many as were addressed if more.
+    pub capacity_blocks: u64,
+    /// What it was fitted to, for people.
+    pub fit: BTreeMap<String, String>,
+}
+
+/// What was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FitSummary {
+    /// Requests whose response times were learnt from.
+    pub requests: u64,
+    /// Requests without a response time, which is not known.
+    pub without_response: u64,
+    /// Requests that failed, whose response times are not those of service.
+    pub failed: u64,
+    /// First block that no request went beyond.
+    pub end: u64,
+    /// Most requests that were outstanding when another arrived.
+    pub queue_length_max: u32,
+}
+
+/// A model that can be fitted.
+#[derive(Debug)]
+pub struct Model {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub description: &'static str,
+    /// Begins to fit it, requests told apart as finely as said.
+    pub begin: fn(Classes) -> Result<Box<dyn Fit>, DescriptionError>,
+}
+
+/// THE list of models that learn from traces.
+pub static MODELS: &[Model] = &[Model {
+    name: "plain",
+    description: "response times by tables, as published",
+    begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
+}];
