@@ -12,6 +12,7 @@ use crate::layer::{Queue, QueueError};
 use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
+use crate::station::{Station, StationParameters};
 use crate::table::{TableModel, TableParameters};
 
 /// One kind of device or layer.
@@ -76,6 +77,14 @@ pub static KINDS: &[Kind] = &[
         description: "a device cloned from its trace: response times drawn from tables",
         complete: complete::<TableParameters>,
         build: |table, seed, name| Ok(Box::new(TableModel::new(&read(table)?, seed, name)?)),
+        bare: None,
+        tracks: None,
+    },
+    Kind {
+        name: "station",
+        description: "a device cloned from its trace: servers, waiting, and service times drawn from a tree",
+        complete: complete::<StationParameters>,
+        build: |table, seed, name| Ok(Box::new(Station::new(&read(table)?, seed, name)?)),
         bare: None,
         tracks: None,
     },

@@ -4,8 +4,10 @@ use seeklab_analysis::{Prediction, prediction};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Completion, Coverage, Device, Duration, Instant, Ratio, Seed, Status, TraceRecord};
 use seeklab_devices::fit::{About, Fit};
+use seeklab_devices::replay::Replay;
 use serde::Serialize;
 
+use super::FitOptions;
 use crate::failure::Failure;
 
 /// How a device predicts what it did not see.
@@ -77,6 +79,7 @@ pub(super) struct Predicting {
     model: &'static str,
     device: Box<dyn Device>,
     fitted: u64,
+    replay: Replay,
     completions: Vec<Completion>,
     measured: Distribution,
     modelled: Distribution,
@@ -87,13 +90,19 @@ const MEASURED: [u64; 2] = [1, 0];
 
 impl Predicting {
     /// By the device that was fitted so far.
-    pub(super) fn by(model: &'static str, fit: &dyn Fit, about: About, seed: Seed) -> Result<Self, Failure> {
-        let device = seeklab_devices::fit::build(fit, about, seed, "disk0")?;
+    pub(super) fn by(
+        model: &'static str,
+        fit: &dyn Fit,
+        about: About,
+        options: &FitOptions,
+    ) -> Result<Self, Failure> {
+        let device = seeklab_devices::fit::build(fit, about, options.seed, "disk0")?;
         let (measured, modelled) = Default::default();
         Ok(Self {
             model,
             device,
             fitted: fit.summary().requests,
+            replay: if options.is_open { Replay::open() } else { Replay::default() },
             completions: Vec::new(),
             measured,
             modelled,
@@ -103,13 +112,20 @@ impl Predicting {
     /// One request more, in order of arrival.
     pub(super) fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
         let response = record.response_time().filter(|_| record.status == Status::Ok);
-        self.poll(record.arrival);
+        if self.replay.wakes(record.arrival) {
+            while let Some(next) = self.device.next_event() {
+                self.poll(next);
+                self.replay.idle(next);
+            }
+        }
+        let arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
+        self.poll(arrival);
         let request = record.request(MEASURED[usize::from(response.is_none())]);
         if self.device.capabilities().check(&request).is_err() {
             // A transfer of nothing; the trace says so, and no device takes it.
             return Ok(());
         }
-        self.device.submit(record.arrival, request).map_err(|error| {
+        self.device.submit(arrival, request).map_err(|error| {
             Failure::chain(&error).context("the fitted device refuses a request of its own trace")
         })?;
         if let Some(response) = response {

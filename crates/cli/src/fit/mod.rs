@@ -33,6 +33,8 @@ pub struct FitOptions {
     pub device: Option<u16>,
     /// Share of the time that is fitted before the rest is predicted.
     pub split: Ratio,
+    /// Whether arrivals of the prediction wait for nothing.
+    pub is_open: bool,
     /// How finely requests are told apart.
     pub classes: Classes,
     /// Root of the draws of the prediction.
@@ -94,14 +96,20 @@ pub fn fit(
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
     let mut predicting: Option<Vec<Predicting>> = None;
+    let mut without_response = 0;
     each(trace, "fitting", |record, is_own| {
         if is_own || record.device != device {
+            return Ok(());
+        }
+        if record.completion.is_none() {
+            // Neither learnt from nor predicted: whether the device ever had it is not known.
+            without_response += 1;
             return Ok(());
         }
         if record.arrival >= boundary && predicting.is_none() && fits[0].summary().requests > 0 {
             let models = options.models.iter().zip(&fits);
             let begun: Result<_, Failure> = models
-                .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options.seed))
+                .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options))
                 .collect();
             predicting = Some(begun?);
         }
@@ -127,7 +135,7 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        without_response: summary.without_response,
+        without_response,
         failed: summary.failed,
         recorders_own: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
