@@ -21,6 +21,7 @@ mod error;
 pub mod fit;
 pub mod layer;
 pub mod names;
+mod outstanding;
 mod reader;
 pub mod registry;
 pub mod scheduler;

@@ -80,14 +80,28 @@ impl Counts {
     }
 }
 
-/// A distribution to draw from.
+/// A distribution to draw from, in one step whatever it holds: a guide says for a few draws together where to begin.
+///
+/// \[Chen & Asau 1974\]: H.-C. Chen, Y. Asau, On generating random variates from an empirical distribution, AIIE
+/// Transactions 6(2), the guide table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Times {
-    /// Least time in each bucket and how many there are.
-    spans: Vec<(u64, u64)>,
-    /// How many times lie in this bucket or before.
-    until: Vec<u64>,
+    /// How many times were seen.
+    count: u64,
+    /// How many times lie in this bucket or before, and in the low [`BUCKET_BITS`] the bucket; first a step of none.
+    steps: Box<[u64]>,
+    /// The first step that can hold the draws of which the upper bits are this.
+    guide: Box<[u16]>,
+    /// How many bits of a draw the guide leaves out.
+    shift: u32,
 }
+
+/// Bits that hold a bucket; the others hold a count, of [`BUCKETS`] counts of 32 bits at most.
+const BUCKET_BITS: u32 = 16;
+const _: () = assert!(BUCKETS < 1 << 12);
+
+/// What is narrower is drawn from with 64 bits.
+const NARROW: u64 = 1 << 30;
 
 impl Times {
     /// Reads what [`Counts::write`] has written.
@@ -95,39 +109,62 @@ impl Times {
     /// # Errors
     /// What is wrong with the text.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let (mut spans, mut until) = (Vec::new(), Vec::new());
-        let (mut bucket, mut total) = (0_u32, 0_u64);
+        let mut steps = vec![0];
+        let (mut bucket, mut count) = (0_u32, 0_u64);
         for (index, item) in text.split_ascii_whitespace().enumerate() {
-            let (further, count) = item.split_once('*').unwrap_or((item, "1"));
-            let parsed = further.parse::<u32>().ok().zip(count.parse::<u32>().ok());
-            let (further, count) =
+            let (further, times) = item.split_once('*').unwrap_or((item, "1"));
+            let parsed = further.parse::<u32>().ok().zip(times.parse::<u32>().ok());
+            let (further, times) =
                 parsed.ok_or_else(|| format!("`{item}` is no BUCKETS or BUCKETS*COUNT"))?;
             bucket = bucket
                 .checked_add(further)
-                .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && count > 0)
+                .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && times > 0)
                 .ok_or_else(|| format!("`{item}` does not lie beyond the one before, or below 2^64 ns"))?;
-            total += u64::from(count);
-            spans.push(span(bucket));
-            until.push(total);
+            count += u64::from(times);
+            steps.push(count << BUCKET_BITS | u64::from(bucket));
         }
-        if spans.is_empty() { Err("there is no time".to_owned()) } else { Ok(Self { spans, until }) }
+        if count == 0 { Err("there is no time".to_owned()) } else { Ok(Self::of(count, steps)) }
+    }
+
+    fn of(count: u64, steps: Vec<u64>) -> Self {
+        // As many entries as there are steps or up to twice, so that a draw looks at one or two steps.
+        let mut shift = 0;
+        while (count - 1) >> shift >= 2 * steps.len() as u64 {
+            shift += 1;
+        }
+        let mut first = 1;
+        let guide = (0..=(count - 1) >> shift).map(|upper| {
+            while steps[first] >> BUCKET_BITS <= upper << shift {
+                first += 1;
+            }
+            first as u16
+        });
+        Self { count, guide: guide.collect(), steps: steps.into_boxed_slice(), shift }
     }
 
     /// How many times were seen.
-    pub(super) fn count(&self) -> u64 {
-        *self.until.last().expect("there is a time")
+    #[cfg(test)]
+    const fn count(&self) -> u64 {
+        self.count
     }
 
     /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
     pub(super) fn draw(&self, stream: &mut Stream) -> Duration {
-        let drawn = stream.below(self.count());
-        let place = self.until.partition_point(|until| *until <= drawn);
-        let before = if place == 0 { 0 } else { self.until[place - 1] };
-        let (least, width) = self.spans[place];
+        let drawn = stream.below(self.count);
+        let mut place = usize::from(self.guide[(drawn >> self.shift) as usize]);
+        while self.steps[place] >> BUCKET_BITS <= drawn {
+            place += 1;
+        }
+        let (step, before) = (self.steps[place], self.steps[place - 1] >> BUCKET_BITS);
+        let (least, width) = span((step & ((1 << BUCKET_BITS) - 1)) as u32);
         // One draw says the bucket and the place in it.
-        let (rank, count) = (u128::from(drawn - before), u128::from(self.until[place] - before));
-        let within = (2 * rank + 1) * u128::from(width) / (2 * count);
-        Duration::from_ns(least + within as u64)
+        let (rank, count) = (drawn - before, (step >> BUCKET_BITS) - before);
+        let within = if width < NARROW {
+            (2 * rank + 1) * width / (2 * count)
+        } else {
+            ((2 * u128::from(rank) + 1) * u128::from(width) / (2 * u128::from(count))) as u64
+        };
+        Duration::from_ns(least + within)
     }
 }
 
@@ -141,9 +178,10 @@ mod tests {
     /// The mean, from the middles of the buckets.
     fn mean_ns(times: &Times) -> f64 {
         let (mut before, mut sum) = (0, 0.0);
-        for ((least, width), until) in times.spans.iter().zip(&times.until) {
-            sum += (until - before) as f64 * (*least as f64 + (*width - 1) as f64 / 2.0);
-            before = *until;
+        for step in &times.steps[1..] {
+            let ((least, width), until) = (span((step & 0xffff) as u32), step >> BUCKET_BITS);
+            sum += (until - before) as f64 * (least as f64 + (width - 1) as f64 / 2.0);
+            before = until;
         }
         sum / times.count() as f64
     }
