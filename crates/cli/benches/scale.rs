@@ -15,8 +15,8 @@ mod measure;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use seeklab::devices::customise;
 use seeklab::devices::Setup;
+use seeklab::devices::customise;
 use seeklab::failure::Failure;
 use seeklab::fit::{FitOptions, Fitted, fit};
 use seeklab::progress::Progress;
@@ -54,7 +54,9 @@ fn main() {
 fn measure_all(requests: u64, rounds: usize) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("scale.parquet");
-    println!("{requests} requests; million requests per CPU-second of one thread, best and median of {rounds}");
+    println!(
+        "{requests} requests; million requests per CPU-second of one thread, best and median of {rounds}"
+    );
     println!("{:<58} {:>6} {:>6} {:>8}", "", "best", "median", "peak MiB");
     let mut report = Report::new(rounds);
     let write = |path: &Path, count: u64| -> Result<(), Failure> {
@@ -102,13 +104,27 @@ fn floors(model: &Model) -> [Option<f64>; 3] {
     }
 }
 
-fn measure_model(report: &mut Report, model: &'static Model, trace: &Path, requests: u64) -> Result<(), Failure> {
+fn measure_model(
+    report: &mut Report,
+    model: &'static Model,
+    trace: &Path,
+    requests: u64,
+) -> Result<(), Failure> {
     let name = model.name;
     let [fitted, simulated, decoded] = floors(model);
     let fit_to = |split: Ratio| {
-        let options =
-            FitOptions { models: vec![model], device: None, split, classes: Classes::default(), seed: Seed(1) };
-        fit(&|| open(trace, &ReadOptions::default()), &options, BTreeMap::new())
+        let options = FitOptions {
+            models: vec![model],
+            device: None,
+            split,
+            classes: Classes::default(),
+            seed: Seed(1),
+        };
+        fit(
+            &|columns| open(trace, &ReadOptions { columns, ..ReadOptions::default() }),
+            &options,
+            BTreeMap::new(),
+        )
     };
     let mut clone = None;
     report.row(&format!("{name}: fit from Parquet"), requests, fitted, || {

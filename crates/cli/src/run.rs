@@ -11,6 +11,7 @@ use seeklab_core::{
     Workload, simulate,
 };
 use seeklab_report::Note;
+use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
 use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
@@ -206,6 +207,24 @@ fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>,
     Ok(Arc::from(times))
 }
 
+/// The columns that a replay takes requests from; the first with think times only.
+const REPLAYED: [Column; 10] = [
+    Column::ThinkNs,
+    Column::ArrivalNs,
+    Column::Device,
+    Column::Initiator,
+    Column::Op,
+    Column::Fua,
+    Column::Lbn,
+    Column::Blocks,
+    Column::Criticality,
+    Column::Priority,
+];
+
+/// The columns that tell what a replay needs to know beforehand.
+const SURVEYED: [Column; 6] =
+    [Column::ArrivalNs, Column::CompletionNs, Column::Device, Column::Op, Column::Lbn, Column::Blocks];
+
 fn replay(
     device: &Resolved,
     workload: &Chosen,
@@ -219,7 +238,7 @@ fn replay(
     let capabilities = bank.capabilities().clone();
     let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
     let survey = if spec.needs_survey() {
-        let mut trace = workload.open_trace()?;
+        let mut trace = workload.open_trace(&SURVEYED)?;
         let block_size = trace.metadata().block_size;
         let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
         Some(Survey::of(records, spec.device)?)
@@ -229,7 +248,8 @@ fn replay(
     let settings = spec
         .settings(capabilities.capacity_blocks, survey.as_ref())
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut trace = workload.open_trace()?;
+    let with_think = matches!(settings.mode, Mode::Think);
+    let mut trace = workload.open_trace(&REPLAYED[usize::from(!with_think)..])?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
     if let (Some(PopulationSpec::Auto), Mode::Closed { population }) = (spec.population, settings.mode) {

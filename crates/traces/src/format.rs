@@ -8,6 +8,8 @@ use seeklab_core::{ByteSize, TraceRecord};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, Lack, Setting};
+use crate::position::Position;
+use crate::schema::Column;
 use crate::source::{Head, Source};
 
 /// A trace format. Each is one file with one line in [`FORMATS`](crate::FORMATS).
@@ -80,6 +82,34 @@ pub trait TraceReader: Iterator<Item = Result<TraceRecord, TraceError>> + Send {
 
     /// What was done to the rows so far that their user should know.
     fn notes(&self) -> Vec<Note>;
+
+    /// The next rows, as many as are at hand, in `buffer` or in a place of its own; none at the end. An error is told
+    /// before the rows just ahead of it.
+    ///
+    /// # Errors
+    /// That of the first row among them that cannot be read.
+    fn next_rows<'a>(&'a mut self, buffer: &'a mut Vec<TraceRecord>) -> Result<Rows<'a>, TraceError> {
+        buffer.clear();
+        while buffer.len() < ROWS {
+            match self.next() {
+                Some(record) => buffer.push(record?),
+                None => break,
+            }
+        }
+        Ok(Rows { records: buffer, metadata: self.metadata() })
+    }
+}
+
+/// Rows that are handed out together: few enough to stay in the processor's cache.
+const ROWS: usize = 256;
+
+/// Some rows of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// They, in order; none at the end of the trace.
+    pub records: &'a [TraceRecord],
+    /// What is known about the trace when they were read.
+    pub metadata: &'a Metadata,
 }
 
 /// Takes the rows of a trace.
@@ -116,11 +146,14 @@ pub struct ReadOptions {
     pub sort_window: usize,
     /// Options of the format that the user settled; of several for one option the last counts.
     pub settings: Vec<Setting>,
+    /// Columns that are wanted. A format that holds columns apart leaves the others out, unread and unchecked, and
+    /// their fields are as in [`TraceRecord::new`]; the other formats read all.
+    pub columns: &'static [Column],
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { block_size: None, sort_window: 4096, settings: Vec::new() }
+        Self { block_size: None, sort_window: 4096, settings: Vec::new(), columns: &Column::ALL }
     }
 }
 
@@ -212,6 +245,8 @@ pub struct OpenTrace {
     guess: Option<String>,
     lacks: &'static [Lack],
     applied: Vec<Applied>,
+    position: Position,
+    buffer: Vec<TraceRecord>,
 }
 
 impl OpenTrace {
@@ -222,8 +257,23 @@ impl OpenTrace {
         format: &dyn TraceFormat,
         guess: Option<String>,
         applied: Vec<Applied>,
+        position: Position,
     ) -> Self {
-        Self { reader, format: format.name(), guess, lacks: format.lacks(), applied }
+        let (lacks, format) = (format.lacks(), format.name());
+        Self { reader, format, guess, lacks, applied, position, buffer: Vec::new() }
+    }
+
+    /// How far it was read.
+    pub fn position(&self) -> Position {
+        self.position.clone()
+    }
+
+    /// The next rows, as many as are at hand; none at the end. For who goes through many millions.
+    ///
+    /// # Errors
+    /// That of the first row among them that cannot be read; the rows just ahead of it are not told.
+    pub fn next_rows(&mut self) -> Result<Rows<'_>, TraceError> {
+        self.reader.next_rows(&mut self.buffer)
     }
 
     /// What the format cannot say.

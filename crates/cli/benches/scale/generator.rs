@@ -16,7 +16,7 @@ const CHANNELS: usize = 8;
 
 /// Makes requests in order of arrival, with their times.
 #[derive(Debug)]
-pub struct Generator {
+pub(crate) struct Generator {
     stream: Stream,
     arrival: Instant,
     /// Where each of four processes goes on.
@@ -28,7 +28,7 @@ pub struct Generator {
 
 impl Generator {
     /// From the start, draws from `seed`.
-    pub fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: Seed) -> Self {
         Self {
             stream: seed.stream("scale"),
             arrival: Instant::ZERO,

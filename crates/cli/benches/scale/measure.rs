@@ -10,18 +10,18 @@ const MEMORY_MIB: u64 = 1_024;
 
 /// Prints a line for each step.
 #[derive(Debug)]
-pub struct Report {
+pub(crate) struct Report {
     rounds: usize,
 }
 
 impl Report {
     /// Steps are run so often.
-    pub const fn new(rounds: usize) -> Self {
+    pub(crate) const fn new(rounds: usize) -> Self {
         Self { rounds }
     }
 
     /// A step over so many requests, which is asked to do at least `floor` of them in a second.
-    pub fn row(
+    pub(crate) fn row(
         &mut self,
         name: &str,
         requests: u64,
@@ -32,7 +32,7 @@ impl Report {
     }
 
     /// A step that is run once.
-    pub fn once(
+    pub(crate) fn once(
         &mut self,
         name: &str,
         requests: u64,

@@ -101,7 +101,8 @@ impl Device for TableModel {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
-        while let Some((completed, Pending { request, submitted, queue_length })) = self.outstanding.pop(now) {
+        while let Some((completed, Pending { request, submitted, queue_length })) = self.outstanding.pop(now)
+        {
             completions.push(Completion {
                 request,
                 submitted,
