@@ -12,7 +12,7 @@ use seeklab_core::{
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{Metadata, TraceError, TraceWriter};
+use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter};
 use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
@@ -263,7 +263,8 @@ fn replay(
         let from_to = format!("{block_size} to {}", capabilities.block_size);
         notes.push(Note::Remark(format!("addresses were converted from blocks of {from_to}, outwards")));
     }
-    let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
+    let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
+    let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
     let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
     let counters = requests.counters();
@@ -296,6 +297,32 @@ fn replay(
     notes.append(&mut outcome.notes);
     outcome.notes = notes;
     Ok(outcome)
+}
+
+/// The rows of a trace one by one, read many at a time.
+struct Records<'a> {
+    trace: &'a mut OpenTrace,
+    rows: Vec<TraceRecord>,
+    next: usize,
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.rows.len() {
+            self.rows.clear();
+            self.next = 0;
+            match self.trace.next_rows() {
+                Ok(rows) => self.rows.extend_from_slice(rows.records),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let record = self.rows.get(self.next).map(|record| Ok(*record));
+        self.next += usize::from(record.is_some());
+        record
+    }
 }
 
 /// A record with its addresses in blocks of another size: every block that it touches.

@@ -22,7 +22,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{
-    Metadata, Note, Place, Position, Problem, ReadOptions, Rows, Source, TraceError, TraceReader,
+    Metadata, Note, Place, Position, Problem, ReadOptions, RowBuffer, Rows, Source, TraceError, TraceReader,
 };
 
 use crate::batch::Values;
@@ -258,28 +258,18 @@ impl TraceReader for ParquetReader {
         self.notes.clone()
     }
 
-    fn next_rows<'a>(&'a mut self, buffer: &'a mut Vec<TraceRecord>) -> Result<Rows<'a>, TraceError> {
-        buffer.clear();
-        match self.chunk.take() {
-            Some(mut chunk) => {
-                let is_empty = chunk.next == chunk.end && !self.at_end;
-                let filled = if is_empty { self.fill(&mut chunk) } else { Ok(()) };
-                let rows = chunk.next..chunk.end;
-                chunk.next = chunk.end;
-                self.at_end |= filled.is_err() || rows.is_empty();
-                let chunk = self.chunk.insert(chunk);
-                filled?;
-                Ok(Rows { records: &chunk.records[rows], metadata: &self.metadata })
-            }
-            None => {
-                while buffer.len() < CHUNK_ROWS
-                    && let Some(record) = self.next()
-                {
-                    buffer.push(record?);
-                }
-                Ok(Rows { records: buffer, metadata: &self.metadata })
-            }
-        }
+    fn next_rows<'a>(&'a mut self, buffer: &'a mut RowBuffer) -> Result<Rows<'a>, TraceError> {
+        let Some(mut chunk) = self.chunk.take() else {
+            return Ok(Rows { records: buffer.fill(self)?, metadata: &self.metadata });
+        };
+        let is_empty = chunk.next == chunk.end && !self.at_end;
+        let filled = if is_empty { self.fill(&mut chunk) } else { Ok(()) };
+        let rows = chunk.next..chunk.end;
+        chunk.next = chunk.end;
+        self.at_end |= filled.is_err() || rows.is_empty();
+        let chunk = self.chunk.insert(chunk);
+        filled?;
+        Ok(Rows { records: &chunk.records[rows], metadata: &self.metadata })
     }
 }
 

@@ -83,25 +83,54 @@ pub trait TraceReader: Iterator<Item = Result<TraceRecord, TraceError>> + Send {
     /// What was done to the rows so far that their user should know.
     fn notes(&self) -> Vec<Note>;
 
-    /// The next rows, as many as are at hand, in `buffer` or in a place of its own; none at the end. An error is told
-    /// before the rows just ahead of it.
+    /// The next rows, as many as are at hand, in `buffer` or in a place of its own; none at the end.
     ///
     /// # Errors
-    /// That of the first row among them that cannot be read.
-    fn next_rows<'a>(&'a mut self, buffer: &'a mut Vec<TraceRecord>) -> Result<Rows<'a>, TraceError> {
-        buffer.clear();
-        while buffer.len() < ROWS {
-            match self.next() {
-                Some(record) => buffer.push(record?),
-                None => break,
-            }
-        }
-        Ok(Rows { records: buffer, metadata: self.metadata() })
+    /// If the next row cannot be read.
+    fn next_rows<'a>(&'a mut self, buffer: &'a mut RowBuffer) -> Result<Rows<'a>, TraceError> {
+        Ok(Rows { records: buffer.fill(self)?, metadata: self.metadata() })
     }
 }
 
 /// Rows that are handed out together: few enough to stay in the processor's cache.
 const ROWS: usize = 256;
+
+/// A place for rows that are handed out together.
+#[derive(Debug, Default)]
+pub struct RowBuffer {
+    records: Vec<TraceRecord>,
+    /// What is wrong with the row behind them.
+    failure: Option<TraceError>,
+}
+
+impl RowBuffer {
+    /// The next rows, one by one from `rows`; none at the end.
+    ///
+    /// # Errors
+    /// If the next row cannot be read.
+    pub fn fill<I>(&mut self, rows: &mut I) -> Result<&[TraceRecord], TraceError>
+    where
+        I: Iterator<Item = Result<TraceRecord, TraceError>> + ?Sized,
+    {
+        self.records.clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        while self.records.len() < ROWS
+            && let Some(record) = rows.next()
+        {
+            match record {
+                Ok(record) => self.records.push(record),
+                Err(failure) if self.records.is_empty() => return Err(failure),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break;
+                }
+            }
+        }
+        Ok(&self.records)
+    }
+}
 
 /// Some rows of a trace.
 #[derive(Debug, Clone, Copy)]
@@ -246,7 +275,7 @@ pub struct OpenTrace {
     lacks: &'static [Lack],
     applied: Vec<Applied>,
     position: Position,
-    buffer: Vec<TraceRecord>,
+    buffer: RowBuffer,
 }
 
 impl OpenTrace {
@@ -260,7 +289,7 @@ impl OpenTrace {
         position: Position,
     ) -> Self {
         let (lacks, format) = (format.lacks(), format.name());
-        Self { reader, format, guess, lacks, applied, position, buffer: Vec::new() }
+        Self { reader, format, guess, lacks, applied, position, buffer: RowBuffer::default() }
     }
 
     /// How far it was read.
@@ -271,7 +300,7 @@ impl OpenTrace {
     /// The next rows, as many as are at hand; none at the end. For who goes through many millions.
     ///
     /// # Errors
-    /// That of the first row among them that cannot be read; the rows just ahead of it are not told.
+    /// If the next row cannot be read.
     pub fn next_rows(&mut self) -> Result<Rows<'_>, TraceError> {
         self.reader.next_rows(&mut self.buffer)
     }

@@ -95,7 +95,9 @@ pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use fio_iolog::FioIolog;
 pub use fio_log::FioLog;
 pub use fiu::Fiu;
-pub use format::{Note, OpenTrace, ReadOptions, Rows, Sniff, TraceFormat, TraceReader, TraceWriter};
+pub use format::{
+    Note, OpenTrace, ReadOptions, RowBuffer, Rows, Sniff, TraceFormat, TraceReader, TraceWriter,
+};
 pub use guess::{create_with, open_source, open_with};
 pub use hpl_srt::HplSrt;
 pub use issue_csv::IssueCsv;

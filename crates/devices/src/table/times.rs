@@ -80,28 +80,22 @@ impl Counts {
     }
 }
 
-/// A distribution to draw from, in one step whatever it holds: a guide says for a few draws together where to begin.
+/// A distribution to draw from, in one look whatever it holds: columns of equal chance with one or two buckets each.
 ///
-/// \[Chen & Asau 1974\]: H.-C. Chen, Y. Asau, On generating random variates from an empirical distribution, AIIE
-/// Transactions 6(2), the guide table.
+/// The alias method: A. J. Walker, ACM Transactions on Mathematical Software 3(3), 1977; columns filled as by M. D.
+/// Vose, IEEE Transactions on Software Engineering 17(9), 1991, in whole numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Times {
-    /// How many times were seen.
-    count: u64,
-    /// How many times lie in this bucket or before, and in the low [`BUCKET_BITS`] the bucket; first a step of none.
-    steps: Box<[u64]>,
-    /// The first step that can hold the draws of which the upper bits are this.
-    guide: Box<[u16]>,
-    /// How many bits of a draw the guide leaves out.
-    shift: u32,
+pub(super) struct Times(Box<[AliasColumn]>);
+
+/// Two buckets and the share of the first, of 2^32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AliasColumn {
+    share: u32,
+    first: u16,
+    second: u16,
 }
 
-/// Bits that hold a bucket; the others hold a count, of [`BUCKETS`] counts of 32 bits at most.
-const BUCKET_BITS: u32 = 16;
-const _: () = assert!(BUCKETS < 1 << 12);
-
-/// What is narrower is drawn from with 64 bits.
-const NARROW: u64 = 1 << 30;
+const _: () = assert!(BUCKETS <= 1 << 16, "a bucket has 16 bits");
 
 impl Times {
     /// Reads what [`Counts::write`] has written.
@@ -109,62 +103,54 @@ impl Times {
     /// # Errors
     /// What is wrong with the text.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let mut steps = vec![0];
-        let (mut bucket, mut count) = (0_u32, 0_u64);
+        let (mut counts, mut bucket) = (Vec::new(), 0_u32);
         for (index, item) in text.split_ascii_whitespace().enumerate() {
-            let (further, times) = item.split_once('*').unwrap_or((item, "1"));
-            let parsed = further.parse::<u32>().ok().zip(times.parse::<u32>().ok());
-            let (further, times) =
+            let (further, count) = item.split_once('*').unwrap_or((item, "1"));
+            let parsed = further.parse::<u32>().ok().zip(count.parse::<u32>().ok());
+            let (further, count) =
                 parsed.ok_or_else(|| format!("`{item}` is no BUCKETS or BUCKETS*COUNT"))?;
             bucket = bucket
                 .checked_add(further)
-                .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && times > 0)
+                .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && count > 0)
                 .ok_or_else(|| format!("`{item}` does not lie beyond the one before, or below 2^64 ns"))?;
-            count += u64::from(times);
-            steps.push(count << BUCKET_BITS | u64::from(bucket));
+            counts.push((bucket as u16, count));
         }
-        if count == 0 { Err("there is no time".to_owned()) } else { Ok(Self::of(count, steps)) }
+        if counts.is_empty() { Err("there is no time".to_owned()) } else { Ok(Self::of(&counts)) }
     }
 
-    fn of(count: u64, steps: Vec<u64>) -> Self {
-        // As many entries as there are steps or up to twice, so that a draw looks at one or two steps.
-        let mut shift = 0;
-        while (count - 1) >> shift >= 2 * steps.len() as u64 {
-            shift += 1;
-        }
-        let mut first = 1;
-        let guide = (0..=(count - 1) >> shift).map(|upper| {
-            while steps[first] >> BUCKET_BITS <= upper << shift {
-                first += 1;
+    /// The buckets with their counts, none of them zero.
+    fn of(counts: &[(u16, u32)]) -> Self {
+        let full: u64 = counts.iter().map(|(_, count)| u64::from(*count)).sum();
+        // A column holds `full`; there are at most 2^12 of 2^32 each, so nothing overflows.
+        let mut left: Vec<u64> =
+            counts.iter().map(|(_, count)| u64::from(*count) * counts.len() as u64).collect();
+        let mut columns: Vec<AliasColumn> = counts
+            .iter()
+            .map(|(bucket, _)| AliasColumn { share: u32::MAX, first: *bucket, second: *bucket })
+            .collect();
+        let (mut short, mut long): (Vec<usize>, Vec<usize>) =
+            (0..left.len()).partition(|bucket| left[*bucket] < full);
+        while let (Some(&giver), Some(taker)) = (long.last(), short.pop()) {
+            columns[taker].share = ((u128::from(left[taker]) << 32) / u128::from(full)) as u32;
+            columns[taker].second = counts[giver].0;
+            left[giver] -= full - left[taker];
+            if left[giver] < full {
+                long.pop();
+                short.push(giver);
             }
-            first as u16
-        });
-        Self { count, guide: guide.collect(), steps: steps.into_boxed_slice(), shift }
-    }
-
-    /// How many times were seen.
-    #[cfg(test)]
-    const fn count(&self) -> u64 {
-        self.count
+        }
+        Self(columns.into_boxed_slice())
     }
 
     /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
     pub(super) fn draw(&self, stream: &mut Stream) -> Duration {
-        let drawn = stream.below(self.count);
-        let mut place = usize::from(self.guide[(drawn >> self.shift) as usize]);
-        while self.steps[place] >> BUCKET_BITS <= drawn {
-            place += 1;
-        }
-        let (step, before) = (self.steps[place], self.steps[place - 1] >> BUCKET_BITS);
-        let (least, width) = span((step & ((1 << BUCKET_BITS) - 1)) as u32);
-        // One draw says the bucket and the place in it.
-        let (rank, count) = (drawn - before, (step >> BUCKET_BITS) - before);
-        let within = if width < NARROW {
-            (2 * rank + 1) * width / (2 * count)
-        } else {
-            ((2 * u128::from(rank) + 1) * u128::from(width) / (2 * u128::from(count))) as u64
-        };
-        Duration::from_ns(least + within)
+        // One draw says the column, the bucket in it by the upper half of what is left, and the place in that by the lower.
+        let drawn = u128::from(stream.bits()) * self.0.len() as u128;
+        let (column, rest) = (self.0[(drawn >> 64) as usize], drawn as u64);
+        let is_first = ((rest >> 32) as u32) < column.share;
+        let (least, width) = span(u32::from(if is_first { column.first } else { column.second }));
+        let within = (u128::from(rest as u32) * u128::from(width)) >> 32;
+        Duration::from_ns(least + within as u64)
     }
 }
 
@@ -177,13 +163,15 @@ mod tests {
 
     /// The mean, from the middles of the buckets.
     fn mean_ns(times: &Times) -> f64 {
-        let (mut before, mut sum) = (0, 0.0);
-        for step in &times.steps[1..] {
-            let ((least, width), until) = (span((step & 0xffff) as u32), step >> BUCKET_BITS);
-            sum += (until - before) as f64 * (least as f64 + (width - 1) as f64 / 2.0);
-            before = until;
-        }
-        sum / times.count() as f64
+        let middle = |bucket: u16| {
+            let (least, width) = span(u32::from(bucket));
+            least as f64 + (width - 1) as f64 / 2.0
+        };
+        let columns = times.0.iter().map(|AliasColumn { share, first, second }| {
+            let share = f64::from(*share) / 2_f64.powi(32);
+            share * middle(*first) + (1.0 - share) * middle(*second)
+        });
+        columns.sum::<f64>() / times.0.len() as f64
     }
 
     proptest! {
@@ -199,7 +187,6 @@ mod tests {
             let mut counts = Counts::default();
             ns.iter().for_each(|ns| counts.record(Duration::from_ns(*ns)));
             let times = Times::read(&counts.write()).unwrap();
-            prop_assert_eq!(times.count(), ns.len() as u64);
             let mean = ns.iter().map(|ns| *ns as f64).sum::<f64>() / ns.len() as f64;
             prop_assert!((mean_ns(&times) - mean).abs() <= mean / 100.0 + 1.0);
             // What is drawn was seen, to the width of a bucket.
@@ -213,7 +200,6 @@ mod tests {
         #[test]
         fn is_any_text_read_or_refused(text in "[0-9* a]{0,40}") {
             if let Ok(times) = Times::read(&text) {
-                prop_assert!(times.count() > 0);
                 times.draw(&mut Seed(1).stream("times"));
             }
         }
