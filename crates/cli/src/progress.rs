@@ -1,6 +1,7 @@
 //! Progress on stderr, for whatever takes longer than a moment.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use seeklab_traces::{OpenTrace, Position};
 
 /// Steps between two looks at the clock.
 const STRIDE: u64 = 1 << 16;
@@ -46,7 +47,12 @@ impl Drop for Steps {
 pub struct Progress {
     bar: ProgressBar,
     done: u64,
+    /// How far the trace was read of which the steps are rows.
+    position: Option<Position>,
 }
+
+/// The length of the bar of a trace of which the steps are rows.
+const PARTS: f64 = 10_000.0;
 
 impl Progress {
     /// Progress of `what` over `total` steps, if their number is known.
@@ -60,26 +66,58 @@ impl Progress {
         };
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
         bar.set_message(what.to_owned());
-        Self { bar, done: 0 }
+        Self { bar, done: 0, position: None }
+    }
+
+    /// Progress of `what` over the rows of `trace`: in percent of its bytes or rows, where their number is known.
+    pub fn of_trace(what: &str, trace: &OpenTrace) -> Self {
+        let position = trace.position();
+        if position.share().is_none() {
+            return Self::new(what, None);
+        }
+        let bar = ProgressBar::new(PARTS as u64);
+        let template = "{msg} {wide_bar} {percent} % ({prefix} requests, {eta} left)";
+        bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
+        bar.set_message(what.to_owned());
+        Self { bar, done: 0, position: Some(position) }
     }
 
     /// Progress that nobody sees, of a run beside others.
     pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), done: 0 }
+        Self { bar: ProgressBar::hidden(), done: 0, position: None }
     }
 
     /// One step more.
     pub fn step(&mut self) {
         self.done += 1;
         if self.done.is_multiple_of(STRIDE) {
-            self.bar.set_position(self.done);
+            self.show();
+        }
+    }
+
+    /// So many steps more.
+    pub fn steps(&mut self, count: u64) {
+        let strides = self.done / STRIDE;
+        self.done += count;
+        if self.done / STRIDE > strides {
+            self.show();
+        }
+    }
+
+    fn show(&self) {
+        match self.position.as_ref().map(Position::share) {
+            None => self.bar.set_position(self.done),
+            Some(share) => {
+                self.bar.set_prefix(HumanCount(self.done).to_string());
+                self.bar.set_position((share.unwrap_or(0.0) * PARTS) as u64);
+            }
         }
     }
 
     /// As [`step`](Self::step), shown at once: for steps that take long.
     pub fn big_step(&mut self) {
         self.done += 1;
-        self.bar.set_position(self.done);
+        self.show();
     }
 }
 

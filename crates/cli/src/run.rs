@@ -11,7 +11,8 @@ use seeklab_core::{
     Workload, simulate,
 };
 use seeklab_report::Note;
-use seeklab_traces::{Metadata, TraceError, TraceWriter};
+use seeklab_traces::schema::Column;
+use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter};
 use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
@@ -206,6 +207,24 @@ fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>,
     Ok(Arc::from(times))
 }
 
+/// The columns that a replay takes requests from; the first with think times only.
+const REPLAYED: [Column; 10] = [
+    Column::ThinkNs,
+    Column::ArrivalNs,
+    Column::Device,
+    Column::Initiator,
+    Column::Op,
+    Column::Fua,
+    Column::Lbn,
+    Column::Blocks,
+    Column::Criticality,
+    Column::Priority,
+];
+
+/// The columns that tell what a replay needs to know beforehand.
+const SURVEYED: [Column; 6] =
+    [Column::ArrivalNs, Column::CompletionNs, Column::Device, Column::Op, Column::Lbn, Column::Blocks];
+
 fn replay(
     device: &Resolved,
     workload: &Chosen,
@@ -219,7 +238,7 @@ fn replay(
     let capabilities = bank.capabilities().clone();
     let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
     let survey = if spec.needs_survey() {
-        let mut trace = workload.open_trace()?;
+        let mut trace = workload.open_trace(&SURVEYED)?;
         let block_size = trace.metadata().block_size;
         let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
         Some(Survey::of(records, spec.device)?)
@@ -229,7 +248,8 @@ fn replay(
     let settings = spec
         .settings(capabilities.capacity_blocks, survey.as_ref())
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut trace = workload.open_trace()?;
+    let with_think = matches!(settings.mode, Mode::Think);
+    let mut trace = workload.open_trace(&REPLAYED[usize::from(!with_think)..])?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
     if let (Some(PopulationSpec::Auto), Mode::Closed { population }) = (spec.population, settings.mode) {
@@ -243,7 +263,8 @@ fn replay(
         let from_to = format!("{block_size} to {}", capabilities.block_size);
         notes.push(Note::Remark(format!("addresses were converted from blocks of {from_to}, outwards")));
     }
-    let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
+    let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
+    let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
     let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
     let counters = requests.counters();
@@ -276,6 +297,32 @@ fn replay(
     notes.append(&mut outcome.notes);
     outcome.notes = notes;
     Ok(outcome)
+}
+
+/// The rows of a trace one by one, read many at a time.
+struct Records<'a> {
+    trace: &'a mut OpenTrace,
+    rows: Vec<TraceRecord>,
+    next: usize,
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<TraceRecord, TraceError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.rows.len() {
+            self.rows.clear();
+            self.next = 0;
+            match self.trace.next_rows() {
+                Ok(rows) => self.rows.extend_from_slice(rows.records),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let record = self.rows.get(self.next).map(|record| Ok(*record));
+        self.next += usize::from(record.is_some());
+        record
+    }
 }
 
 /// A record with its addresses in blocks of another size: every block that it touches.

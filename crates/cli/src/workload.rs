@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use seeklab_workloads::replay::{Beyond, ModeName, PopulationSpec, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
@@ -218,14 +219,15 @@ impl Chosen {
         }
     }
 
-    /// Opens the trace of a replay.
+    /// Opens the trace of a replay for those columns; see [`ReadOptions::columns`].
     ///
     /// # Errors
     /// If there is none, or it cannot be read.
-    pub fn open_trace(&self) -> Result<OpenTrace, Failure> {
+    pub fn open_trace(&self, columns: &'static [Column]) -> Result<OpenTrace, Failure> {
         match &self.spec {
             WorkloadSpec::Replay(ReplaySpec { trace: Some(trace), .. }) => {
-                Ok(seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &self.options)?)
+                let options = ReadOptions { columns, ..self.options.clone() };
+                Ok(seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &options)?)
             }
             _ => Err(Failure::new(format!("workload `{}` has no trace", self.name))),
         }

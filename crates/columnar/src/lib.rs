@@ -7,6 +7,9 @@
 //! Programs open and create every trace here, for [`FORMATS`] is the full list: the text formats of
 //! `seeklab-traces` and [`Parquet`]. Tables of results, which are no traces, go through [`write_table`].
 //!
+//! Who wants few columns of many rows says which ([`ReadOptions::columns`]): the others are not read, and those go
+//! into records column by column.
+//!
 //! # Scope and limits
 //! Rows stream in batches of some thousands, so memory does not grow with the trace but for the
 //! footer, which has an entry for every column of every 262,144 rows: about 15 MiB for 100 million. Only
@@ -14,6 +17,7 @@
 
 mod batch;
 mod columns;
+mod direct;
 mod parquet_format;
 mod reader;
 mod table;

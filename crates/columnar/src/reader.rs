@@ -1,5 +1,8 @@
 //! Reads a trace from Parquet, batch by batch.
 //!
+//! Where few columns are wanted, rows are made some hundred at a time and column by column; else each from its
+//! columns by [`Row`].
+//!
 //! # Scope and limits
 //! The library beneath panics on some damaged files (version 60: a subtraction that overflows, among
 //! others); what it panics with becomes an error here, though its message still reaches standard
@@ -15,17 +18,27 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use seeklab_core::TraceRecord;
+use seeklab_core::{Instant, Operation, TraceRecord};
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{Metadata, Note, Place, Problem, ReadOptions, Source, TraceError, TraceReader};
+use seeklab_traces::{
+    Metadata, Note, Place, Position, Problem, ReadOptions, RowBuffer, Rows, Source, TraceError, TraceReader,
+};
 
 use crate::batch::Values;
+use crate::direct;
 use crate::parquet_format::MAGIC;
 use crate::writer::KEY_PREFIX;
 
 /// Rows that are decoded together.
 const BATCH_ROWS: usize = 4_096;
+
+/// Rows that are made together where that is done column by column; they stay in the processor's cache.
+const CHUNK_ROWS: usize = 256;
+
+/// What a completion can follow from, where it is absent itself.
+const COMPLETION_FROM: [Column; 4] =
+    [Column::StartNs, Column::ResponseNs, Column::QueueNs, Column::ServiceNs];
 
 /// Reads Parquet.
 pub(crate) struct ParquetReader {
@@ -38,14 +51,28 @@ pub(crate) struct ParquetReader {
     /// Rows of the batch, and of those how many are handed out.
     batch_rows: usize,
     next: usize,
-    /// Rows handed out in all.
+    /// Rows made in all.
     rows: u64,
     at_end: bool,
+    /// Rows that were made together and are yet to be handed out; `None` where each is made alone.
+    chunk: Option<Chunk>,
+    position: Position,
+}
+
+/// Rows that were made together.
+struct Chunk {
+    /// They, and behind them some that are of no use.
+    records: Vec<TraceRecord>,
+    /// How many of them are handed out, and how many there are.
+    next: usize,
+    end: usize,
+    /// What is wrong with the row behind them.
+    failure: Option<TraceError>,
 }
 
 impl ParquetReader {
     pub(crate) fn open(source: Source, options: &ReadOptions) -> Result<Self, TraceError> {
-        let path = source.path().to_owned();
+        let (path, position) = (source.path().to_owned(), source.position());
         let mut file = source.into_file()?;
         check_ends(&mut file).map_err(|error| error.in_file(&path))?;
         let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file)).map_err(|error| {
@@ -54,12 +81,15 @@ impl ParquetReader {
                 .in_file(&path)
         })?;
         check_codecs(&builder).map_err(|error| error.in_file(&path))?;
+        let wanted = wanted(&builder, options.columns);
         let (mut roots, mut names, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for (index, field) in builder.schema().fields().iter().enumerate() {
             let name = field.name();
-            if Column::from_name(name).is_some() {
-                roots.push(index);
-                names.push(name.clone());
+            if let Some(column) = Column::from_name(name) {
+                if wanted.contains(&column) {
+                    roots.push(index);
+                    names.push(name.clone());
+                }
                 continue;
             }
             notes.push(Note::ColumnIgnored { column: name.clone(), reason: Column::advice(name).into() });
@@ -74,13 +104,16 @@ impl ParquetReader {
         }
         let metadata = read_metadata(&builder, options).map_err(|error| error.in_file(&path))?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+        position.restart(u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0));
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).with_projection(mask).build()).map_err(
             |error| TraceError::malformed("the Parquet file is damaged").with_source(error).in_file(&path),
         )?;
+        let columns: Vec<Column> = names.iter().filter_map(|name| Column::from_name(name)).collect();
+        let chunk = direct::is_direct(columns.iter().copied()).then(Chunk::default);
         Ok(Self {
             path,
             batches,
-            columns: names.iter().filter_map(|name| Column::from_name(name)).map(Values::new).collect(),
+            columns: columns.into_iter().map(Values::new).collect(),
             metadata,
             notes,
             row: Row::default(),
@@ -88,6 +121,8 @@ impl ParquetReader {
             next: 0,
             rows: 0,
             at_end: false,
+            chunk,
+            position,
         })
     }
 
@@ -98,6 +133,7 @@ impl ParquetReader {
             TraceError::malformed(what).with_source(error).in_file(&self.path)
         })?;
         let Some(batch) = batch else { return Ok(false) };
+        self.position.advance(batch.num_rows() as u64);
         // The projection keeps the order of the file, which is that of `columns`.
         for (values, array) in self.columns.iter_mut().zip(batch.columns()) {
             values.fill(array.as_ref()).map_err(|(row, problem)| {
@@ -113,7 +149,8 @@ impl ParquetReader {
         Ok(true)
     }
 
-    fn next_row(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+    /// The next row, made alone.
+    fn make_row(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         while self.next == self.batch_rows {
             if !self.next_batch()? {
                 return Ok(None);
@@ -133,6 +170,70 @@ impl ParquetReader {
             Err(problem) => Err(TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path)),
         }
     }
+
+    /// Makes the next rows together; none at the end, or where the next cannot be made.
+    fn fill(&mut self, chunk: &mut Chunk) -> Result<(), TraceError> {
+        (chunk.next, chunk.end) = (0, 0);
+        if let Some(failure) = chunk.failure.take() {
+            return Err(failure);
+        }
+        while self.next == self.batch_rows {
+            if !self.next_batch()? {
+                return Ok(());
+            }
+        }
+        let rows = self.next..self.batch_rows.min(self.next + CHUNK_ROWS);
+        if direct::fill(&self.columns, rows.clone(), &mut chunk.records[..rows.len()]) {
+            chunk.end = rows.len();
+            self.next = rows.end;
+            self.rows += rows.len() as u64;
+            return Ok(());
+        }
+        // A look at each row tells what is wrong with which, and makes those that are right all the same.
+        while self.next < rows.end {
+            match self.make_row() {
+                Ok(Some(record)) => {
+                    chunk.records[chunk.end] = record;
+                    chunk.end += 1;
+                }
+                Ok(None) => break,
+                Err(failure) if chunk.end == 0 => return Err(failure),
+                Err(failure) => {
+                    chunk.failure = Some(failure);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_row(&mut self) -> Result<Option<TraceRecord>, TraceError> {
+        let Some(mut chunk) = self.chunk.take() else { return self.make_row() };
+        let filled = if chunk.next < chunk.end { Ok(()) } else { self.fill(&mut chunk) };
+        let record = chunk.records[..chunk.end].get(chunk.next).copied();
+        chunk.next += usize::from(record.is_some());
+        self.chunk = Some(chunk);
+        filled.map(|()| record)
+    }
+}
+
+impl Default for Chunk {
+    fn default() -> Self {
+        let record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
+        Self { records: vec![record; CHUNK_ROWS], next: 0, end: 0, failure: None }
+    }
+}
+
+/// The columns to read of those that are asked for.
+fn wanted(builder: &ParquetRecordBatchReaderBuilder<File>, asked: &[Column]) -> Vec<Column> {
+    let mut wanted = [asked, &Column::REQUIRED].concat();
+    // What seeklab writes has a completion wherever one is known.
+    let is_ours =
+        builder.metadata().file_metadata().created_by().is_some_and(|by| by.starts_with("seeklab "));
+    if !is_ours && wanted.contains(&Column::CompletionNs) {
+        wanted.extend(COMPLETION_FROM);
+    }
+    wanted
 }
 
 impl Iterator for ParquetReader {
@@ -155,6 +256,20 @@ impl TraceReader for ParquetReader {
 
     fn notes(&self) -> Vec<Note> {
         self.notes.clone()
+    }
+
+    fn next_rows<'a>(&'a mut self, buffer: &'a mut RowBuffer) -> Result<Rows<'a>, TraceError> {
+        let Some(mut chunk) = self.chunk.take() else {
+            return Ok(Rows { records: buffer.fill(self)?, metadata: &self.metadata });
+        };
+        let is_empty = chunk.next == chunk.end && !self.at_end;
+        let filled = if is_empty { self.fill(&mut chunk) } else { Ok(()) };
+        let rows = chunk.next..chunk.end;
+        chunk.next = chunk.end;
+        self.at_end |= filled.is_err() || rows.is_empty();
+        let chunk = self.chunk.insert(chunk);
+        filled?;
+        Ok(Rows { records: &chunk.records[rows], metadata: &self.metadata })
     }
 }
 

@@ -78,6 +78,11 @@ impl Stream {
         self.0.random_range(0..end)
     }
 
+    /// 64 uniform bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.random()
+    }
+
     /// A uniform number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         self.0.random()

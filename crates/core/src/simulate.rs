@@ -121,11 +121,12 @@ where
         assert!(next >= now, "an event at {next} lies before {now}");
         now = next;
         device.poll(now, &mut completions);
-        for completion in completions.drain(..) {
+        for completion in &completions {
             outstanding -= 1;
             summary.end = completion.completed;
-            workload.completed(&completion);
-            observe(&completion);
+            workload.completed(completion);
+            observe(completion);
         }
+        completions.clear();
     }
 }

@@ -21,6 +21,11 @@ pub trait Fit: Send {
     /// Takes one request in.
     fn record(&mut self, record: &TraceRecord);
 
+    /// Takes several in, in their order.
+    fn record_all(&mut self, records: &[TraceRecord]) {
+        records.iter().for_each(|record| self.record(record));
+    }
+
     /// What was taken in so far.
     fn summary(&self) -> FitSummary;
 

@@ -22,6 +22,7 @@ mod error;
 pub mod fit;
 pub mod layer;
 pub mod names;
+mod outstanding;
 mod reader;
 pub mod registry;
 pub mod replay;

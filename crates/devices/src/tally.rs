@@ -1,16 +1,14 @@
 //! What is counted of the requests that a model is fitted to.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use seeklab_core::{Instant, Operation, Status, TraceRecord};
+use seeklab_core::{Operation, Status, TraceRecord};
 
 use crate::fit::FitSummary;
+use crate::outstanding::Backlog;
 
 /// Counts of requests, taken in order of arrival; memory holds what is outstanding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    outstanding: BinaryHeap<Reverse<Instant>>,
+    backlog: Backlog,
     summary: FitSummary,
     queue_length_max: [u32; Operation::ALL.len()],
 }
@@ -18,9 +16,6 @@ pub(crate) struct Tally {
 impl Tally {
     /// Takes one request in.
     pub(crate) fn record(&mut self, record: &TraceRecord) {
-        while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
-            self.outstanding.pop();
-        }
         if record.op.addresses_blocks() {
             let end = record.lbn.saturating_add(u64::from(record.blocks));
             self.summary.end = self.summary.end.max(end);
@@ -29,8 +24,8 @@ impl Tally {
             self.summary.without_response += 1;
             return;
         };
-        let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
-        self.outstanding.push(Reverse(completion));
+        let queue_length = self.backlog.at(record.arrival);
+        self.backlog.push(completion);
         if record.status != Status::Ok {
             self.summary.failed += 1;
             return;

@@ -8,6 +8,8 @@ use seeklab_core::{ByteSize, TraceRecord};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, Lack, Setting};
+use crate::position::Position;
+use crate::schema::Column;
 use crate::source::{Head, Source};
 
 /// A trace format. Each is one file with one line in [`FORMATS`](crate::FORMATS).
@@ -80,6 +82,63 @@ pub trait TraceReader: Iterator<Item = Result<TraceRecord, TraceError>> + Send {
 
     /// What was done to the rows so far that their user should know.
     fn notes(&self) -> Vec<Note>;
+
+    /// The next rows, as many as are at hand, in `buffer` or in a place of its own; none at the end.
+    ///
+    /// # Errors
+    /// If the next row cannot be read.
+    fn next_rows<'a>(&'a mut self, buffer: &'a mut RowBuffer) -> Result<Rows<'a>, TraceError> {
+        Ok(Rows { records: buffer.fill(self)?, metadata: self.metadata() })
+    }
+}
+
+/// Rows that are handed out together: few enough to stay in the processor's cache.
+const ROWS: usize = 256;
+
+/// A place for rows that are handed out together.
+#[derive(Debug, Default)]
+pub struct RowBuffer {
+    records: Vec<TraceRecord>,
+    /// What is wrong with the row behind them.
+    failure: Option<TraceError>,
+}
+
+impl RowBuffer {
+    /// The next rows, one by one from `rows`; none at the end.
+    ///
+    /// # Errors
+    /// If the next row cannot be read.
+    pub fn fill<I>(&mut self, rows: &mut I) -> Result<&[TraceRecord], TraceError>
+    where
+        I: Iterator<Item = Result<TraceRecord, TraceError>> + ?Sized,
+    {
+        self.records.clear();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        while self.records.len() < ROWS
+            && let Some(record) = rows.next()
+        {
+            match record {
+                Ok(record) => self.records.push(record),
+                Err(failure) if self.records.is_empty() => return Err(failure),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break;
+                }
+            }
+        }
+        Ok(&self.records)
+    }
+}
+
+/// Some rows of a trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// They, in order; none at the end of the trace.
+    pub records: &'a [TraceRecord],
+    /// What is known about the trace when they were read.
+    pub metadata: &'a Metadata,
 }
 
 /// Takes the rows of a trace.
@@ -116,11 +175,14 @@ pub struct ReadOptions {
     pub sort_window: usize,
     /// Options of the format that the user settled; of several for one option the last counts.
     pub settings: Vec<Setting>,
+    /// Columns that are wanted. A format that holds columns apart leaves the others out, unread and unchecked, and
+    /// their fields are as in [`TraceRecord::new`]; the other formats read all.
+    pub columns: &'static [Column],
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { block_size: None, sort_window: 4096, settings: Vec::new() }
+        Self { block_size: None, sort_window: 4096, settings: Vec::new(), columns: &Column::ALL }
     }
 }
 
@@ -212,6 +274,8 @@ pub struct OpenTrace {
     guess: Option<String>,
     lacks: &'static [Lack],
     applied: Vec<Applied>,
+    position: Position,
+    buffer: RowBuffer,
 }
 
 impl OpenTrace {
@@ -222,8 +286,23 @@ impl OpenTrace {
         format: &dyn TraceFormat,
         guess: Option<String>,
         applied: Vec<Applied>,
+        position: Position,
     ) -> Self {
-        Self { reader, format: format.name(), guess, lacks: format.lacks(), applied }
+        let (lacks, format) = (format.lacks(), format.name());
+        Self { reader, format, guess, lacks, applied, position, buffer: RowBuffer::default() }
+    }
+
+    /// How far it was read.
+    pub fn position(&self) -> Position {
+        self.position.clone()
+    }
+
+    /// The next rows, as many as are at hand; none at the end. For who goes through many millions.
+    ///
+    /// # Errors
+    /// If the next row cannot be read.
+    pub fn next_rows(&mut self) -> Result<Rows<'_>, TraceError> {
+        self.reader.next_rows(&mut self.buffer)
     }
 
     /// What the format cannot say.

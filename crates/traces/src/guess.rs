@@ -61,7 +61,8 @@ pub fn open_source(
             return Err(TraceError::malformed(what).with_hint("name one of the files"));
         }
         let applied = apply(format, options)?;
-        Ok(OpenTrace::new(format.open(source, options)?, format, guess, applied))
+        let position = source.position();
+        Ok(OpenTrace::new(format.open(source, options)?, format, guess, applied, position))
     };
     open().map_err(|error: TraceError| match error.path() {
         Some(_) => error,

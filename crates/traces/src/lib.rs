@@ -58,6 +58,7 @@ mod output;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "capture uses more of it"))]
 mod pairing;
 mod parts;
+mod position;
 mod protobuf;
 pub mod recorder;
 mod records;
@@ -94,7 +95,9 @@ pub use error::{ErrorKind, Place, Problem, TraceError};
 pub use fio_iolog::FioIolog;
 pub use fio_log::FioLog;
 pub use fiu::Fiu;
-pub use format::{Note, OpenTrace, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+pub use format::{
+    Note, OpenTrace, ReadOptions, RowBuffer, Rows, Sniff, TraceFormat, TraceReader, TraceWriter,
+};
 pub use guess::{create_with, open_source, open_with};
 pub use hpl_srt::HplSrt;
 pub use issue_csv::IssueCsv;
@@ -105,6 +108,7 @@ pub use octf::Octf;
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use oracle_general::OracleGeneral;
 pub use output::OutputFile;
+pub use position::Position;
 pub use recorder::Recorder;
 pub use source::{Head, Source};
 pub use spc::Spc;

@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::compression::{Compression, decompress, stream_error};
 use crate::error::TraceError;
+use crate::position::Position;
 
 /// Files that an archive may have.
 const MEMBERS_MAX: usize = 1 << 16;
@@ -91,13 +92,17 @@ impl Member {
 
     /// Begins to read it.
     ///
+    /// What is read of it counts in `position`, if it is a file.
+    ///
     /// # Errors
     /// If it cannot be read, or is damaged at its start.
-    pub(crate) fn open(&self) -> Result<(Compression, Part), TraceError> {
+    pub(crate) fn open(&self, position: &Position) -> Result<(Compression, Part), TraceError> {
         let stream: Box<dyn Read + Send> = match self {
             Self::File(path) => Box::new(
-                File::open(path)
-                    .map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?,
+                position.counting(
+                    File::open(path)
+                        .map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?,
+                ),
             ),
             Self::Slice(_, slice) => Box::new(slice.clone()),
         };
@@ -293,7 +298,7 @@ mod tests {
 
     fn text(member: &Member) -> String {
         let mut text = String::new();
-        member.open().unwrap().1.input.read_to_string(&mut text).unwrap();
+        member.open(&Position::default()).unwrap().1.input.read_to_string(&mut text).unwrap();
         text
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::compression::{Compression, decompress, stream_error};
 use crate::error::{ErrorKind, TraceError};
 use crate::parts::{self, Member, Members, Part, TAR_HEADER};
+use crate::position::Position;
 
 /// A trace to be read, of which the first plain bytes can be looked at.
 ///
@@ -24,6 +25,8 @@ pub struct Source {
     at_end: bool,
     /// Files of the trace where it is in an archive or a folder, or was named by its base.
     members: Members,
+    /// How far it was read.
+    position: Position,
 }
 
 /// The first plain bytes of a trace.
@@ -60,7 +63,9 @@ impl Source {
         let (file, stream) =
             open().map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?;
         let seekable = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        Self::new(path.to_owned(), seekable.then_some(file), Box::new(stream))
+        let position = Position::default();
+        let stream = Box::new(position.counting(stream));
+        Self::new(path.to_owned(), seekable.then_some(file), stream, position)
     }
 
     /// Reads from `stream`, which messages call `name`, such as `standard input`.
@@ -68,13 +73,18 @@ impl Source {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_stream(name: &str, stream: Box<dyn Read + Send>) -> Result<Self, TraceError> {
-        Self::new(PathBuf::from(name), None, stream)
+        Self::new(PathBuf::from(name), None, stream, Position::default())
     }
 
-    fn new(path: PathBuf, file: Option<File>, stream: Box<dyn Read + Send>) -> Result<Self, TraceError> {
+    fn new(
+        path: PathBuf,
+        file: Option<File>,
+        stream: Box<dyn Read + Send>,
+        position: Position,
+    ) -> Result<Self, TraceError> {
         let (compression, rest) =
             decompress(stream).map_err(|error| stream_error(error, 0).in_file(&path))?;
-        let source = Self::begin(path, file, compression, rest)?;
+        let source = Self { position, ..Self::begin(path, file, compression, rest)? };
         if parts::is_archive(&source.head) { source.unpack() } else { Ok(source) }
     }
 
@@ -85,7 +95,9 @@ impl Source {
         rest: Box<dyn Read + Send>,
     ) -> Result<Self, TraceError> {
         let (head, members) = (Vec::new(), Members::default());
-        let mut source = Self { path, file, compression, head, rest, failure: None, at_end: false, members };
+        let position = Position::default();
+        let mut source =
+            Self { path, file, compression, head, rest, failure: None, at_end: false, members, position };
         if source.head(TAR_HEADER).bytes.is_empty() {
             let error = match source.failure.take() {
                 Some(failure) => stream_error(failure, 0),
@@ -118,8 +130,14 @@ impl Source {
     /// The trace in those files, looked at through the first.
     fn of_members(path: PathBuf, members: Members) -> Result<Self, TraceError> {
         let first = members.parts.first().ok_or_else(|| TraceError::new(ErrorKind::Empty).in_file(&path))?;
-        let (compression, part) = first.open()?;
-        Ok(Self { members, ..Self::begin(path, None, compression, part.input)? })
+        let position = Position::default();
+        let (compression, part) = first.open(&Position::default())?;
+        Ok(Self { members, position, ..Self::begin(path, None, compression, part.input)? })
+    }
+
+    /// How far the trace was read, by whatever reads it.
+    pub fn position(&self) -> Position {
+        self.position.clone()
     }
 
     /// Files that the trace has, as far as that is known without looking beside the one that was named.
@@ -142,7 +160,10 @@ impl Source {
             true => parts::siblings(&self.path)?,
             false => Vec::new(),
         };
-        let open = |members: &[Member]| members.iter().map(|member| Ok(member.open()?.1)).collect();
+        let open = |members: &[Member]| {
+            self.position.restart(0);
+            members.iter().map(|member| Ok(member.open(&self.position)?.1)).collect()
+        };
         match (&self.members.parts[..], &beside[..]) {
             (members @ [_, ..], _) => open(members),
             (_, members @ [_, _, ..]) => open(members),
@@ -185,6 +206,7 @@ impl Source {
     /// # Errors
     /// If the trace is compressed, or comes from a stream that cannot seek.
     pub fn into_file(self) -> Result<File, TraceError> {
+        self.position.restart(0);
         let path = self.path;
         let error = |what: &'static str| TraceError::malformed(what).in_file(&path);
         if self.compression != Compression::None {

@@ -11,16 +11,17 @@ mod survey;
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Ratio, Seed};
+use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::fit::{About, Model};
 use seeklab_devices::table::Classes;
 use seeklab_traces::OpenTrace;
+use seeklab_traces::schema::Column;
 use serde::Serialize;
 use toml::Table;
 
 use crate::failure::Failure;
 use evaluation::Predicting;
-use survey::{Survey, each};
+use survey::{Survey, each_run};
 
 pub use evaluation::{Evaluation, Times, sentence};
 
@@ -73,20 +74,34 @@ pub struct FitReport {
     pub evaluations: Vec<Evaluation>,
 }
 
-/// Fits models to the trace that `open` opens, twice; `about` says in the description where it came from.
+/// The columns that models learn from, and are driven by: a model that learns from more names it here.
+const LEARNT: [Column; 9] = [
+    Column::ArrivalNs,
+    Column::CompletionNs,
+    Column::Device,
+    Column::Initiator,
+    Column::Op,
+    Column::Fua,
+    Column::Lbn,
+    Column::Blocks,
+    Column::Status,
+];
+
+/// Fits models to the trace that `open` opens, twice, for those columns; `about` says in the description where it came
+/// from.
 ///
 /// # Errors
 /// A trace that cannot be read, has no such device, or no response times.
 pub fn fit(
-    open: &dyn Fn() -> Result<OpenTrace, Failure>,
+    open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
     options: &FitOptions,
     mut about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
-    let survey = Survey::of(open()?)?;
+    let survey = Survey::of(open(&survey::LOOKED_AT)?)?;
     let device = survey.device(options.device)?;
     let (first, last) = survey.span[&device];
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
-    let trace = open()?;
+    let trace = open(&LEARNT)?;
     let place = About {
         block_size: trace.metadata().block_size,
         capacity_blocks: survey.end[&device],
@@ -97,24 +112,39 @@ pub fn fit(
     let mut fits = begun?;
     let mut predicting: Option<Vec<Predicting>> = None;
     let mut without_response = 0;
-    each(trace, "fitting", |record, is_own| {
-        if is_own || record.device != device {
-            return Ok(());
+    each_run(trace, "fitting", |records, recorder| {
+        let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
+        let ours = records.iter().filter(|record| !is_others(record));
+        without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
+        // What has no response time is neither learnt from nor predicted: whether the device ever had it is not known.
+        let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
+        for run in records.split(is_left_out) {
+            let mut rest = run;
+            while predicting.is_none() && !rest.is_empty() {
+                let at = rest.iter().position(|record| record.arrival >= boundary);
+                let (before, after) = rest.split_at(at.unwrap_or(rest.len()));
+                fits.iter_mut().for_each(|fit| fit.record_all(before));
+                rest = after;
+                if rest.is_empty() {
+                    break;
+                }
+                if fits[0].summary().requests == 0 {
+                    // Nothing was learnt yet that could predict.
+                    fits.iter_mut().for_each(|fit| fit.record(&rest[0]));
+                    rest = &rest[1..];
+                    continue;
+                }
+                let models = options.models.iter().zip(&fits);
+                let begun: Result<_, Failure> = models
+                    .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options))
+                    .collect();
+                predicting = Some(begun?);
+            }
+            for predicting in predicting.iter_mut().flatten() {
+                rest.iter().try_for_each(|record| predicting.take(record))?;
+            }
+            fits.iter_mut().for_each(|fit| fit.record_all(rest));
         }
-        if record.completion.is_none() {
-            // Neither learnt from nor predicted: whether the device ever had it is not known.
-            without_response += 1;
-            return Ok(());
-        }
-        if record.arrival >= boundary && predicting.is_none() && fits[0].summary().requests > 0 {
-            let models = options.models.iter().zip(&fits);
-            let begun: Result<_, Failure> = models
-                .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options))
-                .collect();
-            predicting = Some(begun?);
-        }
-        predicting.iter_mut().flatten().try_for_each(|predicting| predicting.take(record))?;
-        fits.iter_mut().for_each(|fit| fit.record(record));
         Ok(())
     })?;
     let fitted = &fits[0];

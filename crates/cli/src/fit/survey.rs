@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{Instant, TraceRecord};
-use seeklab_traces::OpenTrace;
+use seeklab_traces::schema::Column;
+use seeklab_traces::{OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -21,22 +22,43 @@ pub(super) struct Survey {
     pub(super) recorders_own: u64,
 }
 
+/// The columns that it needs.
+pub(super) const LOOKED_AT: [Column; 6] =
+    [Column::ArrivalNs, Column::Device, Column::Initiator, Column::Op, Column::Lbn, Column::Blocks];
+
 impl Survey {
     pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
         let mut survey = Self::default();
-        each(trace, "looking at the trace", |record, is_own| {
-            if is_own {
-                survey.recorders_own += 1;
-                return Ok(());
+        each_run(trace, "looking at the trace", |records, recorder| {
+            for run in records.chunk_by(|one, next| one.device == next.device) {
+                survey.take(run, recorder);
             }
-            *survey.devices.entry(record.device).or_default() += 1;
-            let span = survey.span.entry(record.device).or_insert((record.arrival, record.arrival));
-            span.1 = span.1.max(record.arrival);
-            let end = survey.end.entry(record.device).or_default();
-            *end = (*end).max(record.lbn.saturating_add(u64::from(record.blocks)));
             Ok(())
         })?;
         Ok(survey)
+    }
+
+    /// Takes requests of one device in.
+    fn take(&mut self, run: &[TraceRecord], recorder: Recorder) {
+        let device = run[0].device;
+        let mut requests = run.iter().filter(|record| !recorder.is_recorders_own(record));
+        let Some(first) = requests.next() else {
+            self.recorders_own += run.len() as u64;
+            return;
+        };
+        let end_of = |record: &TraceRecord| record.lbn.saturating_add(u64::from(record.blocks));
+        let (mut count, mut last, mut end) = (1, first.arrival, end_of(first));
+        for record in requests {
+            count += 1;
+            last = last.max(record.arrival);
+            end = end.max(end_of(record));
+        }
+        self.recorders_own += run.len() as u64 - count;
+        *self.devices.entry(device).or_default() += count;
+        let span = self.span.entry(device).or_insert((first.arrival, last));
+        span.1 = span.1.max(last);
+        let known = self.end.entry(device).or_default();
+        *known = end.max(*known);
     }
 
     pub(super) fn device(&self, wanted: Option<u16>) -> Result<u16, Failure> {
@@ -55,17 +77,19 @@ impl Survey {
     }
 }
 
-/// Shows every row to `take`, and whether the recorder made it.
-pub(super) fn each(
+/// Shows all rows to `take`, some at a time, and who recorded them.
+pub(super) fn each_run(
     mut trace: OpenTrace,
     what: &str,
-    mut take: impl FnMut(&TraceRecord, bool) -> Result<(), Failure>,
+    mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut progress = Progress::new(what, None);
-    while let Some(record) = trace.next().transpose()? {
-        let recorder = trace.metadata().recorder();
-        take(&record, recorder.is_recorders_own(&record))?;
-        progress.step();
+    let mut progress = Progress::of_trace(what, &trace);
+    loop {
+        let Rows { records, metadata } = trace.next_rows()?;
+        if records.is_empty() {
+            return Ok(());
+        }
+        take(records, metadata.recorder())?;
+        progress.steps(records.len() as u64);
     }
-    Ok(())
 }

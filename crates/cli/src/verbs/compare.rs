@@ -75,9 +75,9 @@ impl Arguments {
 
     /// Two traces of the same requests.
     fn two(&self, other_path: &Path) -> Result<(), Failure> {
-        let mut progress = Progress::new("reading", None);
         let mut reference =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
+        let mut progress = Progress::of_trace("reading", &reference);
         let mut other = open(other_path, self.other_format.as_deref(), &self.other_format_option)?;
         let comparison =
             compare(reference.by_ref().inspect(|_| progress.step()), other.by_ref()).map_err(|error| {
@@ -99,9 +99,9 @@ impl Arguments {
 
     /// Two measurement points of one trace.
     fn between(&self, (one, other): (Point, Point)) -> Result<(), Failure> {
-        let mut progress = Progress::new("reading", None);
         let mut trace =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
+        let mut progress = Progress::of_trace("reading", &trace);
         let mut stamps = Stamps::default();
         for record in trace.by_ref() {
             stamps.push(&record?);

@@ -86,7 +86,8 @@ impl Arguments {
             ("seed".to_owned(), self.seed.to_string()),
             ("version".to_owned(), VERSION.to_owned()),
         ]);
-        let Fitted { description, report } = fit(&|| self.reading.open(&self.trace), &options, about)?;
+        let Fitted { description, report } =
+            fit(&|columns| self.reading.open_columns(&self.trace, columns), &options, about)?;
         let mut table = description;
         table.insert("title".to_owned(), format!("clone of {}", file_name(&self.trace)).into());
         let validated = report.evaluations.first().map_or_else(

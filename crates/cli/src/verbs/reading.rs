@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use seeklab::failure::Failure;
 use seeklab_core::ByteSize;
+use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 
 /// How a trace is read.
@@ -27,8 +28,17 @@ impl Reading {
     /// # Errors
     /// If it cannot be read, or its format is not known.
     pub(crate) fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
+        self.open_columns(path, &Column::ALL)
+    }
+
+    /// Opens the trace at `path` for those columns; see [`ReadOptions::columns`].
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_columns(&self, path: &Path, columns: &'static [Column]) -> Result<OpenTrace, Failure> {
         let settings = self.format_option.clone();
-        let options = ReadOptions { block_size: self.block_size, settings, ..ReadOptions::default() };
+        let options =
+            ReadOptions { block_size: self.block_size, settings, columns, ..ReadOptions::default() };
         Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
     }
 }

@@ -178,7 +178,7 @@ impl Addresses {
 
 fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
     let mut trace = reading.open(path)?;
-    let mut progress = Progress::new(&path.display().to_string(), None);
+    let mut progress = Progress::of_trace(&path.display().to_string(), &trace);
     let mut metrics = Metrics::new(trace.metadata().block_size);
     let mut addresses = Addresses::default();
     for record in trace.by_ref() {
@@ -317,7 +317,7 @@ fn convert(
     json: bool,
 ) -> Result<(), Failure> {
     let mut trace = reading.open(input)?;
-    let mut progress = Progress::new(&input.display().to_string(), None);
+    let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
     let mut rows = 0_u64;
     for record in trace.by_ref() {

@@ -116,7 +116,7 @@ impl RemapArguments {
         }
         let metadata = self.metadata(trace.metadata());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
-        let mut progress = Progress::new(&format!("remapping {}", self.input.display()), None);
+        let mut progress = Progress::of_trace(&format!("remapping {}", self.input.display()), &trace);
         for record in trace.by_ref() {
             let record = record?;
             progress.step();
@@ -177,7 +177,7 @@ impl RemapArguments {
         let recorder = trace.metadata().recorder();
         let piece_blocks = self.piece_blocks(trace.metadata().block_size.as_bytes())?;
         let mut heats: BTreeMap<u16, Heat> = BTreeMap::new();
-        let mut progress = Progress::new(&format!("heat of {}", path.display()), None);
+        let mut progress = Progress::of_trace(&format!("heat of {}", path.display()), &trace);
         for record in trace.by_ref() {
             let record = record?;
             progress.step();
@@ -385,7 +385,7 @@ impl SliceArguments {
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
-        let mut progress = Progress::new(&self.input.display().to_string(), None);
+        let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
         let end = self.length.map_or(Instant::MAX, |length| start + length);
         let (mut requests, mut rows) = (0_u64, 0_u64);

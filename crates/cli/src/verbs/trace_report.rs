@@ -48,7 +48,7 @@ impl ReportArguments {
         let block_size = trace.metadata().block_size;
         let recorder = trace.metadata().recorder();
         let (mut metrics, mut character) = (Metrics::new(block_size), Character::new(block_size));
-        let mut progress = Progress::new(&self.file.display().to_string(), None);
+        let mut progress = Progress::of_trace(&self.file.display().to_string(), &trace);
         let mut own = 0_u64;
         for record in trace.by_ref() {
             let record = record?;

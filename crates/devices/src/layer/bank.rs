@@ -1,7 +1,6 @@
 //! Several devices side by side, one for each device number of a trace.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use seeklab_core::{Capabilities, Completion, Coverage, Device, Instant, Rejected, Request};
@@ -11,7 +10,8 @@ type Make = Arc<dyn Fn(u16) -> Box<dyn Device> + Send + Sync>;
 
 /// Devices of one kind side by side; a request goes to the one whose number it carries.
 pub struct Bank {
-    devices: BTreeMap<u16, Box<dyn Device>>,
+    /// By number, ascending.
+    devices: Vec<(u16, Box<dyn Device>)>,
     capabilities: Capabilities,
     make: Option<Make>,
 }
@@ -52,22 +52,26 @@ impl Bank {
 impl Device for Bank {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         let devices = self.devices.len();
-        if let Some(device) = self.devices.get_mut(&request.device) {
-            return device.submit(now, request);
-        }
+        let place = match self.devices.binary_search_by_key(&request.device, |(number, _)| *number) {
+            Ok(place) => return self.devices[place].1.submit(now, request),
+            Err(place) => place,
+        };
         let make = self.make.as_ref().ok_or(Rejected::NoSuchDevice { device: request.device, devices })?;
         let mut device = make(request.device);
         device.submit(now, request)?;
-        self.devices.insert(request.device, device);
+        self.devices.insert(place, (request.device, device));
         Ok(())
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        if let [(_, device)] = &mut self.devices[..] {
+            return device.poll(now, completions);
+        }
         // One event after the other, so that completions come in order of time; at equal times by number.
         while let Some((event, device)) = self
             .devices
-            .values_mut()
-            .filter_map(|device| device.next_event().map(|event| (event, device)))
+            .iter_mut()
+            .filter_map(|(_, device)| device.next_event().map(|event| (event, device)))
             .min_by_key(|(event, _)| *event)
             .filter(|(event, _)| *event <= now)
         {
@@ -76,7 +80,7 @@ impl Device for Bank {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.devices.values().filter_map(|device| device.next_event()).min()
+        self.devices.iter().filter_map(|(_, device)| device.next_event()).min()
     }
 
     /// Those of one device: requests address blocks of one.
@@ -85,7 +89,7 @@ impl Device for Bank {
     }
 
     fn coverage(&self) -> Option<Coverage> {
-        let known = self.devices.values().filter_map(|device| device.coverage());
+        let known = self.devices.iter().filter_map(|(_, device)| device.coverage());
         known.reduce(|mut all, one| {
             all += one;
             all
@@ -102,8 +106,14 @@ impl Device for Bank {
 
     fn fork_into(&self, target: &mut Box<dyn Device>) {
         match target.as_any_mut().downcast_mut::<Self>() {
-            Some(target) if target.devices.keys().eq(self.devices.keys()) => {
-                for (from, to) in self.devices.values().zip(target.devices.values_mut()) {
+            Some(target)
+                if target
+                    .devices
+                    .iter()
+                    .map(|(number, _)| number)
+                    .eq(self.devices.iter().map(|(number, _)| number)) =>
+            {
+                for ((_, from), (_, to)) in self.devices.iter().zip(&mut target.devices) {
                     from.fork_into(to);
                 }
                 target.capabilities.clone_from(&self.capabilities);

@@ -1,8 +1,7 @@
 //! A device that serves as a station.
 
 use std::any::Any;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
@@ -16,6 +15,7 @@ use super::picks::Picks;
 use super::state::{Asked, Scale, State};
 use super::tree::Tree;
 use crate::error::ParameterError;
+use crate::outstanding::Outstanding;
 use crate::table::Times;
 
 /// A device whose service times are drawn by what is known when a service starts.
@@ -29,11 +29,8 @@ pub struct Station {
     /// What waits, as far as the order asks.
     asked: VecDeque<Asked>,
     scratch: Vec<(u64, u32)>,
-    /// When services end, and where what is served stands.
-    ends: BinaryHeap<Reverse<(Instant, u64, u32)>>,
-    served: Vec<Served>,
-    free: Vec<u32>,
-    started: u64,
+    /// What is served, until its end.
+    served: Outstanding<Served>,
     coverage: Coverage,
 }
 
@@ -90,10 +87,7 @@ impl Station {
             waiting: VecDeque::new(),
             asked: VecDeque::new(),
             scratch: Vec::new(),
-            ends: BinaryHeap::new(),
-            served: Vec::new(),
-            free: Vec::new(),
-            started: 0,
+            served: Outstanding::default(),
             coverage: Coverage::default(),
         }
     }
@@ -104,19 +98,7 @@ impl Station {
         let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
         // A service takes time, however short.
         let service = service.max(Duration::from_ns(1));
-        let served = Served { taken, started: now, service };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.served[slot as usize] = served;
-                slot
-            }
-            None => {
-                self.served.push(served);
-                (self.served.len() - 1) as u32
-            }
-        };
-        self.ends.push(Reverse((now + service, self.started, slot)));
-        self.started += 1;
+        self.served.push(now + service, Served { taken, started: now, service });
     }
 }
 
@@ -129,7 +111,7 @@ impl Device for Station {
         self.coverage += Coverage { requests: 1, outside: u64::from(outside) };
         self.state.arrive(now, &asked);
         let taken = Taken { request, submitted: now, queue_length };
-        if self.ends.len() < self.station.servers {
+        if self.served.len() < self.station.servers {
             self.start(now, taken);
         } else {
             self.waiting.push_back(taken);
@@ -139,13 +121,7 @@ impl Device for Station {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
-        while let Some(Reverse((end, _, slot))) = self.ends.peek().copied() {
-            if end > now {
-                return;
-            }
-            self.ends.pop();
-            self.free.push(slot);
-            let Served { taken, started, service } = self.served[slot as usize];
+        while let Some((end, Served { taken, started, service })) = self.served.pop(now) {
             self.state.complete(end, taken.request.op, service, &self.station.scale);
             completions.push(Completion {
                 request: taken.request,
@@ -175,7 +151,7 @@ impl Device for Station {
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.ends.peek().map(|Reverse((end, ..))| *end)
+        self.served.next()
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -199,10 +175,7 @@ impl Device for Station {
                 target.state.clone_from(&self.state);
                 target.waiting.clone_from(&self.waiting);
                 target.asked.clone_from(&self.asked);
-                target.ends.clone_from(&self.ends);
-                target.served.clone_from(&self.served);
-                target.free.clone_from(&self.free);
-                target.started = self.started;
+                target.served.copy_from(&self.served);
                 target.coverage = self.coverage;
             }
             None => *target = self.fork(),

@@ -1,28 +1,34 @@
 //! Fitting tables to a trace, row by row in order of arrival: memory holds the tables and what is outstanding.
+//!
+//! A class is found by its place in the grid of all, which holds the number of its cell: 600 KiB for each operation
+//! that occurs, unless classes are finer.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-
-use seeklab_core::{Instant, Operation, TraceRecord};
+use seeklab_core::{Operation, TraceRecord};
 use toml::Table;
 
 use super::classes::{Class, Classes};
+use super::grid::place;
 use super::model::distance;
 use super::parameters::{TableParameters, write_cell};
 use super::times::Counts;
 use crate::description::DescriptionError;
 use crate::error::ParameterError;
 use crate::fit::{About, Fit, FitSummary};
+use crate::outstanding::Backlog;
 use crate::registry::described;
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
 pub struct TableFit {
     classes: Classes,
-    cells: BTreeMap<(Operation, Class), Counts>,
+    /// By operation and place in the grid one more than the number of the cell, 0 where there is none; empty where
+    /// nothing was seen.
+    numbers: [Vec<u32>; Operation::ALL.len()],
+    cells: Vec<Counts>,
+    /// What each cell is of.
+    keys: Vec<(Operation, Class)>,
     before: Option<(u64, u64)>,
-    /// When the requests outstanding complete.
-    outstanding: BinaryHeap<Reverse<Instant>>,
+    backlog: Backlog,
     summary: FitSummary,
 }
 
@@ -35,35 +41,53 @@ impl TableFit {
         classes.check()?;
         Ok(Self {
             classes,
-            cells: BTreeMap::new(),
+            numbers: Default::default(),
+            cells: Vec::new(),
+            keys: Vec::new(),
             before: None,
-            outstanding: BinaryHeap::new(),
+            backlog: Backlog::default(),
             summary: FitSummary::default(),
         })
     }
 
     /// The device fitted so far.
     pub fn parameters(&self, about: About) -> TableParameters {
-        let cells = self.cells.iter();
+        let mut cells: Vec<_> = self.keys.iter().zip(&self.cells).collect();
+        cells.sort_unstable_by_key(|(key, _)| **key);
+        let seen = |op: Operation| !self.numbers[op as usize].is_empty();
         TableParameters {
             capacity_blocks: about.capacity_blocks.max(self.summary.end).max(1),
             block_size: about.block_size,
-            volatile_write_cache: self.cells.keys().any(|(op, _)| *op == Operation::Flush),
+            volatile_write_cache: seen(Operation::Flush),
             rotational: false,
             cells: cells
+                .into_iter()
                 .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
                 .collect(),
             classes: self.classes,
             fit: about.fit,
         }
     }
+
+    /// The times of a class.
+    fn cell(&mut self, op: Operation, class: Class) -> &mut Counts {
+        let numbers = &mut self.numbers[op as usize];
+        if numbers.is_empty() {
+            *numbers = vec![0; self.classes.counts().iter().map(|count| *count as usize).product()];
+        }
+        let number = &mut numbers[place(self.classes.counts(), class)];
+        if *number == 0 {
+            self.cells.push(Counts::default());
+            self.keys.push((op, class));
+            *number = self.cells.len() as u32;
+        }
+        &mut self.cells[*number as usize - 1]
+    }
 }
 
 impl Fit for TableFit {
     fn record(&mut self, record: &TraceRecord) {
-        while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
-            self.outstanding.pop();
-        }
+        let queue_length = self.backlog.at(record.arrival);
         let addresses = record.op.addresses_blocks();
         let distance = distance(record.lbn, addresses, self.before);
         if addresses {
@@ -75,8 +99,7 @@ impl Fit for TableFit {
             self.summary.without_response += 1;
             return;
         };
-        let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
-        self.outstanding.push(Reverse(completion));
+        self.backlog.push(completion);
         if record.status != seeklab_core::Status::Ok {
             self.summary.failed += 1;
             return;
@@ -84,7 +107,7 @@ impl Fit for TableFit {
         self.summary.queue_length_max = self.summary.queue_length_max.max(queue_length);
         self.summary.requests += 1;
         let class = self.classes.of(record.blocks, queue_length, distance);
-        self.cells.entry((record.op, class)).or_default().record(response);
+        self.cell(record.op, class).record(response);
     }
 
     fn summary(&self) -> FitSummary {

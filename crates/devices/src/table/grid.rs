@@ -83,7 +83,8 @@ impl Grid {
     }
 }
 
-const fn place([_, queues, distances]: [u32; 3], class: Class) -> usize {
+/// The place of a class in the grid of so many lengths, queue lengths and distances; in order of these.
+pub(super) const fn place([_, queues, distances]: [u32; 3], class: Class) -> usize {
     ((class.length * queues + class.queue) as usize) * distances as usize + class.distance as usize
 }
 

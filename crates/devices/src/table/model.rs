@@ -1,8 +1,6 @@
 //! A device that answers by table look-up.
 
 use std::any::Any;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use seeklab_core::{
@@ -15,6 +13,7 @@ use super::grid::Grid;
 use super::parameters::TableParameters;
 use super::times::Times;
 use crate::error::ParameterError;
+use crate::outstanding::Outstanding;
 
 /// A device whose response times are drawn from tables.
 #[derive(Debug, Clone)]
@@ -23,8 +22,7 @@ pub struct TableModel {
     stream: Stream,
     /// Start and end of the request before.
     before: Option<(u64, u64)>,
-    outstanding: BinaryHeap<Reverse<Pending>>,
-    submitted: u64,
+    outstanding: Outstanding<Pending>,
     coverage: Coverage,
 }
 
@@ -37,37 +35,12 @@ struct Tables {
     times: Vec<Times>,
 }
 
-/// A request and when it completes; of two at once the first submitted completes first.
+/// A request that will complete.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
-    number: u64,
-    completion: Completion,
-}
-
-impl Pending {
-    const fn key(&self) -> (Instant, u64) {
-        (self.completion.completed, self.number)
-    }
-}
-
-impl PartialEq for Pending {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for Pending {}
-
-impl PartialOrd for Pending {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Pending {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
+    request: Request,
+    submitted: Instant,
+    queue_length: u32,
 }
 
 impl TableModel {
@@ -94,8 +67,7 @@ impl TableModel {
             tables: Arc::new(tables),
             stream: seed.stream(&format!("{name}.response_time")),
             before: None,
-            outstanding: BinaryHeap::new(),
-            submitted: 0,
+            outstanding: Outstanding::default(),
             coverage: Coverage::default(),
         })
     }
@@ -124,36 +96,31 @@ impl Device for TableModel {
         let found = tables.grid.find(request.op, class);
         let time = tables.times[found.cell].draw(&mut self.stream);
         self.coverage += Coverage { requests: 1, outside: u64::from(found.borrowed) };
-        let completion = Completion {
-            request,
-            submitted: now,
-            issued: now,
-            started: now,
-            completed: now + time,
-            // Which part of it was what, the tables do not know.
-            breakdown: Breakdown { internal: time, ..Breakdown::default() },
-            status: Status::Ok,
-            buffer: BufferOutcome::None,
-            seek_cylinders: 0,
-            queue_length,
-        };
-        self.outstanding.push(Reverse(Pending { number: self.submitted, completion }));
-        self.submitted += 1;
+        self.outstanding.push(now + time, Pending { request, submitted: now, queue_length });
         Ok(())
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
-        while let Some(Reverse(next)) = self.outstanding.peek() {
-            if next.completion.completed > now {
-                return;
-            }
-            completions.push(next.completion);
-            self.outstanding.pop();
+        while let Some((completed, Pending { request, submitted, queue_length })) = self.outstanding.pop(now)
+        {
+            completions.push(Completion {
+                request,
+                submitted,
+                issued: submitted,
+                started: submitted,
+                completed,
+                // Which part of it was what, the tables do not know.
+                breakdown: Breakdown { internal: completed - submitted, ..Breakdown::default() },
+                status: Status::Ok,
+                buffer: BufferOutcome::None,
+                seek_cylinders: 0,
+                queue_length,
+            });
         }
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.outstanding.peek().map(|Reverse(next)| next.completion.completed)
+        self.outstanding.next()
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -174,8 +141,7 @@ impl Device for TableModel {
                 target.tables.clone_from(&self.tables);
                 target.stream.clone_from(&self.stream);
                 target.before = self.before;
-                target.outstanding.clone_from(&self.outstanding);
-                target.submitted = self.submitted;
+                target.outstanding.copy_from(&self.outstanding);
                 target.coverage = self.coverage;
             }
             None => *target = self.fork(),
