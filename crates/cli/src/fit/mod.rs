@@ -7,6 +7,7 @@
 //! ```
 
 mod evaluation;
+mod figures;
 mod survey;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,11 @@ use serde::Serialize;
 use toml::Table;
 
 use crate::failure::Failure;
-use evaluation::Predicting;
+use evaluation::{Evaluated, Evaluating};
 use survey::{Survey, each};
 
-pub use evaluation::{Evaluation, Times, sentence};
+pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
+pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -69,6 +71,8 @@ pub struct FitReport {
     pub span_s: f64,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
     pub evaluations: Vec<Evaluation>,
+    /// The rest as it was measured; none if either part has no requests.
+    pub rest: Option<Measured>,
 }
 
 /// Fits models to the trace that `open` opens, twice; `about` says in the description where it came from.
@@ -93,19 +97,13 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    let mut predicting: Option<Vec<Predicting>> = None;
+    let mut evaluating = Evaluating::from(boundary, options.seed);
     each(trace, "fitting", |record, is_own| {
         if is_own || record.device != device {
             return Ok(());
         }
-        if record.arrival >= boundary && predicting.is_none() && fits[0].summary().requests > 0 {
-            let models = options.models.iter().zip(&fits);
-            let begun: Result<_, Failure> = models
-                .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options.seed))
-                .collect();
-            predicting = Some(begun?);
-        }
-        predicting.iter_mut().flatten().try_for_each(|predicting| predicting.take(record))?;
+        let models = options.models.iter().map(|model| model.name);
+        evaluating.take(record, &place, models.zip(fits.iter().map(AsRef::as_ref)))?;
         fits.iter_mut().for_each(|fit| fit.record(record));
         Ok(())
     })?;
@@ -115,8 +113,7 @@ pub fn fit(
         return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
             .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
     }
-    let evaluations: Vec<Evaluation> =
-        predicting.into_iter().flatten().filter_map(|predicting| predicting.finish(options.seed)).collect();
+    let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
     about.insert("device".to_owned(), device.to_string());
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
@@ -134,6 +131,7 @@ pub fn fit(
         cells: fitted.cells(),
         span_s: (last - first).as_s(),
         evaluations,
+        rest: measured,
     };
     Ok(Fitted { description: fitted.description(About { fit: about, ..place })?, report })
 }
