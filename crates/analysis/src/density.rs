@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::rounding::six_decimals;
 
 /// Beyond this ratio of its ends, an axis is logarithmic: linear would lay the short times on its begin.
-const LINEAR_RATIO_MAX: f64 = 10.0;
+const LINEAR_RATIO_MAX: f64 = 30.0;
 
 /// Shares of the requests between which the axis goes.
 const ENDS: [f64; 2] = [0.001, 0.999];

@@ -99,7 +99,9 @@ pub struct Times {
 
 impl Times {
     fn of(distribution: &Distribution) -> Option<Self> {
-        let quantile = |share| distribution.quantile(share).map(Duration::as_ms);
+        let max_ms = distribution.moments().max()? / 1e6;
+        // A quantile is known to the width of a bucket, the longest exactly.
+        let quantile = |share| distribution.quantile(share).map(|time| time.as_ms().min(max_ms));
         Some(Self {
             mean_ms: distribution.moments().mean()? / 1e6,
             p50_ms: quantile(0.5)?,
@@ -107,7 +109,7 @@ impl Times {
             p99_ms: quantile(0.99)?,
             p999_ms: quantile(0.999)?,
             p9999_ms: quantile(0.9999)?,
-            max_ms: distribution.moments().max()? / 1e6,
+            max_ms,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! What response times are like, as figures of the JSON document.
 
 use seeklab_analysis::{DensityAxis, DensityStep, ResponseProfile};
-use seeklab_core::Duration;
 use seeklab_core::statistics::Distribution;
 use serde::Serialize;
 
@@ -94,7 +93,8 @@ impl Figures {
         let autocorrelation = profile.autocorrelation().into_iter();
         let by_queue_length = profile.by_queue_length().into_iter();
         let quantiles = SHARES.into_iter().filter_map(|share| {
-            let response_ms = times.quantile(share).map(Duration::as_ms)?;
+            let longest_ms = times.moments().max()? / 1e6;
+            let response_ms = times.quantile(share)?.as_ms().min(longest_ms);
             Some(Quantile { requests_pct: (share * 1e7).round() / 1e5, response_ms })
         });
         Self {

@@ -8,6 +8,7 @@
 
 mod evaluation;
 mod figures;
+pub mod report;
 mod survey;
 
 use std::collections::BTreeMap;

@@ -69,7 +69,8 @@ pub fn render_plot(plot: &Plot) -> String {
             }
             PlotMark::Step => {
                 for column in 0..PLOT_COLUMNS {
-                    if let Some(value) = level(&places, column) {
+                    // Where it is nothing, nothing is drawn.
+                    if let Some(value) = level(&places, column).filter(|value| *value > 0.0) {
                         put(&mut cells, column, value, mark);
                     }
                 }
@@ -88,7 +89,7 @@ pub fn render_plot(plot: &Plot) -> String {
         text += &format!("{:LEFT$}   {}\n", "", legend.join("   "));
     }
     text += &format!("{:>LEFT$}\n", plot.y.title().trim_start());
-    let labels = y.labels(LINES, 3);
+    let labels = y.labels(LINES, 5);
     for (line, cells) in cells.iter().enumerate() {
         let below_top = LINES - 1 - line;
         let label = labels.iter().find(|(place, _)| *place == below_top).map_or("", |(_, label)| label);
