@@ -15,7 +15,7 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, Status, TraceRecord,
 };
-use seeklab_devices::fit::{About, Fit};
+use seeklab_devices::fit::{About, Fit, Model};
 use serde::Serialize;
 
 use super::figures::{DENSITY_STEPS_MAX, Figures};
@@ -145,6 +145,11 @@ pub(super) struct Evaluating {
     rest: Option<Rest>,
 }
 
+/// The response time of a request that did what was asked.
+fn measured(record: &TraceRecord) -> Option<Duration> {
+    record.response_time().filter(|_| record.status == Status::Ok)
+}
+
 /// The part that is predicted.
 struct Rest {
     measured: ResponseProfile,
@@ -163,25 +168,46 @@ impl Evaluating {
         Self { boundary, seed, fitted: Distribution::default(), rest: None }
     }
 
-    /// One request more, in order of arrival, before `fits` take it: models with their names.
-    pub(super) fn take<'a>(
+    /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
+    /// from them.
+    pub(super) fn take(
         &mut self,
-        record: &TraceRecord,
+        records: &[TraceRecord],
         about: &About,
-        fits: impl Iterator<Item = (&'static str, &'a dyn Fit)>,
+        models: &[&'static Model],
+        fits: &mut [Box<dyn Fit>],
     ) -> Result<(), Failure> {
-        let response = record.response_time().filter(|_| record.status == Status::Ok);
-        if self.rest.is_none() && (record.arrival < self.boundary || self.fitted.moments().count() == 0) {
-            if let Some(response) = response {
-                self.fitted.record(response);
-            }
+        let (fitted, rest) = records.split_at(self.fitted_of(records));
+        fits.iter_mut().for_each(|fit| fitted.iter().for_each(|record| fit.record(record)));
+        if rest.is_empty() {
             return Ok(());
         }
-        let rest = match &mut self.rest {
-            Some(rest) => rest,
-            none => none.insert(Rest::begin(&self.fitted, about, self.seed, fits)?),
+        let predicted = match &mut self.rest {
+            Some(predicted) => predicted,
+            none => none.insert(Rest::begin(&self.fitted, about, self.seed, models, fits)?),
         };
-        rest.take(record, response)
+        rest.iter().try_for_each(|record| predicted.take(record))?;
+        fits.iter_mut().for_each(|fit| rest.iter().for_each(|record| fit.record(record)));
+        Ok(())
+    }
+
+    /// How many of these requests belong to the fitted part, whose times are taken in; at least one that was measured.
+    fn fitted_of(&mut self, records: &[TraceRecord]) -> usize {
+        if self.rest.is_some() {
+            return 0;
+        }
+        let is_rest = |record: &TraceRecord, fitted: &Distribution| {
+            record.arrival >= self.boundary && fitted.moments().count() > 0
+        };
+        for (index, record) in records.iter().enumerate() {
+            if is_rest(record, &self.fitted) {
+                return index;
+            }
+            if let Some(response) = measured(record) {
+                self.fitted.record(response);
+            }
+        }
+        records.len()
     }
 
     /// How they did, when all is over; empty if nothing was left to predict.
@@ -212,15 +238,18 @@ impl Evaluating {
 }
 
 impl Rest {
-    fn begin<'a>(
+    fn begin(
         fitted: &Distribution,
         about: &About,
         seed: Seed,
-        fits: impl Iterator<Item = (&'static str, &'a dyn Fit)>,
+        models: &[&'static Model],
+        fits: &[Box<dyn Fit>],
     ) -> Result<Self, Failure> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
-        let begun: Result<_, Failure> =
-            fits.map(|(model, fit)| Predicting::by(model, fit, about.clone(), seed, slow)).collect();
+        let fits = models.iter().zip(fits);
+        let begun: Result<_, Failure> = fits
+            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), seed, slow))
+            .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
             outstanding: BinaryHeap::new(),
@@ -229,7 +258,8 @@ impl Rest {
         })
     }
 
-    fn take(&mut self, record: &TraceRecord, response: Option<Duration>) -> Result<(), Failure> {
+    fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
+        let response = measured(record);
         // Numbered from one if measured; zero are the others.
         let request = record.request(response.map_or(0, |_| self.requests + 1));
         let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();

@@ -103,10 +103,7 @@ pub fn fit(
         if is_own || record.device != device {
             return Ok(());
         }
-        let models = options.models.iter().map(|model| model.name);
-        evaluating.take(record, &place, models.zip(fits.iter().map(AsRef::as_ref)))?;
-        fits.iter_mut().for_each(|fit| fit.record(record));
-        Ok(())
+        evaluating.take(std::slice::from_ref(record), &place, &options.models, &mut fits)
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();

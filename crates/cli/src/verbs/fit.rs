@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab::failure::Failure;
 use seeklab::fit::{FitOptions, FitReport, Fitted, fit, report, sentence};
+use seeklab::learnt::aligned;
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{MODELS, Model, find};
 use seeklab_devices::table::Classes;
-use seeklab_report::{PLOT_COLUMNS, Page, PlainTable, render_page_html, render_plot};
+use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 
 use super::reading::Reading;
@@ -181,7 +181,7 @@ fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = report::slow(report).caption;
     format!(
-        "\n{}:\n\n{times}\n\n{demerits}\n\n{}\n\n{slow}\n{caption}\n\n{density}",
+        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
         parts(arguments, report).unwrap_or_default(),
         folded(&report::alike(report).unwrap_or_default()),
     )
@@ -201,22 +201,6 @@ fn folded(text: &str) -> String {
         }
     }
     lines.join("\n")
-}
-
-fn aligned(table: &PlainTable) -> String {
-    let mut drawn = Table::new();
-    drawn.load_style(presets::NOTHING);
-    drawn.set_header(&table.columns);
-    table.rows.iter().for_each(|row| {
-        drawn.add_row(row);
-    });
-    for column in drawn.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for column in drawn.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    drawn.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
 /// The report with plots.

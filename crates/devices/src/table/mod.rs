@@ -20,6 +20,7 @@
 mod classes;
 mod fit;
 mod grid;
+mod learnt;
 mod model;
 mod parameters;
 mod times;
@@ -29,5 +30,6 @@ mod tests;
 
 pub use classes::Classes;
 pub use fit::TableFit;
+pub(crate) use learnt::learnt;
 pub use model::TableModel;
 pub use parameters::TableParameters;
