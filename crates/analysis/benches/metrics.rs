@@ -1,8 +1,8 @@
-//! Cost of `Metrics::record`. `cargo bench` runs 200 rounds of 20,000 records; `cargo test` a thousand.
+//! Cost of `Metrics::record` and of `ResponseProfile::record`. `cargo bench` runs 200 rounds of 20,000 records; `cargo test` a thousand.
 
 use std::hint::black_box;
 
-use seeklab_analysis::Metrics;
+use seeklab_analysis::{Metrics, ResponseProfile};
 use seeklab_core::{Breakdown, BufferOutcome, ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 
 fn records(count: usize) -> Vec<TraceRecord> {
@@ -67,4 +67,21 @@ fn main() {
     let best_ns = rounds_ns.iter().copied().fold(f64::INFINITY, f64::min);
     let mean_ns = rounds_ns.iter().sum::<f64>() / rounds_ns.len() as f64;
     println!("Metrics::record: {best_ns:.1} ns per record (best of {rounds} rounds, mean {mean_ns:.1} ns)");
+    profile(&records, rounds);
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn profile(records: &[TraceRecord], rounds: usize) {
+    let mut profile = ResponseProfile::new(Duration::from_ms(20));
+    let rounds_ns = (0..rounds).map(|_| {
+        let begin = std::time::Instant::now();
+        for record in records {
+            let response = record.response_time().expect("each has one");
+            profile.record(black_box(record.op), 3, black_box(response));
+        }
+        begin.elapsed().as_nanos() as f64 / records.len() as f64
+    });
+    let best_ns = rounds_ns.fold(f64::INFINITY, f64::min);
+    assert_eq!(profile.response().moments().count(), (records.len() * rounds) as u64);
+    println!("ResponseProfile::record: {best_ns:.1} ns per record (best of {rounds} rounds)");
 }

@@ -18,10 +18,12 @@ pub mod character;
 pub mod comparison;
 pub mod confidence;
 pub mod curve;
+pub mod density;
 pub mod matching;
 pub mod metrics;
 pub mod points;
 pub mod prediction;
+pub mod profile;
 pub mod relocation;
 mod rounding;
 pub mod seeks;
@@ -30,10 +32,12 @@ pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
+pub use density::{DensityAxis, DensityStep};
 pub use matching::{MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
     TrustLevel,
 };
-pub use prediction::{Prediction, prediction};
+pub use prediction::{Change, Prediction, change, prediction};
+pub use profile::ResponseProfile;

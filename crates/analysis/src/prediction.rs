@@ -4,6 +4,10 @@
 //! sample to sample, and no model can be nearer than another sample of the same device. Both are given over
 //! everything and up to the 99th percentile.
 //!
+//! The *change* is the demerit between what was measured in the fitted part and in the part that was predicted: what a
+//! model would get that answered as the fitted part did. Only where it is small do both parts show the same device
+//! under the same workload.
+//!
 //! # Scope and limits
 //! Distributions, not single requests: quantiles at 10,000 even shares, from buckets 0.1 % wide.
 //!
@@ -28,6 +32,34 @@ pub struct Prediction {
     pub floor_all: Demerit,
     /// The same up to the 99th percentile.
     pub floor_to_p99: Demerit,
+}
+
+/// How far two parts of a trace are apart, the second the reference.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Change {
+    /// Demerit over everything.
+    pub all: Demerit,
+    /// Demerit up to the 99th percentile of each.
+    pub to_p99: Demerit,
+}
+
+/// A change that counts as none, in percent, where the floor is lower.
+const ALIKE_PCT: f64 = 2.0;
+
+impl Change {
+    /// Whether the parts are alike: to the 99th percentile within twice the floor, or 2 % where that is more.
+    pub fn is_small(&self, floor_to_p99: &Demerit) -> bool {
+        match (self.to_p99.ea_rms_pct, floor_to_p99.ea_rms_pct) {
+            (Some(change), Some(floor)) => change <= ALIKE_PCT.max(2.0 * floor),
+            _ => self.to_p99.ea_rms_ms <= 2.0 * floor_to_p99.ea_rms_ms,
+        }
+    }
+}
+
+/// How far the times measured in the `fitted` part are from those `measured` in the other, `None` if either is empty.
+pub fn change(measured: &Distribution, fitted: &Distribution) -> Option<Change> {
+    let (all, to_p99) = both(&quantiles(&buckets(measured)), &quantiles(&buckets(fitted)))?;
+    Some(Change { all, to_p99 })
 }
 
 /// Shares at which quantiles are compared.
@@ -126,6 +158,17 @@ mod tests {
         // Quantiles scale: the distance is 0.2 ms times the second moment's root, 1.414, of one exponential.
         assert!((slower.all.ea_rms_ms / 0.2828 - 1.0).abs() < 0.15, "{slower:?}");
         assert!(slower.to_p99.ea_rms_ms < slower.all.ea_rms_ms);
+    }
+
+    #[test]
+    fn are_parts_alike_only_if_their_times_are() {
+        let rest = exponential(1_000, 50_000, "rest");
+        let floor = prediction(&rest, &rest, Seed(1)).unwrap().floor_to_p99;
+        let alike = change(&rest, &exponential(1_000, 50_000, "first")).unwrap();
+        assert!(alike.is_small(&floor), "{alike:?}, floor {floor:?}");
+        let slower = change(&rest, &exponential(1_100, 50_000, "first")).unwrap();
+        assert!(!slower.is_small(&floor), "{slower:?}, floor {floor:?}");
+        assert_eq!(change(&rest, &Distribution::default()), None);
     }
 
     #[test]

@@ -117,6 +117,7 @@ fn measure_model(
             models: vec![model],
             device: None,
             split,
+            is_open: false,
             classes: Classes::default(),
             seed: Seed(1),
         };

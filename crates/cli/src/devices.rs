@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use seeklab_core::{Device, Seed};
+use seeklab_core::{Coverage, Device, Seed};
 use seeklab_devices::layer::Bank;
 use seeklab_devices::registry::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -14,6 +14,9 @@ use crate::failure::Failure;
 
 /// Bytes that a description may have.
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
+
+/// A share of requests outside of the region of a fit, in percent, that goes without saying.
+const UNLIKE_PCT: f64 = 1.0;
 
 /// How a device is run: what stands before it, and what is left of it.
 #[derive(Debug, Clone)]
@@ -124,6 +127,30 @@ impl Resolved {
     /// Whether the model was compared with measured response times of the drive: of reads and writes.
     pub fn is_measured(&self) -> bool {
         self.description.header.validated.starts_with("measured")
+    }
+
+    /// How many of `requests`, `transfers` of them reads and writes, are of a kind with which the model was neither
+    /// fitted nor compared: as its model counts them if it was fitted, else all but the reads and writes of a measured
+    /// drive.
+    pub fn out_of_validated_range(&self, coverage: Option<Coverage>, requests: u64, transfers: u64) -> u64 {
+        match coverage {
+            Some(coverage) => coverage.outside,
+            None if self.is_measured() => requests - transfers.min(requests),
+            None => requests,
+        }
+    }
+
+    /// What a reader has to know where more than 1 % of the requests are unlike all that the model was fitted to.
+    pub fn unlike_its_fit(&self, coverage: Option<Coverage>) -> Option<String> {
+        let Coverage { requests, outside } = coverage?;
+        let pct = 100.0 * outside as f64 / requests.max(1) as f64;
+        (pct > UNLIKE_PCT).then(|| {
+            format!(
+                "{}: {pct:.1} % of the requests ({outside} of {requests}) are unlike all that it was fitted to; they \
+                 are answered as the nearest of those",
+                self.label()
+            )
+        })
     }
 
     /// What it is called in a report.

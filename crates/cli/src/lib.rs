@@ -14,6 +14,7 @@ pub mod experiment;
 pub mod failure;
 pub mod fit;
 mod journal;
+pub mod learnt;
 pub mod output;
 pub mod points;
 pub mod progress;

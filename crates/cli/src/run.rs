@@ -7,8 +7,8 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
 use seeklab_core::{
-    ArrivalOrder, ByteSize, Completion, Device, Duration, Limits, Seed, SimulationError, TraceRecord,
-    Workload, simulate,
+    ArrivalOrder, ByteSize, Completion, Coverage, Device, Duration, Limits, Seed, SimulationError,
+    TraceRecord, Workload, simulate,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
@@ -32,6 +32,8 @@ pub struct Outcome {
     pub notes: Vec<Note>,
     /// Why the run stopped early, if the device could not sustain the load.
     pub saturated: Option<String>,
+    /// How many requests lay in the region for which the model was fitted, if it knows of one.
+    pub coverage: Option<Coverage>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -95,7 +97,7 @@ pub fn run(
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
-    match &workload.spec {
+    let mut outcome = match &workload.spec {
         WorkloadSpec::Synthetic(spec) => {
             let mut built = device.build(seed, "disk0")?;
             let supplied = supplied(device, workload, spec)?;
@@ -104,14 +106,16 @@ pub fn run(
                 .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
             let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
             outcome.notes.extend(rounded);
-            Ok(outcome)
+            outcome
         }
-        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress),
+        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress)?,
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
             let builtin = workload.spec.builtin().expect("these are the applications");
-            application(device, workload, &builtin, seed, limits, writer, progress)
+            application(device, workload, &builtin, seed, limits, writer, progress)?
         }
-    }
+    };
+    outcome.notes.extend(device.unlike_its_fit(outcome.coverage).map(Note::Warning));
+    Ok(outcome)
 }
 
 /// Runs an application, and notes how long its phases took.
@@ -361,7 +365,8 @@ fn drive<W: Workload, D: Device>(
         Err(error @ SimulationError::Saturated { .. }) => Some(error.to_string()),
         Err(error) => return Err(Failure::new(error.to_string())),
     };
-    Ok(Outcome { metrics, notes: Vec::new(), saturated, cpu_s, wall_s })
+    let coverage = device.coverage();
+    Ok(Outcome { metrics, notes: Vec::new(), saturated, coverage, cpu_s, wall_s })
 }
 
 /// CPU time of this thread.

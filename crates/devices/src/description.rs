@@ -21,6 +21,7 @@ use toml::{Table, Value};
 
 use crate::catalog;
 use crate::error::ParameterError;
+use crate::learnt::Learnt;
 use crate::names::near_matches;
 use crate::reader;
 use crate::registry::{self, Kind};
@@ -295,6 +296,17 @@ impl Description {
     /// Its tracks as `(first block, blocks)`, `None` of a device that has none.
     pub fn tracks(&self) -> Option<Vec<(u64, u32)>> {
         self.kind.tracks.and_then(|tracks| tracks(&self.parameters).ok())
+    }
+
+    /// What it learnt from a trace, `None` of a device that was not fitted to one.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn learnt(&self) -> Result<Option<Learnt>, DescriptionError> {
+        match self.kind.learnt {
+            Some(learnt) => learnt(&self.parameters).map_err(|error| error.within(&self.label)),
+            None => Ok(None),
+        }
     }
 
     /// The kind of device.

@@ -8,6 +8,7 @@
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, bank: devices that own devices
 //! fit         a model learnt from a trace: the list of those that can be
+//! learnt      what such a model knows, as tables and curves
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
@@ -21,6 +22,7 @@ pub mod disk;
 mod error;
 pub mod fit;
 pub mod layer;
+pub mod learnt;
 pub mod names;
 mod outstanding;
 mod reader;
@@ -34,3 +36,4 @@ mod tally;
 
 pub use description::{Description, DescriptionError};
 pub use error::ParameterError;
+pub use learnt::Learnt;

@@ -9,6 +9,7 @@ use crate::description::{Description, DescriptionError};
 use crate::disk::{Disk, DiskParameters, Layout};
 use crate::error::ParameterError;
 use crate::layer::{Queue, QueueError};
+use crate::learnt::Learnt;
 use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
@@ -30,7 +31,12 @@ pub struct Kind {
     pub(crate) bare: Option<fn(&Table) -> Result<Table, DescriptionError>>,
     /// Its tracks as `(first block, blocks)`, where it has any.
     pub(crate) tracks: Option<fn(&Table) -> Result<Vec<(u64, u32)>, DescriptionError>>,
+    /// What it learnt from a trace, of kinds that do.
+    pub(crate) learnt: Option<Learn>,
 }
+
+/// Tells what a device of complete parameters learnt; `None` if it did not after all.
+pub(crate) type Learn = fn(&Table) -> Result<Option<Learnt>, DescriptionError>;
 
 /// THE list of kinds of devices and layers.
 pub static KINDS: &[Kind] = &[
@@ -47,6 +53,7 @@ pub static KINDS: &[Kind] = &[
             let parameters: DiskParameters = read(table)?;
             Ok(Layout::new(&parameters.geometry)?.tracks(parameters.geometry.capacity_blocks))
         }),
+        learnt: None,
     },
     Kind {
         name: "immediate",
@@ -55,6 +62,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
         bare: None,
         tracks: None,
+        learnt: None,
     },
     Kind {
         name: "constant",
@@ -63,6 +71,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, _, _| Ok(Box::new(Server::constant(&read(table)?)?)),
         bare: None,
         tracks: None,
+        learnt: None,
     },
     Kind {
         name: "exponential",
@@ -71,6 +80,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, seed, name| Ok(Box::new(Server::exponential(&read(table)?, seed, name)?)),
         bare: None,
         tracks: None,
+        learnt: None,
     },
     Kind {
         name: "table",
@@ -79,6 +89,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, seed, name| Ok(Box::new(TableModel::new(&read(table)?, seed, name)?)),
         bare: None,
         tracks: None,
+        learnt: Some(|table| Ok(Some(crate::table::learnt(&read(table)?)?))),
     },
     Kind {
         name: "station",
@@ -87,6 +98,7 @@ pub static KINDS: &[Kind] = &[
         build: |table, seed, name| Ok(Box::new(Station::new(&read(table)?, seed, name)?)),
         bare: None,
         tracks: None,
+        learnt: Some(|table| Ok(Some(crate::station::learnt(&read(table)?)?))),
     },
     Kind {
         name: "queue",
@@ -95,6 +107,10 @@ pub static KINDS: &[Kind] = &[
         build: build_queue,
         bare: None,
         tracks: None,
+        learnt: Some(|table| {
+            let layer: QueueLayer = read(table)?;
+            inner(layer.device, 1)?.learnt()
+        }),
     },
 ];
 

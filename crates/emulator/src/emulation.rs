@@ -24,7 +24,8 @@ use std::os::fd::BorrowedFd;
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    ArrivalOrder, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId, TraceRecord,
+    ArrivalOrder, Coverage, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId,
+    TraceRecord,
 };
 
 use crate::calibration::SendCost;
@@ -53,6 +54,10 @@ pub struct Tally {
     pub clamped: Clamped,
     /// What that changed, if a second instance of the model was run behind.
     pub changed: Option<Changed>,
+    /// Reads and writes among the requests.
+    pub transfers: u64,
+    /// How many requests lay in the region for which the model was fitted, if it knows of one; known at the end.
+    pub coverage: Option<Coverage>,
 }
 
 /// A device that is being emulated.
@@ -239,6 +244,7 @@ impl Emulation {
             self.order.finish(observe);
         }
         self.tally.clamped = self.pacer.clamped();
+        self.tally.coverage = self.pacer.coverage();
         self.tally.changed = self.pacer.finish_behind();
         (self.tally, self.store)
     }
@@ -558,6 +564,8 @@ impl Emulation {
             left,
         };
         self.tally.requests += 1;
+        let op = due.completion.request.op;
+        self.tally.transfers += u64::from(matches!(op, Operation::Read | Operation::Write));
         self.tally.response.record(left.saturating_since(outstanding.arrived));
         self.tally.modelled.record(due.completion.response_time());
         let miss_cause = self.tally.deadlines.record(due, &steps);

@@ -3,8 +3,10 @@
 //! ```text
 //!   Metrics, Comparison, experiment cells ─▶ Report ─▶ render_terminal() ─▶ text, 100 columns
 //!                                                   └▶ render_html()     ─▶ one self-contained page
+//!   Page (plain tables and plots) ─▶ render_plot() ─▶ a picture in characters, 80 columns
+//!                                 └▶ render_page_html()
 //! ```
-//! Both are functions of the [`Report`] alone: the same report gives the same bytes.
+//! All are functions of the [`Report`] or [`Page`] alone: the same gives the same bytes.
 //!
 //! # Scope and limits
 //! No I/O and no clock. The page asks nothing of any network (its content policy forbids it) and
@@ -13,6 +15,7 @@
 mod document;
 mod html;
 mod number;
+mod page;
 mod points;
 mod terminal;
 mod trace;
@@ -21,6 +24,7 @@ pub use document::{
     ApplicationRow, ApplicationSection, ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell,
     ExperimentSection, Note, Parameter, PointsSection, Report,
 };
-pub use html::{render_html, render_trace_html};
-pub use terminal::render_terminal;
+pub use html::{render_html, render_page_html, render_trace_html};
+pub use page::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
+pub use terminal::{PLOT_COLUMNS, render_plot, render_terminal};
 pub use trace::TraceReport;

@@ -3,7 +3,10 @@
 mod synthetic;
 
 use seeklab_core::Seed;
-use seeklab_report::{Note, Report, render_html};
+use seeklab_report::{
+    Note, Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, Report,
+    render_html, render_page_html,
+};
 
 fn full() -> Report {
     Report {
@@ -116,4 +119,49 @@ fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
     let page = render_html(&Report { points: vec![section], ..Report::default() });
     assert!(page.contains(",7.031]"), "it is in the plot");
     assert!(page.contains("no outlier is left out") && page.contains("lie outside the axis"));
+}
+
+#[test]
+fn does_a_page_of_plots_hold_its_tables_and_ask_nothing_of_any_network() {
+    let evil = "</script><b>alert</b>";
+    let page = Page {
+        title: evil.to_owned(),
+        notes: vec!["the parts are alike".to_owned()],
+        sections: vec![
+            PageSection {
+                title: "Tails".to_owned(),
+                tables: vec![PlainTable {
+                    columns: vec!["response time".to_owned(), "p99 ms".to_owned()],
+                    rows: vec![vec!["measured".to_owned(), "12.345".to_owned()]],
+                    caption: String::new(),
+                }],
+                plots: vec![
+                    Plot {
+                        title: "Over both logarithms".to_owned(),
+                        x: PlotAxis::new("response time", "ms", PlotScale::Log),
+                        y: PlotAxis::new("longer", "%", PlotScale::Log),
+                        series: vec![PlotSeries::new(
+                            evil,
+                            PlotMark::Line,
+                            [(0.0, 5.0), (1.0, 0.0), (2.0, 3.25)],
+                        )],
+                        ..Plot::default()
+                    },
+                    Plot { title: "of nothing".to_owned(), ..Plot::default() },
+                ],
+            },
+            PageSection { title: "nothing here".to_owned(), ..PageSection::default() },
+        ],
+        ..Page::default()
+    };
+    let html = render_page_html(&page);
+    for text in
+        ["12.345", "the parts are alike", "Over both logarithms", "[[2.0,3.25]]", "default-src 'none'"]
+    {
+        assert!(html.contains(text), "the page lacks {text}");
+    }
+    for text in [evil, "of nothing", "nothing here", "src=", "<link"] {
+        assert!(!html.contains(text), "the page contains {text}");
+    }
+    assert_eq!(html.matches("<figure data-chart").count(), 1);
 }

@@ -1,13 +1,25 @@
-//! How a fitted device predicts what it did not see.
+//! How fitted devices predict what they did not see, beside how much that differs from what they saw.
+//!
+//! ```text
+//! before the boundary ─▶ fitted part: its times ────────────────┐
+//! after it ─┬─▶ measured: profile ──────────────┬─▶ change ◀────┘
+//!           └─▶ each device, by replay ─▶ its profile ┴─▶ demerit, densities, dependence, tails
+//! ```
+//! Memory holds profiles and what is outstanding.
 
-use seeklab_analysis::{Prediction, prediction};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use seeklab_analysis::{Change, DensityAxis, Prediction, ResponseProfile, change, prediction};
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{Completion, Coverage, Device, Duration, Instant, Ratio, Seed, Status, TraceRecord};
-use seeklab_devices::fit::{About, Fit};
+use seeklab_core::{
+    Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
+};
+use seeklab_devices::fit::{About, Fit, Model};
 use seeklab_devices::replay::Replay;
 use serde::Serialize;
 
-use super::FitOptions;
+use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
 
 /// How a device predicts what it did not see.
@@ -28,6 +40,43 @@ pub struct Evaluation {
     pub prediction: Prediction,
     /// Share of the requests that were unlike all that it was fitted to.
     pub outside_pct: f64,
+    /// The same for each operation.
+    pub operations: Vec<OperationEvaluation>,
+    /// What its times are like.
+    pub figures: Figures,
+    /// The same, to be drawn.
+    #[serde(skip)]
+    pub profile: ResponseProfile,
+}
+
+/// How a device predicts the times of one operation.
+#[derive(Debug, Serialize)]
+pub struct OperationEvaluation {
+    /// The operation.
+    pub operation: Operation,
+    /// Requests predicted.
+    pub requests: u64,
+    /// Mean response time that was measured.
+    pub measured_mean_ms: f64,
+    /// Mean response time that was predicted.
+    pub said_mean_ms: f64,
+    /// How far these are apart.
+    #[serde(flatten)]
+    pub prediction: Prediction,
+}
+
+/// What was measured of the requests that were predicted.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// How far the times of the fitted part are from those of the rest.
+    pub change: Change,
+    /// Whether that is within twice the floor, or 2 %, to the 99th percentile.
+    pub is_alike: bool,
+    /// What the times are like.
+    pub figures: Figures,
+    /// The same, to be drawn.
+    #[serde(skip)]
+    pub profile: ResponseProfile,
 }
 
 /// A distribution in a few figures.
@@ -37,23 +86,31 @@ pub struct Times {
     pub mean_ms: f64,
     /// Median.
     pub p50_ms: f64,
+    /// 90th percentile.
+    pub p90_ms: f64,
     /// 99th percentile.
     pub p99_ms: f64,
     /// 99.9th percentile.
     pub p999_ms: f64,
+    /// 99.99th percentile.
+    pub p9999_ms: f64,
     /// The longest.
     pub max_ms: f64,
 }
 
 impl Times {
     fn of(distribution: &Distribution) -> Option<Self> {
-        let quantile = |share| distribution.quantile(share).map(Duration::as_ms);
+        let max_ms = distribution.moments().max()? / 1e6;
+        // A quantile is known to the width of a bucket, the longest exactly.
+        let quantile = |share| distribution.quantile(share).map(|time| time.as_ms().min(max_ms));
         Some(Self {
             mean_ms: distribution.moments().mean()? / 1e6,
             p50_ms: quantile(0.5)?,
+            p90_ms: quantile(0.9)?,
             p99_ms: quantile(0.99)?,
             p999_ms: quantile(0.999)?,
-            max_ms: distribution.moments().max()? / 1e6,
+            p9999_ms: quantile(0.9999)?,
+            max_ms,
         })
     }
 }
@@ -74,44 +131,196 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
     )
 }
 
+/// What comes of a split trace.
+#[derive(Debug, Default)]
+pub(super) struct Evaluated {
+    pub(super) evaluations: Vec<Evaluation>,
+    pub(super) measured: Option<Measured>,
+}
+
+/// A trace that is split: times of the first part, then models that predict the rest.
+pub(super) struct Evaluating {
+    boundary: Instant,
+    seed: Seed,
+    replay: Replay,
+    fitted: Distribution,
+    rest: Option<Rest>,
+}
+
+/// The response time of a request that did what was asked.
+fn measured(record: &TraceRecord) -> Option<Duration> {
+    record.response_time().filter(|_| record.status == Status::Ok)
+}
+
+/// The part that is predicted.
+struct Rest {
+    measured: ResponseProfile,
+    /// When the requests outstanding complete, as measured.
+    outstanding: BinaryHeap<Reverse<Instant>>,
+    requests: u64,
+    predicting: Vec<Predicting>,
+}
+
+/// Slow is what exceeds this quantile of the times measured in the fitted part.
+const SLOW: f64 = 0.95;
+
+impl Evaluating {
+    /// Requests from `boundary` on are predicted by draws from `seed`; they arrive as `replay` says.
+    pub(super) fn from(boundary: Instant, seed: Seed, replay: Replay) -> Self {
+        Self { boundary, seed, replay, fitted: Distribution::default(), rest: None }
+    }
+
+    /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
+    /// from them.
+    pub(super) fn take(
+        &mut self,
+        records: &[TraceRecord],
+        about: &About,
+        models: &[&'static Model],
+        fits: &mut [Box<dyn Fit>],
+    ) -> Result<(), Failure> {
+        let (fitted, rest) = records.split_at(self.fitted_of(records));
+        fits.iter_mut().for_each(|fit| fit.record_all(fitted));
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let predicted = match &mut self.rest {
+            Some(predicted) => predicted,
+            none => none.insert(Rest::begin(&self.fitted, about, (self.seed, self.replay), models, fits)?),
+        };
+        rest.iter().try_for_each(|record| predicted.take(record))?;
+        fits.iter_mut().for_each(|fit| fit.record_all(rest));
+        Ok(())
+    }
+
+    /// How many of these requests belong to the fitted part, whose times are taken in; at least one that was measured.
+    fn fitted_of(&mut self, records: &[TraceRecord]) -> usize {
+        if self.rest.is_some() {
+            return 0;
+        }
+        let is_rest = |record: &TraceRecord, fitted: &Distribution| {
+            record.arrival >= self.boundary && fitted.moments().count() > 0
+        };
+        for (index, record) in records.iter().enumerate() {
+            if is_rest(record, &self.fitted) {
+                return index;
+            }
+            if let Some(response) = measured(record) {
+                self.fitted.record(response);
+            }
+        }
+        records.len()
+    }
+
+    /// How they did, when all is over; empty if nothing was left to predict.
+    pub(super) fn finish(self) -> Option<Evaluated> {
+        let Rest { measured, mut predicting, .. } = self.rest?;
+        predicting.iter_mut().for_each(Predicting::run_to_the_end);
+        let times = measured.response();
+        let modelled: Vec<Distribution> =
+            predicting.iter().map(|predicting| predicting.profile.response()).collect();
+        // As many steps as the requests can fill.
+        let steps = 2.5 * (times.moments().count() as f64).powf(0.4);
+        let steps = (steps as usize).clamp(16, DENSITY_STEPS_MAX);
+        let axis = DensityAxis::over([&times].into_iter().chain(&modelled), steps)?;
+        let of_models = predicting.into_iter().zip(modelled);
+        let evaluations: Option<Vec<_>> = of_models
+            .map(|(predicting, said)| predicting.evaluate(&measured, &times, &said, &axis, self.seed))
+            .collect();
+        let evaluations = evaluations?;
+        let change = change(&times, &self.fitted)?;
+        let measured = Measured {
+            change,
+            is_alike: change.is_small(&evaluations.first()?.prediction.floor_to_p99),
+            figures: Figures::of(&measured, &times, &axis),
+            profile: measured,
+        };
+        Some(Evaluated { evaluations, measured: Some(measured) })
+    }
+}
+
+impl Rest {
+    fn begin(
+        fitted: &Distribution,
+        about: &About,
+        draws: (Seed, Replay),
+        models: &[&'static Model],
+        fits: &[Box<dyn Fit>],
+    ) -> Result<Self, Failure> {
+        let slow = fitted.quantile(SLOW).unwrap_or_default();
+        let fits = models.iter().zip(fits);
+        let begun: Result<_, Failure> = fits
+            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws, slow))
+            .collect();
+        Ok(Self {
+            measured: ResponseProfile::new(slow),
+            outstanding: BinaryHeap::new(),
+            requests: 0,
+            predicting: begun?,
+        })
+    }
+
+    fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
+        let response = measured(record);
+        // Numbered from one if measured; zero are the others.
+        let request = record.request(response.map_or(0, |_| self.requests + 1));
+        let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();
+        if !self.predicting.iter().all(takes) {
+            // A transfer of nothing; the trace says so, and no device takes it.
+            return Ok(());
+        }
+        for predicting in &mut self.predicting {
+            predicting.take(record, request)?;
+        }
+        while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
+            self.outstanding.pop();
+        }
+        if let Some(response) = response {
+            let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
+            self.measured.record(record.op, queue_length, response);
+            self.requests += 1;
+        }
+        self.outstanding.extend(record.completion.map(Reverse));
+        Ok(())
+    }
+}
+
 /// A device that predicts what follows, request by request.
-pub(super) struct Predicting {
+struct Predicting {
     model: &'static str,
     device: Box<dyn Device>,
     fitted: u64,
     replay: Replay,
     completions: Vec<Completion>,
-    measured: Distribution,
-    modelled: Distribution,
+    profile: ResponseProfile,
+    /// What completed of the requests from this number on, which waits for those before.
+    next: u64,
+    waiting: VecDeque<Option<(Operation, u32, Duration)>>,
 }
-
-/// The id of requests whose response times were measured, and of the others.
-const MEASURED: [u64; 2] = [1, 0];
 
 impl Predicting {
     /// By the device that was fitted so far.
-    pub(super) fn by(
+    fn by(
         model: &'static str,
         fit: &dyn Fit,
         about: About,
-        options: &FitOptions,
+        (seed, replay): (Seed, Replay),
+        slow: Duration,
     ) -> Result<Self, Failure> {
-        let device = seeklab_devices::fit::build(fit, about, options.seed, "disk0")?;
-        let (measured, modelled) = Default::default();
         Ok(Self {
             model,
-            device,
+            device: seeklab_devices::fit::build(fit, about, seed, "disk0")?,
             fitted: fit.summary().requests,
-            replay: if options.is_open { Replay::open() } else { Replay::default() },
+            replay,
             completions: Vec::new(),
-            measured,
-            modelled,
+            profile: ResponseProfile::new(slow),
+            next: 1,
+            waiting: VecDeque::new(),
         })
     }
 
     /// One request more, in order of arrival.
-    pub(super) fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
-        let response = record.response_time().filter(|_| record.status == Status::Ok);
+    fn take(&mut self, record: &TraceRecord, request: Request) -> Result<(), Failure> {
         if self.replay.wakes(record.arrival) {
             while let Some(next) = self.device.next_event() {
                 self.poll(next);
@@ -120,43 +329,65 @@ impl Predicting {
         }
         let arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
         self.poll(arrival);
-        let request = record.request(MEASURED[usize::from(response.is_none())]);
-        if self.device.capabilities().check(&request).is_err() {
-            // A transfer of nothing; the trace says so, and no device takes it.
-            return Ok(());
-        }
         self.device.submit(arrival, request).map_err(|error| {
             Failure::chain(&error).context("the fitted device refuses a request of its own trace")
-        })?;
-        if let Some(response) = response {
-            self.measured.record(response);
-        }
-        Ok(())
+        })
     }
 
     fn poll(&mut self, until: Instant) {
         self.device.poll(until, &mut self.completions);
         for completion in self.completions.drain(..) {
-            if completion.request.id.0 == MEASURED[0] {
-                self.modelled.record(completion.response_time());
+            let Some(place) = completion.request.id.0.checked_sub(self.next) else { continue };
+            let place = place as usize;
+            if place >= self.waiting.len() {
+                self.waiting.resize(place + 1, None);
             }
+            self.waiting[place] =
+                Some((completion.request.op, completion.queue_length, completion.response_time()));
+        }
+        while let Some(Some((op, queue_length, response))) = self.waiting.front() {
+            self.profile.record(*op, *queue_length, *response);
+            self.waiting.pop_front();
+            self.next += 1;
         }
     }
 
-    /// How it did, when all is over; `None` if nothing was measured.
-    pub(super) fn finish(mut self, seed: Seed) -> Option<Evaluation> {
+    fn run_to_the_end(&mut self) {
         while let Some(next) = self.device.next_event() {
             self.poll(next);
         }
+    }
+
+    fn evaluate(
+        self,
+        measured: &ResponseProfile,
+        times: &Distribution,
+        said: &Distribution,
+        axis: &DensityAxis,
+        seed: Seed,
+    ) -> Option<Evaluation> {
         let Coverage { requests, outside } = self.device.coverage().unwrap_or_default();
+        let operations = Operation::ALL.into_iter().filter_map(|operation| {
+            let (measured, said) = (measured.of(operation), self.profile.of(operation));
+            Some(OperationEvaluation {
+                operation,
+                requests: measured.moments().count(),
+                measured_mean_ms: measured.moments().mean()? / 1e6,
+                said_mean_ms: said.moments().mean()? / 1e6,
+                prediction: prediction(measured, said, seed)?,
+            })
+        });
         Some(Evaluation {
             model: self.model,
             fitted: self.fitted,
-            predicted: self.measured.moments().count(),
-            measured: Times::of(&self.measured)?,
-            said: Times::of(&self.modelled)?,
-            prediction: prediction(&self.measured, &self.modelled, seed)?,
+            predicted: times.moments().count(),
+            measured: Times::of(times)?,
+            said: Times::of(said)?,
+            prediction: prediction(times, said, seed)?,
             outside_pct: 100.0 * outside as f64 / requests.max(1) as f64,
+            operations: operations.collect(),
+            figures: Figures::of(&self.profile, said, axis),
+            profile: self.profile,
         })
     }
 }

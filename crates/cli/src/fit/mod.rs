@@ -7,12 +7,15 @@
 //! ```
 
 mod evaluation;
+mod figures;
+pub mod report;
 mod survey;
 
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::fit::{About, Model};
+use seeklab_devices::replay::Replay;
 use seeklab_devices::table::Classes;
 use seeklab_traces::OpenTrace;
 use seeklab_traces::schema::Column;
@@ -20,10 +23,11 @@ use serde::Serialize;
 use toml::Table;
 
 use crate::failure::Failure;
-use evaluation::Predicting;
+use evaluation::{Evaluated, Evaluating};
 use survey::{Survey, each_run};
 
-pub use evaluation::{Evaluation, Times, sentence};
+pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
+pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -72,6 +76,8 @@ pub struct FitReport {
     pub span_s: f64,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
     pub evaluations: Vec<Evaluation>,
+    /// The rest as it was measured; none if either part has no requests.
+    pub rest: Option<Measured>,
 }
 
 /// The columns that models learn from, and are driven by: a model that learns from more names it here.
@@ -110,7 +116,8 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    let mut predicting: Option<Vec<Predicting>> = None;
+    let replay = if options.is_open { Replay::open() } else { Replay::default() };
+    let mut evaluating = Evaluating::from(boundary, options.seed, replay);
     let mut without_response = 0;
     each_run(trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
@@ -118,34 +125,8 @@ pub fn fit(
         without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
         // What has no response time is neither learnt from nor predicted: whether the device ever had it is not known.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
-        for run in records.split(is_left_out) {
-            let mut rest = run;
-            while predicting.is_none() && !rest.is_empty() {
-                let at = rest.iter().position(|record| record.arrival >= boundary);
-                let (before, after) = rest.split_at(at.unwrap_or(rest.len()));
-                fits.iter_mut().for_each(|fit| fit.record_all(before));
-                rest = after;
-                if rest.is_empty() {
-                    break;
-                }
-                if fits[0].summary().requests == 0 {
-                    // Nothing was learnt yet that could predict.
-                    fits.iter_mut().for_each(|fit| fit.record(&rest[0]));
-                    rest = &rest[1..];
-                    continue;
-                }
-                let models = options.models.iter().zip(&fits);
-                let begun: Result<_, Failure> = models
-                    .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), place.clone(), options))
-                    .collect();
-                predicting = Some(begun?);
-            }
-            for predicting in predicting.iter_mut().flatten() {
-                rest.iter().try_for_each(|record| predicting.take(record))?;
-            }
-            fits.iter_mut().for_each(|fit| fit.record_all(rest));
-        }
-        Ok(())
+        let mut runs = records.split(is_left_out);
+        runs.try_for_each(|run| evaluating.take(run, &place, &options.models, &mut fits))
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();
@@ -153,8 +134,7 @@ pub fn fit(
         return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
             .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
     }
-    let evaluations: Vec<Evaluation> =
-        predicting.into_iter().flatten().filter_map(|predicting| predicting.finish(options.seed)).collect();
+    let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
     about.insert("device".to_owned(), device.to_string());
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
@@ -172,6 +152,7 @@ pub fn fit(
         cells: fitted.cells(),
         span_s: (last - first).as_s(),
         evaluations,
+        rest: measured,
     };
     Ok(Fitted { description: fitted.description(About { fit: about, ..place })?, report })
 }

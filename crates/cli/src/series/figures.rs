@@ -10,6 +10,7 @@ use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
+use crate::devices::Resolved;
 use crate::emulate::Outcome;
 
 /// The figures of one repetition. What was not measured is `None`.
@@ -57,7 +58,8 @@ pub(super) struct Figures {
     pub deadline_misses: BTreeMap<MissCause, u64>,
     /// Share of the requests that waited for their data beyond their due.
     pub stall_pct: f64,
-    /// Requests of a kind with which the device's model was not compared with a measurement.
+    /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those unlike
+    /// all that it was fitted to.
     pub out_of_validated_range: u64,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,
@@ -106,8 +108,9 @@ pub(super) struct Seen<'a> {
     pub(super) matched: Option<&'a MatchCounts>,
     pub(super) lost: u64,
     pub(super) floor: Option<Duration>,
-    /// Requests of kinds that the model was validated with, `None` if it never was.
-    pub(super) validated: Option<u64>,
+    pub(super) device: &'a Resolved,
+    /// Reads and writes among the requests.
+    pub(super) transfers: u64,
 }
 
 impl Figures {
@@ -146,7 +149,11 @@ impl Figures {
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),
             stall_pct: share(stalled),
-            out_of_validated_range: tally.requests - seen.validated.unwrap_or(0).min(tally.requests),
+            out_of_validated_range: seen.device.out_of_validated_range(
+                tally.coverage,
+                tally.requests,
+                seen.transfers,
+            ),
             below_floor: tally.deadlines.below_floor(),
             clamped: tally.clamped.by_completion + tally.clamped.by_arrival + tally.clamped.by_model_clock,
             changed_by_clamping: tally.changed.map_or(0, |changed| changed.changed),

@@ -100,7 +100,8 @@ impl Repetition<'_> {
             matched: Some(&joined.matched),
             lost: ran.lost + not_seen,
             floor: outcome.floor,
-            validated: self.device.is_measured().then_some(joined.transfers),
+            device: self.device,
+            transfers: joined.transfers,
         };
         Ok(Figures::of(ran.phases, &seen))
     }

@@ -1,6 +1,7 @@
 //! A series for people: the report.
 
 use seeklab_analysis::interval;
+use seeklab_core::Coverage;
 use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, Report};
 
 use super::figures::Figures;
@@ -128,12 +129,19 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));
         }
-        let below = device
-            .build(series.seed, "disk0")
-            .ok()
-            .and_then(|model| series.pace.calibrated.below_floor(&*model));
+        let model = device.build(series.seed, "disk0").ok();
+        let below = model.as_deref().and_then(|model| series.pace.calibrated.below_floor(model));
         notes.extend(below.map(|below| Note::Warning(format!("{}: {below}", device.label()))));
-        if !device.is_measured() {
+        if model.is_some_and(|model| model.coverage().is_some()) {
+            let sum = |figure: fn(&Figures) -> u64| repetitions.iter().map(figure).sum();
+            let coverage = Coverage {
+                requests: sum(|figures| figures.requests),
+                outside: sum(|figures| figures.out_of_validated_range),
+            };
+            notes.extend(device.unlike_its_fit(Some(coverage)).map(Note::Warning));
+            let how = &device.description.header.validated;
+            notes.push(Note::Remark(format!("{}: a clone, {how}", device.label())));
+        } else if !device.is_measured() {
             notes.push(Note::Remark(format!(
                 "{}: the model was never compared with a measurement ({})",
                 device.label(),

@@ -1,18 +1,23 @@
 //! `seeklab devices`: the catalog, and one device of it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab::devices::{Setup, describe, resolve};
 use seeklab::failure::Failure;
-use seeklab::output::{print, print_json};
+use seeklab::learnt;
+use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab_core::Seed;
 use seeklab_devices::{Description, catalog};
+use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
   seeklab devices
   seeklab devices hp-c2247a
+  seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
   seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml";
 
 /// The catalog, or one device.
@@ -27,6 +32,9 @@ pub(crate) struct Arguments {
     /// Print the complete description, which can be saved, changed and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
     toml: bool,
+    /// Write what a cloned device has learnt as a page with plots
+    #[arg(long, value_name = "FILE.html", requires = "name")]
+    report: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -39,6 +47,10 @@ impl Arguments {
             Some(name) => {
                 let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
                 let description = resolve(name, &setup)?.description;
+                if let Some(path) = &self.report {
+                    check_place(path)?;
+                    write_file(path, render_page_html(&plotted(&description)?).as_bytes())?;
+                }
                 if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
@@ -119,7 +131,12 @@ fn page(description: &Description) -> Result<String, Failure> {
         }
         text.push('\n');
     }
-    text += &format!("\nsource of all other values: {default}\n");
+    if !default.is_empty() {
+        text += &format!("\nsource of all other values: {default}\n");
+    }
+    if let Some(learnt) = description.learnt()? {
+        text += &format!("\n{}", learnt::text(&learnt));
+    }
     Ok(text)
 }
 
@@ -136,5 +153,31 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "capacity_bytes": capacity_bytes(description)?,
         "validated": description.header.validated,
         "parameters": parameters,
+        "learnt": description.learnt()?.as_ref().map(learnt::document),
     }))
+}
+
+/// What a cloned device has learnt.
+fn plotted(description: &Description) -> Result<Page, Failure> {
+    let learnt = description.learnt()?.ok_or_else(|| {
+        Failure::new(format!("--report: `{}` was not learnt from a trace", description.name))
+            .hint("name a device that `seeklab fit` has written")
+    })?;
+    let parameters = description.parameters().into_iter().map(|(name, value, _)| vec![name, value]);
+    let parameters = PlainTable {
+        columns: vec!["parameter".to_owned(), "value".to_owned()],
+        rows: parameters.collect(),
+        caption: String::new(),
+    };
+    Ok(Page {
+        title: format!("{}: {}", description.name, description.header.title),
+        subtitle: description.header.validated.clone(),
+        generated_by: VERSION.to_owned(),
+        command: Some(command_line()),
+        notes: Vec::new(),
+        sections: vec![
+            learnt::section(&learnt),
+            PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
+        ],
+    })
 }

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab::failure::Failure;
-use seeklab::fit::{Evaluation, FitOptions, FitReport, Fitted, Times, fit, sentence};
+use seeklab::fit::{FitOptions, FitReport, Fitted, fit, report, sentence};
+use seeklab::learnt::aligned;
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
-use seeklab_analysis::comparison::Demerit;
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{MODELS, Model, find};
 use seeklab_devices::table::Classes;
+use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 
 use super::reading::Reading;
 
 const EXAMPLES: &str = "\
 Examples:
-  seeklab fit prod.parquet -o prod.toml
+  seeklab fit prod.parquet -o prod.toml --report prod.html
   seeklab simulate prod.toml --workload random,poisson=200/s
   seeklab run prod.toml --builtin postmark
   seeklab fit week.srt --device 0 --split 29% -o clone.toml
@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
     /// Root of the draws of the prediction
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
+    /// Write a report with plots: what was measured beside what each model said
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -67,7 +70,9 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        for path in [&self.output].into_iter().chain(&self.report) {
+            check_place(path)?;
+        }
         let options = FitOptions {
             models: self.model.clone(),
             device: self.device,
@@ -96,6 +101,9 @@ impl Arguments {
         );
         table.insert("validated".to_owned(), validated.into());
         write_file(&self.output, table.to_string().as_bytes())?;
+        if let Some(path) = &self.report {
+            write_file(path, render_page_html(&plotted(&self, &report)).as_bytes())?;
+        }
         if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) }
     }
 }
@@ -117,70 +125,99 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
         "seed": arguments.seed.0,
         "trace": arguments.trace,
         "output": arguments.output,
+        "report": arguments.report,
         "split": arguments.split.to_string(),
+        "parts": report::alike(report),
         "fit": report,
     })
 }
 
 fn page(arguments: &Arguments, report: &FitReport) -> String {
-    let mut text = format!(
-        "{}: device {}, {} requests with response times over {:.1} s, {} cells\n",
-        arguments.trace.display(),
-        report.device,
-        report.requests,
-        report.span_s,
-        report.cells
-    );
-    for (count, what) in [
-        (report.without_response, "requests have no response time and were left out"),
-        (report.failed, "requests failed and were left out"),
-        (report.recorders_own, "requests were the recorder's own and were left out"),
-    ] {
-        if count > 0 {
-            text += &format!("note: {count} {what}\n");
-        }
+    let mut text = format!("{}: {}\n", arguments.trace.display(), about(report));
+    for note in left_out(report) {
+        text += &format!("note: {note}\n");
     }
     if report.evaluations.is_empty() {
         text += "nothing was left to predict: choose another --split\n";
     } else {
-        text += &evaluated(arguments, &report.evaluations);
+        text += &evaluated(arguments, report);
     }
-    text + &format!("\nwritten   {} (fitted to all of it)\n", arguments.output.display())
+    text += &format!("\nwritten   {} (fitted to all of it)\n", arguments.output.display());
+    if let Some(path) = &arguments.report {
+        text += &format!("report    {}\n", path.display());
+    }
+    text
 }
 
-fn evaluated(arguments: &Arguments, evaluations: &[Evaluation]) -> String {
-    let first = &evaluations[0];
-    let mut times = Table::new();
-    times.load_style(presets::NOTHING);
-    times.set_header(["response time ms", "mean", "p50", "p99", "p99.9", "max"]);
-    let said = evaluations.iter().map(|evaluation| (evaluation.model, &evaluation.said));
-    for (name, figures) in [("measured", &first.measured)].into_iter().chain(said) {
-        let Times { mean_ms, p50_ms, p99_ms, p999_ms, max_ms } = figures;
-        let figures = [mean_ms, p50_ms, p99_ms, p999_ms, max_ms].map(|ms| format!("{ms:.3}"));
-        times.add_row([name.to_owned()].into_iter().chain(figures));
-    }
-    let mut demerits = Table::new();
-    demerits.load_style(presets::NOTHING);
-    demerits.set_header(["demerit", "all ms", "%", "to p99 ms", "%", "unlike what was seen %"]);
-    let row = |name: &str, all: &Demerit, to_p99: &Demerit, outside: String| {
-        let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"));
-        let ms = |demerit: &Demerit| format!("{:.4}", demerit.ea_rms_ms);
-        [name.to_owned(), ms(all), pct(all.ea_rms_pct), ms(to_p99), pct(to_p99.ea_rms_pct), outside]
-    };
-    for Evaluation { model, prediction, outside_pct, .. } in evaluations {
-        demerits.add_row(row(model, &prediction.all, &prediction.to_p99, format!("{outside_pct:.2}")));
-    }
-    let floor = &first.prediction;
-    demerits.add_row(row("floor: chance alone", &floor.floor_all, &floor.floor_to_p99, String::new()));
-    for table in [&mut times, &mut demerits] {
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+/// What was fitted, in one line.
+fn about(report: &FitReport) -> String {
     format!(
-        "\nfitted to {} requests in the first {:.0} % of the time, the {} others predicted:\n\n{times}\n\n{demerits}\n",
+        "device {}, {} requests with response times over {:.1} s, {} cells",
+        report.device, report.requests, report.span_s, report.cells
+    )
+}
+
+fn left_out(report: &FitReport) -> Vec<String> {
+    let counts = [
+        (report.without_response, "requests have no response time and were left out"),
+        (report.failed, "requests failed and were left out"),
+        (report.recorders_own, "requests were the recorder's own and were left out"),
+    ];
+    counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect()
+}
+
+fn parts(arguments: &Arguments, report: &FitReport) -> Option<String> {
+    let first = report.evaluations.first()?;
+    Some(format!(
+        "fitted to {} requests in the first {:.0} % of the time, the {} others predicted",
         first.fitted,
         100.0 * arguments.split.as_f64(),
-        first.predicted,
+        first.predicted
+    ))
+}
+
+fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
+    let [times, demerits, slow] =
+        [report::times(report), report::demerits(report), report::slow(report)].map(|table| aligned(&table));
+    let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
+    let caption = report::slow(report).caption;
+    format!(
+        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
+        parts(arguments, report).unwrap_or_default(),
+        folded(&report::alike(report).unwrap_or_default()),
     )
+}
+
+/// The lines of a text, each at most 80 columns wide.
+fn folded(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is one");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() > 80 {
+            lines.push(word.to_owned());
+        } else {
+            *last += &format!(" {word}");
+        }
+    }
+    lines.join("\n")
+}
+
+/// The report with plots.
+fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
+    let notes = report::alike(report).into_iter().chain(left_out(report));
+    Page {
+        title: format!("{}, predicted", file_name(&arguments.trace)),
+        subtitle: parts(arguments, report)
+            .map_or_else(|| about(report), |parts| format!("{}; {parts}", about(report))),
+        generated_by: VERSION.to_owned(),
+        command: Some(command_line()),
+        notes: notes.collect(),
+        sections: report::sections(report),
+    }
 }

@@ -129,9 +129,9 @@ impl Arguments {
             outcome.store.save_image(path)?;
         }
         if self.json {
-            print_json(&document(&device.name, &self, &outcome, host_queue.as_ref(), not_recorded))
+            print_json(&document(&device, &self, &outcome, host_queue.as_ref(), not_recorded))
         } else {
-            print(&summary(&outcome, not_recorded))
+            print(&summary(&device, &outcome, not_recorded))
         }
     }
 
@@ -236,7 +236,7 @@ fn evidence(outcome: &Outcome) -> Evidence {
     }
 }
 
-fn summary(outcome: &Outcome, not_recorded: u64) -> String {
+fn summary(device: &Resolved, outcome: &Outcome, not_recorded: u64) -> String {
     let tally = &outcome.tally;
     if tally.requests == 0 {
         return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
@@ -263,6 +263,9 @@ fn summary(outcome: &Outcome, not_recorded: u64) -> String {
         lateness.moments().max().unwrap_or(0.0) / 1e3,
     );
     text += &format!("trust     {}\n", evidence(outcome).trust().sentence);
+    if let Some(note) = device.unlike_its_fit(tally.coverage) {
+        text += &format!("warning: {note}\n");
+    }
     if not_recorded > 0 {
         text += &format!("warning: {not_recorded} requests are missing in the trace\n");
     }
@@ -270,7 +273,7 @@ fn summary(outcome: &Outcome, not_recorded: u64) -> String {
 }
 
 fn document(
-    device: &str,
+    device: &Resolved,
     arguments: &Arguments,
     outcome: &Outcome,
     host_queue: Option<&Queue>,
@@ -283,7 +286,7 @@ fn document(
         .map(|cause| (cause.name().to_owned(), tally.deadlines.missed(*cause).into()))
         .collect();
     json!({
-        "device": device,
+        "device": device.name,
         "seed": arguments.seed.0,
         "version": VERSION,
         "elapsed_s": outcome.elapsed.as_s(),
@@ -296,6 +299,8 @@ fn document(
         "lateness_p90_us": lateness.quantile(0.9).map(Duration::as_us),
         "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
         "deadline_misses": misses,
+        "out_of_validated_range":
+            device.out_of_validated_range(tally.coverage, tally.requests, tally.transfers),
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
         "processors": outcome.processors.name(),

@@ -125,6 +125,7 @@ struct DeviceDocument<'a> {
     cpu_s: f64,
     wall_s: f64,
     saturated: bool,
+    out_of_validated_range: u64,
     notes: Vec<&'a str>,
     throughput: Throughput,
 }
@@ -256,10 +257,16 @@ impl Arguments {
         let devices = outcomes
             .iter()
             .zip(devices)
-            .map(|(outcome, device)| DeviceDocument {
+            .map(|(outcome, device)| (outcome, device, outcome.metrics.summary()))
+            .map(|(outcome, device, summary)| DeviceDocument {
                 device: &device.name,
                 bare: device.bare,
-                summary: outcome.metrics.summary(),
+                out_of_validated_range: device.out_of_validated_range(
+                    outcome.coverage,
+                    summary.requests,
+                    summary.reads + summary.writes,
+                ),
+                summary,
                 requests_per_cpu_s: outcome.requests_per_cpu_s().round(),
                 cpu_s: outcome.cpu_s,
                 wall_s: outcome.wall_s,

@@ -42,6 +42,162 @@ fn does_a_clone_stand_in_for_a_simulated_disk() {
 }
 
 #[test]
+fn does_the_evaluation_show_what_the_plain_technique_loses() {
+    let bench = Bench::new();
+    // A queue of the disk's own: requests that wait for the same ones before are slow together.
+    let workload = "random,poisson=60/s,requests=20000";
+    bench.run(&["simulate", "atlas10k", "-w", workload, "--out", "seen.parquet"]).done();
+    let fit = ["fit", "seen.parquet", "-o", "clone.toml", "--report", "fit.html"];
+    let document = bench.json(&fit);
+    let (rest, said) = (&document["fit"]["rest"], &document["fit"]["evaluations"][0]);
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    let parts = document["parts"].as_str().unwrap();
+    // Every request has a place in the density, but 0.1 % on either side.
+    for figures in [&rest["figures"], &said["figures"]] {
+        let shares = figures["density"].as_array().unwrap().iter().map(|step| number(&step["requests_pct"]));
+        let whole: f64 = shares.sum();
+        assert!((99.0..=100.001).contains(&whole), "{whole}");
+        let lags = figures["autocorrelation"].as_array().unwrap();
+        assert_eq!((&lags[0]["lag_requests"], &lags[29]["lag_requests"]), (&1.into(), &100.into()));
+        let share = number(&figures["slow"]["requests_pct"]);
+        assert!((1.0..20.0).contains(&share), "{share}");
+    }
+    let runs = |figures: &Value| number(&figures["slow"]["run_mean_requests"]);
+    let first_lag = |figures: &Value| number(&figures["autocorrelation"][0]["log_response"]);
+    assert!(runs(&rest["figures"]) > runs(&said["figures"]), "{rest}");
+    assert!(first_lag(&rest["figures"]) > first_lag(&said["figures"]) + 0.05);
+    let operation = &said["operations"][0];
+    assert_eq!(operation["operation"], "read");
+    assert!(number(&operation["to_p99"]["ea_rms_pct"]) > 0.0);
+    let page = String::from_utf8(bench.read("fit.html")).unwrap();
+    for title in ["Density of response times", "Response time, tail", "Runs of slow requests", parts] {
+        assert!(page.contains(title), "{title}");
+    }
+    let text = bench.run(&fit).done();
+    for part in ["change between the parts", "█ measured   • plain", "p99.99", "fit.html"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let density = text.lines().skip_while(|line| !line.starts_with("Density")).take(20);
+    assert!(density.into_iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
+    let bench = Bench::new();
+    // Times of 1 to 2 ms in both parts; and in the other trace half as long again in the second.
+    for (file, more) in [("alike.csv", 0), ("changed.csv", 1)] {
+        let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
+        for index in 0..8_000_u64 {
+            let response = 1_000_000 + index * 7_919 % 1_000 * 1_000;
+            let response = response + more * u64::from(index >= 4_000) * response / 2;
+            text += &format!("{},{response},0,read,{},8\n", index * 10_000_000, index * 104_729 % 1_000_000);
+        }
+        bench.write(file, text);
+    }
+    let parts = |file: &str| {
+        let document = bench.json(&["fit", file, "-o", "x.toml"]);
+        let rest = &document["fit"]["rest"];
+        let change = rest["change"]["to_p99"]["ea_rms_pct"].as_f64().unwrap();
+        let text = bench.run(&["fit", file, "-o", "x.toml"]).done();
+        (change, rest["is_alike"].as_bool().unwrap(), document["parts"].as_str().unwrap().to_owned(), text)
+    };
+    let (change, is_alike, sentence, text) = parts("alike.csv");
+    assert!(is_alike && change < 0.1, "{change}");
+    assert!(sentence.contains("are alike") && text.contains("the two parts are alike"), "{text}");
+    let (change, is_alike, sentence, text) = parts("changed.csv");
+    // A third of the second part's times, relative to their mean: 0.5 of 1.53 ms at the median.
+    assert!(!is_alike && (change - 34.0).abs() < 2.0, "{change}");
+    assert!(sentence.contains("are not alike") && text.contains("not alike"), "{text}");
+}
+
+#[test]
+fn are_requests_outside_of_the_fit_told_where_a_clone_runs() {
+    let bench = Bench::new();
+    let reads = "synthetic,size=8KiB,read=100%,poisson=40/s,requests=4000";
+    bench.run(&["simulate", "atlas10k", "-w", reads, "--out", "seen.parquet"]).done();
+    bench.run(&["fit", "seen.parquet", "-o", "clone.toml"]).done();
+    let outside = |workload: &str| {
+        let document = bench.json(&["simulate", "clone.toml", "-w", workload, "--seed", "2"]);
+        let device = &document["devices"][0];
+        (device["out_of_validated_range"].as_u64().unwrap(), device["notes"].to_string())
+    };
+    let (few, notes) = outside(reads);
+    assert!(few <= 40 && !notes.contains("unlike all that it was fitted to"), "{few}: {notes}");
+    let (half, notes) = outside("synthetic,size=8KiB,read=50%,poisson=40/s,requests=4000");
+    assert!((1_500..2_500).contains(&half), "writes were never seen: {half}");
+    assert!(notes.contains("unlike all that it was fitted to"), "{notes}");
+    let text =
+        bench.run(&["simulate", "clone.toml", "-w", "synthetic,size=8KiB,read=0%,poisson=40/s,requests=400"]);
+    let text = text.done();
+    assert!(text.contains("100.0 % of the requests (400 of 400) are unlike"), "{text}");
+    // The drive itself was compared with measurements of reads and writes, an idle server never.
+    let document = bench.json(&["simulate", "atlas10k", "immediate", "-w", reads]);
+    let of = |index: usize| document["devices"][index]["out_of_validated_range"].as_u64();
+    assert_eq!((of(0), of(1)), (Some(0), Some(4_000)));
+    // An application in real time: it writes, and the clone knows reads alone.
+    let run = [
+        "run",
+        "clone.toml",
+        "--builtin",
+        "postmark,transactions=10,files=5",
+        "--size",
+        "16MiB",
+        "--repeat",
+        "1",
+    ];
+    let document = bench.json(&run);
+    let repetition = &document["devices"][0]["repetitions"][0];
+    let (outside, requests) = (&repetition["out_of_validated_range"], &repetition["requests"]);
+    assert!(outside.as_u64() > Some(0) && outside.as_u64() <= requests.as_u64(), "{outside} of {requests}");
+}
+
+#[test]
+fn is_what_a_clone_has_learnt_shown() {
+    let bench = Bench::new();
+    bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
+    bench.run(&["fit", "seen.parquet", "-o", "clone.toml"]).done();
+    let text = bench.run(&["devices", "clone.toml", "--report", "clone.html"]).done();
+    let curves = [
+        "Mean response time by queue length at arrival",
+        "Mean response time by seek distance",
+        "Mean response time by length",
+    ];
+    let page = String::from_utf8(bench.read("clone.html")).unwrap();
+    for curve in curves {
+        assert!(text.contains(curve) && page.contains(curve), "{curve}: {text}");
+    }
+    let learnt = &bench.json(&["devices", "clone.toml"])["learnt"];
+    let operations = learnt["operations"].as_array().unwrap();
+    let reads = operations.iter().find(|row| row["operation"] == "read").unwrap();
+    let document = bench.json(&["simulate", "atlas10k", "-w", WORKLOAD]);
+    let simulated = document["devices"][0]["read_response_mean_ms"].as_f64().unwrap();
+    let mean = reads["mean_ms"].as_f64().unwrap();
+    assert!((mean / simulated - 1.0).abs() < 0.01, "{mean} ms learnt of {simulated}");
+    // Longer seeks take longer, a longer queue too.
+    let ends = |curve: &str, x: &str| {
+        let points = learnt[curve][0]["points"].as_array().unwrap();
+        let often: Vec<_> = points.iter().filter(|point| point["requests"].as_u64() > Some(200)).collect();
+        let (first, last) = (often[0], often[often.len() - 1]);
+        assert!(last[x].as_f64() > first[x].as_f64(), "{points:?}");
+        [first, last].map(|point| point["response_mean_ms"].as_f64().unwrap())
+    };
+    for (curve, x) in [("by_seek_distance", "seek_distance_mib"), ("by_queue_length", "queue_length")] {
+        let [first, last] = ends(curve, x);
+        assert!(last > 1.2 * first, "{curve}: {first} ms, then {last}");
+    }
+    assert!(bench.json(&["devices", "atlas10k"])["learnt"].is_null());
+    bench.run(&["devices", "atlas10k", "--report", "none.html"]).fails(&["not learnt from a trace"]);
+    assert!(!bench.path("none.html").exists());
+    // Behind a queue of the host it has learnt the same.
+    let text = String::from_utf8(bench.read("clone.toml")).unwrap();
+    let inner = text.lines().filter(|line| !line.starts_with("title") && !line.starts_with("validated"));
+    let inner = inner.collect::<Vec<_>>().join("\n");
+    let inner = inner.replace("[classes]", "[device.classes]").replace("[fit]", "[device.fit]");
+    bench.write("queued.toml", format!("kind = \"queue\"\ntitle = \"queued\"\n[device]\n{inner}\n"));
+    assert_eq!(&bench.json(&["devices", "queued.toml"])["learnt"], learnt);
+}
+
+#[test]
 fn is_what_cannot_be_fitted_told() {
     let bench = Bench::new();
     bench.write("none.spc", "0,303567,3584,w,0.000000\n0,55590,3072,r,0.1\n0,303574,3584,w,0.2\n");

@@ -1,5 +1,7 @@
 //! The distribution of a stream of durations.
 
+use std::ops::Range;
+
 use hdrhistogram::Histogram;
 
 use super::Moments;
@@ -52,6 +54,14 @@ impl Distribution {
             .iter_recorded()
             .map(|step| (Duration::from_ns(step.value_iterated_to()), step.count_at_value()))
     }
+
+    /// `(nanoseconds, count)` of every occupied bucket, ascending: which times it holds, and how many.
+    pub fn spans(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+        self.histogram.iter_recorded().map(|step| {
+            let last = step.value_iterated_to();
+            (self.histogram.lowest_equivalent(last)..last + 1, step.count_at_value())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +79,14 @@ mod tests {
             assert!((seen / us - 1.0).abs() < 1.1e-3, "{quantile}: {seen}");
         }
         assert_eq!(distribution.moments().mean(), Some(50_000_500.0));
+        let mut end = 0;
+        for (span, _) in distribution.spans() {
+            assert!(
+                span.start >= end && (span.end - span.start) as f64 <= 1.0 + span.start as f64 * 1e-3,
+                "{span:?}"
+            );
+            end = span.end;
+        }
         assert_eq!(Distribution::default().quantile(0.5), None);
     }
 }

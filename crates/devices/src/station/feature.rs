@@ -125,6 +125,26 @@ impl Feature {
         }
     }
 
+    /// The classes from one, if said, and below another, in words.
+    pub(super) fn describe(self, from: Option<u8>, until: Option<u8>) -> String {
+        if matches!(self, Self::Op | Self::Before) {
+            let classes = from.unwrap_or(0)..until.unwrap_or(Operation::ALL.len() as u8 + 1);
+            let names: Vec<String> =
+                classes.filter(|class| self.is_class(*class)).map(|class| self.write(class)).collect();
+            let after = if self == Self::Before { "after " } else { "" };
+            return format!("{after}{}", names.join(" or "));
+        }
+        let unit = if self.unit().is_empty() { String::new() } else { format!(" {}", self.unit()) };
+        match (from, until) {
+            (Some(from), Some(until)) => {
+                format!("{} {} to below {}{unit}", self.name(), self.write(from), self.write(until))
+            }
+            (Some(from), None) => format!("{} {}{unit} or more", self.name(), self.write(from)),
+            (None, Some(until)) => format!("{} below {}{unit}", self.name(), self.write(until)),
+            (None, None) => self.name().to_owned(),
+        }
+    }
+
     /// The class that [`write`](Self::write) has written.
     pub(super) fn read(self, text: &str) -> Option<u8> {
         (0..CLASSES as u8).find(|class| self.is_class(*class) && self.write(*class) == text)

@@ -23,6 +23,7 @@ mod choose;
 mod feature;
 mod fit;
 mod grow;
+mod learnt;
 mod model;
 mod observe;
 mod order;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use feature::Feature;
 pub use fit::StationFit;
+pub(crate) use learnt::learnt;
 pub use model::Station;
 pub use order::Order;
 pub use parameters::StationParameters;

@@ -20,6 +20,15 @@ impl Order {
     /// Every order.
     pub const ALL: [Self; 3] = [Self::Fcfs, Self::Nearest, Self::Ascending];
 
+    /// In words.
+    pub(super) const fn describe(self) -> &'static str {
+        match self {
+            Self::Fcfs => "in order of arrival",
+            Self::Nearest => "nearest first",
+            Self::Ascending => "in ascending order",
+        }
+    }
+
     /// What comes first has the least key; at equal keys the first that arrived.
     pub(super) fn key(self, asked: &Asked, last_end: u64) -> u64 {
         match self {

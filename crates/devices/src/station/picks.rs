@@ -47,6 +47,13 @@ impl PickCounts {
         self.0.iter().map(|(_, shares)| of(shares)).sum()
     }
 
+    /// Share of the picks that did not fall on the first in line.
+    pub(super) fn out_of_order(&self) -> f64 {
+        let all: u64 = self.0.iter().flat_map(|(_, shares)| shares).sum();
+        let first: u64 = self.0.iter().map(|(_, shares)| shares[0]).sum();
+        (all - first) as f64 / all.max(1) as f64
+    }
+
     /// As texts, one for each class.
     pub(super) fn write(&self) -> Vec<String> {
         let line = |(class, shares): &(usize, [u64; SHARES as usize])| {

@@ -20,6 +20,7 @@
 mod classes;
 mod fit;
 mod grid;
+mod learnt;
 mod model;
 mod parameters;
 mod times;
@@ -30,6 +31,7 @@ mod tests;
 pub use classes::Classes;
 pub(crate) use classes::{least_of, octave_class};
 pub use fit::TableFit;
+pub(crate) use learnt::{SeenTimes, learnt};
 pub use model::TableModel;
 pub use parameters::TableParameters;
 pub(crate) use times::{Counts, Times, bucket};

@@ -20,7 +20,7 @@ pub(crate) const fn bucket(ns: u64) -> u32 {
 }
 
 /// The least time of a bucket, and how many there are.
-const fn span(bucket: u32) -> (u64, u64) {
+pub(super) const fn span(bucket: u32) -> (u64, u64) {
     let (octave, fraction) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
     match octave {
         0 => (fraction, 1),

@@ -51,7 +51,7 @@ mod tests;
 
 use std::mem;
 
-use seeklab_core::{Capabilities, Completion, Device, Duration, Instant, Rejected, Request};
+use seeklab_core::{Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request};
 
 use answers::Answers;
 use behind::Behind;
@@ -245,6 +245,11 @@ impl Pacer {
     /// What the model can do.
     pub fn capabilities(&self) -> &Capabilities {
         self.model.capabilities()
+    }
+
+    /// How many of the arrivals lay in the region for which the model was fitted, if it knows of one.
+    pub fn coverage(&self) -> Option<Coverage> {
+        self.model.coverage()
     }
 
     /// Advances the model to an arrival at `time`, as [`simulate`](seeklab_core::simulate()) would: what

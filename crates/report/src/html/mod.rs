@@ -11,6 +11,7 @@ mod comparison;
 mod devices;
 mod experiment;
 mod json;
+mod page;
 mod points;
 mod table;
 mod trace;
@@ -21,9 +22,11 @@ use minijinja::{Environment, context};
 use crate::document::Report;
 use chart::Chart;
 
+pub use page::render_page_html;
 pub use trace::render_trace_html;
 
 const TRACE_TEMPLATE: &str = include_str!("trace.html");
+const PAGE_TEMPLATE: &str = include_str!("page.html");
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("chart.js");
@@ -88,7 +91,9 @@ fn environment() -> Environment<'static> {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("only the handling of blanks is changed"));
     // A name that ends in .html switches the escaping on.
-    for (name, template) in [("report.html", TEMPLATE), ("trace.html", TRACE_TEMPLATE)] {
+    for (name, template) in
+        [("report.html", TEMPLATE), ("trace.html", TRACE_TEMPLATE), ("page.html", PAGE_TEMPLATE)]
+    {
         environment.add_template(name, template).expect("the template is part of the program");
     }
     environment

@@ -4,12 +4,15 @@ mod application;
 mod breakdown;
 mod comparison;
 mod experiment;
+mod plot;
 mod points;
 mod summary;
 
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::document::Report;
+
+pub use plot::{PLOT_COLUMNS, render_plot};
 
 /// Columns of text at most.
 const WIDTH: usize = 100;

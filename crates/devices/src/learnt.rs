@@ -1,0 +1,73 @@
+//! What a model learnt from its trace, for people and machines: figures and curves, without saying how they are drawn.
+
+/// Tables and curves of one model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Learnt {
+    /// Figures.
+    pub tables: Vec<LearntTable>,
+    /// Curves; each of them has a series with points.
+    pub curves: Vec<LearntCurves>,
+}
+
+/// Named rows of figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearntTable {
+    /// Its name in documents for machines, such as `operations`.
+    pub key: &'static str,
+    /// What the rows are, such as `operation`.
+    pub rows_are: &'static str,
+    /// What the figures are, with the unit: such as `mean_ms`.
+    pub columns: Vec<&'static str>,
+    /// A figure for each column.
+    pub rows: Vec<(String, Vec<f64>)>,
+}
+
+/// Curves over one pair of axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearntCurves {
+    /// Their name in documents for machines, such as `by_queue_length`.
+    pub key: &'static str,
+    /// What they show.
+    pub title: &'static str,
+    /// What to know about them, in a sentence; may be empty.
+    pub caption: String,
+    /// Along what.
+    pub x: LearntAxis,
+    /// What of it.
+    pub y: LearntAxis,
+    /// The curves.
+    pub series: Vec<LearntSeries>,
+}
+
+/// A quantity of curves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearntAxis {
+    /// Its name in documents for machines, with the unit: such as `seek_distance_mib`.
+    pub key: &'static str,
+    /// Its name for people.
+    pub label: &'static str,
+    /// Its unit for people; empty of a number.
+    pub unit: &'static str,
+    /// Whether values span orders of magnitude, so that their logarithm is drawn.
+    pub is_log: bool,
+}
+
+/// One curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearntSeries {
+    /// Its name.
+    pub name: String,
+    /// Its points, by `x`.
+    pub points: Vec<LearntPoint>,
+}
+
+/// A point of a curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LearntPoint {
+    /// Along the curve.
+    pub x: f64,
+    /// The value there.
+    pub y: f64,
+    /// From how many requests it was learnt; zero where it follows from others.
+    pub requests: u64,
+}

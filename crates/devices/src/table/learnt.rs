@@ -1,0 +1,248 @@
+//! What tables learnt: times of each operation, and their means along each of the things that classes tell apart.
+//!
+//! # Scope and limits
+//! Means are over all that was recorded at a queue length, a seek distance or a length, whatever the other two were: what the
+//! device did under that workload, not the effect of that one thing.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::Operation;
+
+use super::classes::Distance;
+use super::parameters::TableParameters;
+use super::times::span;
+use crate::error::ParameterError;
+use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
+
+const KIB: f64 = 1024.0;
+
+/// Times counted in buckets: the least of each, how many it holds, how many were seen.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeenTimes {
+    buckets: BTreeMap<u64, (u64, u64)>,
+    count: u64,
+    sum_ns: f64,
+}
+
+impl SeenTimes {
+    fn add(&mut self, least: u64, width: u64, count: u64) {
+        self.buckets.entry(least).or_insert((width, 0)).1 += count;
+        self.count += count;
+        self.sum_ns += count as f64 * (least as f64 + (width - 1) as f64 / 2.0);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        other.buckets.iter().for_each(|(least, (width, count))| self.add(*least, *width, *count));
+    }
+
+    /// As [`Counts::write`](super::times::Counts::write) wrote it, and [`TableParameters::read`] has checked it.
+    pub(crate) fn read(times: &str) -> Self {
+        let (mut seen, mut bucket) = (Self::default(), 0);
+        for item in times.split_ascii_whitespace() {
+            let (further, count) = item.split_once('*').unwrap_or((item, "1"));
+            bucket += further.parse::<u32>().unwrap_or_default();
+            let (least, width) = span(bucket);
+            seen.add(least, width, count.parse().unwrap_or_default());
+        }
+        seen
+    }
+
+    /// How many there are.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean, from the middles of buckets.
+    pub(crate) fn mean_ms(&self) -> f64 {
+        self.sum_ns / self.count.max(1) as f64 / 1e6
+    }
+
+    /// The middle of the bucket in which the quantile lies.
+    pub(crate) fn quantile_ms(&self, share: f64) -> f64 {
+        let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
+        let mut until = 0;
+        let found = self.buckets.iter().find(|(_, (_, count))| {
+            until += count;
+            until >= rank
+        });
+        found.map_or(0.0, |(least, (width, _))| (*least as f64 + (width - 1) as f64 / 2.0) / 1e6)
+    }
+}
+
+/// Means along one thing, by the name of the series and the value.
+type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
+
+/// What the tables of a device learnt.
+///
+/// # Errors
+/// Parameters that no device can have.
+pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterError> {
+    let block_bytes = parameters.block_size.as_bytes() as f64;
+    let mut operations: BTreeMap<(usize, &'static str), SeenTimes> = BTreeMap::new();
+    let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
+    for (cell, text) in parameters.read()?.iter().zip(&parameters.cells) {
+        let seen = SeenTimes::read(text.split_once(':').map_or("", |(_, times)| times));
+        let (blocks, queue_length, distance) = parameters.classes.least(cell.class);
+        let (order, name) = (cell.op as usize, cell.op.name());
+        let at = |along: &mut Along, suborder: usize, series: String, value: u64| {
+            let place = (order * 2 + suborder, series);
+            along.entry(place).or_default().entry(value).or_default().merge(&seen);
+        };
+        at(&mut by_queue, 0, name.to_owned(), u64::from(queue_length));
+        if cell.op.addresses_blocks() {
+            at(&mut by_length, 0, name.to_owned(), u64::from(blocks));
+            match distance {
+                Distance::Blocks(ahead) if ahead > 0 => {
+                    at(&mut by_distance, 0, format!("{name} ahead"), ahead.unsigned_abs());
+                }
+                Distance::Blocks(behind) if behind < 0 => {
+                    at(&mut by_distance, 1, format!("{name} behind"), behind.unsigned_abs());
+                }
+                _ => {}
+            }
+        }
+        operations.entry((order * 3, name)).or_default().merge(&seen);
+        let place = match distance {
+            Distance::Sequential => Some((1, place_name(cell.op, true))),
+            Distance::Blocks(0) => Some((2, place_name(cell.op, false))),
+            Distance::Blocks(_) => None,
+        };
+        if let Some((suborder, name)) = place.filter(|_| cell.op.addresses_blocks()) {
+            operations.entry((order * 3 + suborder, name)).or_default().merge(&seen);
+        }
+    }
+    let response =
+        || LearntAxis { key: "response_mean_ms", label: "mean response time", unit: "ms", is_log: false };
+    let curves = [
+        LearntCurves {
+            key: "by_queue_length",
+            title: "Mean response time by queue length at arrival",
+            caption: "Over all lengths and seek distances that were recorded.".to_owned(),
+            x: LearntAxis { key: "queue_length", label: "queue length", unit: "", is_log: false },
+            y: response(),
+            series: series(by_queue, 1.0),
+        },
+        LearntCurves {
+            key: "by_seek_distance",
+            title: "Mean response time by seek distance",
+            caption: "From start to start, ahead and behind; sequential requests and those of the same start are in \
+                      the table."
+                .to_owned(),
+            x: LearntAxis { key: "seek_distance_mib", label: "seek distance", unit: "MiB", is_log: true },
+            y: response(),
+            series: series(by_distance, block_bytes / KIB / KIB),
+        },
+        LearntCurves {
+            key: "by_length",
+            title: "Mean response time by length",
+            caption: "Over all queue lengths and seek distances that were recorded.".to_owned(),
+            x: LearntAxis { key: "length_kib", label: "length", unit: "KiB", is_log: true },
+            y: response(),
+            series: series(by_length, block_bytes / KIB),
+        },
+    ];
+    Ok(Learnt {
+        tables: vec![table(&operations)],
+        curves: curves.into_iter().filter(|curves| !curves.series.is_empty()).collect(),
+    })
+}
+
+/// What the requests of an operation at one of the two special places are called.
+const fn place_name(op: Operation, sequential: bool) -> &'static str {
+    match (op, sequential) {
+        (Operation::Read, true) => "read, sequential",
+        (Operation::Read, false) => "read, same start",
+        (Operation::Write, true) => "write, sequential",
+        (Operation::Write, false) => "write, same start",
+        (Operation::Discard, true) => "discard, sequential",
+        (Operation::Discard, false) => "discard, same start",
+        (_, true) => "write_zeroes, sequential",
+        (_, false) => "write_zeroes, same start",
+    }
+}
+
+fn series(along: Along, per_value: f64) -> Vec<LearntSeries> {
+    let of = |((_, name), points): ((usize, String), BTreeMap<u64, SeenTimes>)| LearntSeries {
+        name,
+        points: points
+            .iter()
+            .map(|(value, seen)| LearntPoint {
+                x: *value as f64 * per_value,
+                y: seen.mean_ms(),
+                requests: seen.count,
+            })
+            .collect(),
+    };
+    along.into_iter().map(of).collect()
+}
+
+fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> LearntTable {
+    let whole = operations.iter().filter(|((order, _), _)| order % 3 == 0);
+    let all = whole.map(|(_, seen)| seen.count).sum::<u64>().max(1) as f64;
+    let row = |((_, name), seen): (&(usize, &str), &SeenTimes)| {
+        let figures = vec![
+            seen.count as f64,
+            100.0 * seen.count as f64 / all,
+            seen.mean_ms(),
+            seen.quantile_ms(0.5),
+            seen.quantile_ms(0.99),
+            seen.quantile_ms(1.0),
+        ];
+        ((*name).to_owned(), figures)
+    };
+    LearntTable {
+        key: "operations",
+        rows_are: "operation",
+        columns: vec!["requests", "share_pct", "mean_ms", "p50_ms", "p99_ms", "max_ms"],
+        rows: operations.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
+
+    use super::super::{Classes, TableFit};
+    use super::*;
+    use crate::fit::{About, Fit};
+
+    #[test]
+    fn is_what_was_recorded_learnt() {
+        let mut fit = TableFit::new(Classes::default()).unwrap();
+        let mut record = |at_ms: u64, op: Operation, lbn: u64, blocks: u32, response_us: u64| {
+            let arrival = Instant::ZERO + Duration::from_ms(at_ms);
+            let completion = Some(arrival + Duration::from_us(response_us));
+            fit.record(&TraceRecord { completion, ..TraceRecord::new(arrival, op, lbn, blocks) });
+        };
+        record(0, Operation::Read, 0, 8, 5_000);
+        record(1, Operation::Read, 8, 8, 7_000);
+        record(100, Operation::Read, 4096, 8, 9_000);
+        record(200, Operation::Write, 0, 64, 1_000);
+        record(300, Operation::Flush, 0, 0, 20_000);
+        let about =
+            About { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
+        let learnt = learnt(&fit.parameters(about)).unwrap();
+        let rows = &learnt.tables[0].rows;
+        let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+        // The first request of a trace has no distance, and counts as one of the same start.
+        assert_eq!(names, ["read", "read, sequential", "read, same start", "write", "flush"]);
+        let near = |seen: f64, expected: f64| (seen / expected - 1.0).abs() < 0.01;
+        let [requests, share, mean, p50, p99, max] = rows[0].1[..] else { panic!("{rows:?}") };
+        assert_eq!((requests, share), (3.0, 60.0));
+        assert!(near(mean, 7.0) && near(p50, 7.0) && near(p99, 9.0) && near(max, 9.0), "{rows:?}");
+        let curves = |key: &str| learnt.curves.iter().find(|curves| curves.key == key).unwrap();
+        let points = |key: &str, name: &str| -> Vec<(f64, f64, u64)> {
+            let series = curves(key).series.iter().find(|series| series.name == name).unwrap();
+            series.points.iter().map(|point| (point.x, point.y, point.requests)).collect()
+        };
+        let by_queue = points("by_queue_length", "read");
+        assert_eq!(by_queue.len(), 2);
+        assert!(by_queue[0].2 == 2 && near(by_queue[0].1, 7.0) && by_queue[1].0 == 1.0, "{by_queue:?}");
+        let ahead = points("by_seek_distance", "read ahead");
+        assert!(ahead.len() == 1 && near(ahead[0].0, 1.0) && near(ahead[0].1, 9.0), "{ahead:?}");
+        assert_eq!(points("by_seek_distance", "write behind").len(), 1);
+        let by_length = points("by_length", "write");
+        assert!(by_length.len() == 1 && by_length[0].0 == 32.0 && near(by_length[0].1, 1.0), "{by_length:?}");
+        assert_eq!(curves("by_length").series.len(), 2, "a flush has no length");
+    }
+}

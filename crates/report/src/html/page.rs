@@ -1,0 +1,82 @@
+//! A page of plain tables and plots.
+
+use minijinja::{Value, context};
+
+use super::chart::{Axis, Chart, Mark, Series};
+use super::{SCRIPT, STYLE, environment, json};
+use crate::page::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale};
+
+/// The page as one self-contained HTML file; the same page gives the same bytes.
+pub fn render_page_html(page: &Page) -> String {
+    let mut charts = Vec::new();
+    let sections = page.sections.iter().filter_map(|section| self::section(section, &mut charts));
+    let sections: Vec<Value> = sections.collect();
+    let environment = environment();
+    let template = environment.get_template("page.html").expect("the template is part of the program");
+    template
+        .render(context! {
+            title => page.title.as_str(),
+            subtitle => page.subtitle.as_str(),
+            generated_by => page.generated_by.as_str(),
+            command => page.command.as_deref(),
+            notes => page.notes.clone(),
+            sections,
+            style => STYLE,
+            script => SCRIPT,
+            data => json::embedded(&charts),
+        })
+        .expect("every value of the template is given")
+}
+
+/// What of a section there is to show.
+fn section(section: &PageSection, charts: &mut Vec<Chart>) -> Option<Value> {
+    let tables = section.tables.iter().filter(|table| !table.rows.is_empty());
+    let tables: Vec<Value> = tables.map(table).collect();
+    let mut places = Vec::new();
+    for plot in section.plots.iter().filter(|plot| !plot.is_empty()) {
+        let id = format!("plot-{}", charts.len());
+        charts.push(chart(&id, plot));
+        places.push(context! { id, title => plot.title.as_str(), caption => plot.caption.as_str() });
+    }
+    (!tables.is_empty() || !places.is_empty())
+        .then(|| context! { title => section.title.as_str(), tables, charts => places })
+}
+
+fn table(table: &PlainTable) -> Value {
+    context! { columns => table.columns.clone(), rows => table.rows.clone(), caption => table.caption.as_str() }
+}
+
+fn chart(id: &str, plot: &Plot) -> Chart {
+    let (x, y) = (axis(&plot.x, &plot.values(|point| point.0)), axis(&plot.y, &plot.values(|point| point.1)));
+    let has_place = |axis: &Axis, value: f64| !axis.is_log || value > 0.0;
+    let series = plot.series.iter().filter(|series| !series.points.is_empty()).enumerate();
+    let series = series.map(|(style, series)| {
+        let mark = match series.mark {
+            PlotMark::Line => Mark::Line,
+            PlotMark::LineAndPoints => Mark::LineAndPoints,
+            PlotMark::Step => Mark::Step,
+            PlotMark::Area => Mark::Area,
+            PlotMark::Guide => Mark::Guide,
+        };
+        let points = series.points.iter().copied();
+        let points = points.filter(|(at, value)| has_place(&x, *at) && has_place(&y, *value));
+        Series::new(&series.name, mark, style, points)
+    });
+    let series = series.collect();
+    Chart::plot(id, x, y, series)
+}
+
+fn axis(axis: &PlotAxis, values: &[f64]) -> Axis {
+    let mut drawn = match axis.scale {
+        PlotScale::Linear => Axis::linear(&axis.label, &axis.unit),
+        PlotScale::Log => Axis::log(&axis.label, &axis.unit),
+        PlotScale::ByValues => Axis::of_values(&axis.label, &axis.unit, values),
+    };
+    if let Some(min) = axis.min {
+        drawn = drawn.starting_at(min);
+    }
+    if let Some(max) = axis.max {
+        drawn = drawn.ending_at(max);
+    }
+    drawn
+}
