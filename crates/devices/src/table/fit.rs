@@ -7,6 +7,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use toml::Table;
 
 use super::classes::{Class, Classes};
+use super::grid::Place;
 use super::model::distance;
 use super::parameters::{TableParameters, write_cell};
 use super::times::Counts;
@@ -51,7 +52,10 @@ impl TableFit {
             volatile_write_cache: self.cells.keys().any(|(op, _)| *op == Operation::Flush),
             rotational: false,
             cells: cells
-                .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
+                .map(|((op, class), counts)| {
+                    let place = Place { op: *op, class: *class, is_anywhere: false, is_beyond: false };
+                    write_cell(&self.classes, place, &counts.write())
+                })
                 .collect(),
             classes: self.classes,
             fit: about.fit,

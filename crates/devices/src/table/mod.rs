@@ -22,6 +22,7 @@ mod fit;
 mod grid;
 mod model;
 mod parameters;
+pub mod sweep;
 mod times;
 
 #[cfg(test)]
