@@ -7,7 +7,9 @@
 //! ```
 
 mod evaluation;
+pub mod fio;
 mod survey;
+pub mod sweep;
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,6 @@ use super::times::Counts;
 use crate::description::DescriptionError;
 use crate::error::ParameterError;
 use crate::fit::{About, Fit, FitSummary};
-use crate::registry::described;
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
@@ -100,6 +99,6 @@ impl Fit for TableFit {
     }
 
     fn description(&self, about: About) -> Result<Table, DescriptionError> {
-        described("table", &self.parameters(about))
+        self.parameters(about).description()
     }
 }

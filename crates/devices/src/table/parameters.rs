@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 use super::classes::{Class, Classes, Distance};
 use super::grid::Place;
 use super::times::Times;
+use crate::description::DescriptionError;
 use crate::error::{ParameterError, check};
+use crate::registry::described;
 
 /// What is known of a device by its tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,14 @@ pub(super) struct Cell {
 const CELLS_MAX: usize = 1 << 20;
 
 impl TableParameters {
+    /// The description of the device, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn description(&self) -> Result<toml::Table, DescriptionError> {
+        described("table", self)
+    }
+
     /// Checks everything and reads the cells.
     pub(super) fn read(&self) -> Result<Vec<Cell>, ParameterError> {
         check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;

@@ -14,11 +14,12 @@
 //! - *Between two depths* of one length, the mean is linear in the depth, and the shape goes over from one to the
 //!   other in the logarithm of time.
 //! - *Beyond the deepest*, throughput stays what it was: times grow with the depth. To eight times the deepest.
-//! - *Below the shallowest*, times are those of the nearest length that was measured there, but no longer than at the
-//!   shallowest, and not so short that throughput passes that at the shallowest; where no length was, as at the shallowest.
+//! - *Below the shallowest*, times stay what they were.
+//! - Where another length was measured at both depths, times grow or shrink as its did (between a shorter and a longer
+//!   one, by the logarithm of the length), within these bounds: they do not fall with the depth, nor grow faster than it.
 //! - *Between two lengths*, the mean is linear in the length; *beyond the longest*, the data rate stays what it was, to
 //!   eight times the longest; *below the shortest*, times are those of the shortest.
-//! - Points of one class are mixed by their requests.
+//! - Points of one class are mixed by their requests, of equal precedence; of others the first is taken.
 //!
 //! # Scope and limits
 //! Only what a table says: draws are independent. Random requests stand for every distance, so distance does not matter;
@@ -59,6 +60,8 @@ pub struct Point {
     pub is_sequential: bool,
     /// Their number.
     pub requests: u64,
+    /// Where it counts beside others of its class: only those of the lowest are taken.
+    pub precedence: u8,
     /// Their response times.
     pub times: Quantiles,
 }

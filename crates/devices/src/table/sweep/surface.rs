@@ -1,5 +1,6 @@
 //! Times over request lengths and queue lengths, from those that were measured.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::super::classes::{Class, Classes, Distance};
@@ -26,10 +27,23 @@ struct Row {
 
 #[derive(Debug)]
 struct Known {
+    precedence: u8,
     /// Requests outstanding, the new one included.
     depth: f64,
     requests: f64,
     times: Quantiles,
+}
+
+impl Known {
+    fn of(depth: f64, requests: f64, point: &Point) -> Self {
+        Self { precedence: point.precedence, depth, requests, times: point.times.clone() }
+    }
+
+    fn mix(&mut self, depth: f64, requests: f64, point: &Point) {
+        self.times = self.times.mixed(self.requests, &point.times, requests);
+        self.depth = mean(self.depth, self.requests, depth, requests);
+        self.requests += requests;
+    }
 }
 
 /// The times of a class.
@@ -55,12 +69,12 @@ impl Surface {
         let depth = f64::from(point.queue_length) + 1.0;
         row.known
             .entry(class.queue)
-            .and_modify(|known| {
-                known.times = known.times.mixed(known.requests, &point.times, requests);
-                known.depth = mean(known.depth, known.requests, depth, requests);
-                known.requests += requests;
+            .and_modify(|known| match point.precedence.cmp(&known.precedence) {
+                Ordering::Less => *known = Known::of(depth, requests, point),
+                Ordering::Greater => {}
+                Ordering::Equal => known.mix(depth, requests, point),
             })
-            .or_insert_with(|| Known { depth, requests, times: point.times.clone() });
+            .or_insert_with(|| Known::of(depth, requests, point));
     }
 
     /// Classes of length and queue length and their times.
@@ -108,41 +122,48 @@ impl Surface {
 
     /// The times at a depth of a length that was measured.
     fn row_at(&self, row: &Row, length: u32, depth: f64) -> Found {
-        if let Some(found) = row.between(depth) {
-            return found;
+        if let Some(times) = row.between(depth) {
+            return Found { times, is_beyond: false };
         }
-        let shallowest = row.known.values().next().expect("a row has a depth");
-        let mut others: Vec<(&u32, &Row)> = self.rows.iter().filter(|(at, _)| **at != length).collect();
-        others.sort_by_key(|(at, _)| at.abs_diff(length));
-        let Some(other) = others.iter().find_map(|(_, other)| other.between(depth)) else {
-            return Found { times: shallowest.times.clone(), is_beyond: true };
+        let anchor = row.nearest(depth);
+        // What others gained or lost from that depth to this one: the nearest shorter and the nearest longer.
+        let growth = |(at, other): (&u32, &Row)| {
+            let (from, to) = (other.between(anchor.depth)?, other.between(depth)?);
+            (*at != length).then(|| (other.blocks.ln(), (to.mean_ns() / from.mean_ns()).ln()))
         };
-        let longest = shallowest.times.mean_ns();
-        let mean_ns = other.times.mean_ns().min(longest).max(longest * depth / shallowest.depth);
-        Found { times: other.times.with_mean(mean_ns), is_beyond: true }
+        let shorter = self.rows.range(..length).rev().find_map(growth);
+        let longer = self.rows.range(length..).find_map(growth);
+        let with_depth = (depth / anchor.depth).ln();
+        let ln_factor = match (shorter, longer) {
+            (Some((at, low)), Some((beyond, high))) => {
+                low + (high - low) * ((row.blocks.ln() - at) / (beyond - at)).clamp(0.0, 1.0)
+            }
+            (Some((_, of)), None) | (None, Some((_, of))) => of,
+            // Deeper, throughput stays; shallower, times do.
+            (None, None) => with_depth.max(0.0),
+        };
+        let factor = ln_factor.clamp(with_depth.min(0.0), with_depth.max(0.0)).exp();
+        Found { times: anchor.times.with_mean(anchor.times.mean_ns() * factor), is_beyond: true }
     }
 }
 
 impl Row {
-    /// The times at a depth that is not below the shallowest.
-    fn between(&self, depth: f64) -> Option<Found> {
-        let (before, after) = {
-            let mut known = self.known.values();
-            let after = known.find(|known| known.depth >= depth);
-            (self.known.values().take_while(|known| known.depth < depth).last(), after)
-        };
-        match (before, after) {
-            (_, Some(at)) if at.depth == depth => Some(Found { times: at.times.clone(), is_beyond: false }),
-            (Some(from), Some(to)) => {
-                let share = (depth - from.depth) / (to.depth - from.depth);
-                Some(Found { times: from.times.towards(&to.times, share), is_beyond: false })
-            }
-            (Some(deepest), None) => {
-                let grown = deepest.times.mean_ns() * depth / deepest.depth;
-                Some(Found { times: deepest.times.with_mean(grown), is_beyond: true })
-            }
-            (None, _) => None,
+    /// The times at a depth that is neither below the shallowest nor above the deepest.
+    fn between(&self, depth: f64) -> Option<Quantiles> {
+        let after = self.known.values().find(|known| known.depth >= depth)?;
+        if after.depth == depth {
+            return Some(after.times.clone());
         }
+        let before = self.known.values().rev().find(|known| known.depth < depth)?;
+        let share = (depth - before.depth) / (after.depth - before.depth);
+        Some(before.times.towards(&after.times, share))
+    }
+
+    /// What was measured nearest to a depth outside.
+    fn nearest(&self, depth: f64) -> &Known {
+        let (first, last) = (self.known.values().next(), self.known.values().next_back());
+        let first = first.expect("a row has a depth");
+        if depth < first.depth { first } else { last.expect("a row has a depth") }
     }
 }
 

@@ -13,7 +13,15 @@ fn narrow(mean_us: f64) -> Quantiles {
 }
 
 fn point(blocks: u32, queue_length: u32, is_sequential: bool, mean_us: f64) -> Point {
-    Point { op: Operation::Read, blocks, queue_length, is_sequential, requests: 1000, times: narrow(mean_us) }
+    Point {
+        op: Operation::Read,
+        blocks,
+        queue_length,
+        is_sequential,
+        requests: 1000,
+        precedence: 1,
+        times: narrow(mean_us),
+    }
 }
 
 fn model(points: &[Point]) -> TableModel {
@@ -107,16 +115,31 @@ fn does_time_grow_with_the_length() {
 }
 
 #[test]
-fn is_a_length_that_was_measured_at_one_depth_held_between_bounds() {
+fn does_a_length_that_was_measured_at_one_depth_go_with_the_others() {
     let depths = [point(8, 0, false, 100.0), point(8, 1, false, 110.0), point(8, 7, false, 400.0)];
-    // 64 blocks at a depth of 8: 4 ms, 2,000 per second; so at a depth of 1 no less than 500 us.
-    let slow = [&depths[..], &[point(64, 7, false, 4000.0)]].concat();
-    check(&slow, [64, 0], false, 500.0, true);
-    // At a depth of 8 500 us: at a depth of 1 no less than 62.5, and as the others 100.
-    let fast = [&depths[..], &[point(64, 7, false, 500.0)]].concat();
-    check(&fast, [64, 0], false, 100.0, true);
-    // Alone: as there.
+    // At a depth of 8 four times as long as at 1.
+    check(&[&depths[..], &[point(64, 7, false, 4000.0)]].concat(), [64, 0], false, 1000.0, true);
+    check(&[&depths[..], &[point(64, 0, false, 300.0)]].concat(), [64, 7], false, 1200.0, true);
+    // Between a length that gains all from depth and one that gains nothing, half the way in its logarithm.
+    let both = [
+        &depths[..2],
+        &[point(8, 7, false, 100.0), point(512, 0, false, 800.0), point(512, 7, false, 6400.0)],
+    ];
+    let both = [&both.concat()[..], &[point(64, 0, false, 200.0)]].concat();
+    check(&both, [64, 7], false, 200.0 * 8.0_f64.sqrt(), true);
+    // Others whose times grow faster than the depth count as no more than that.
+    let odd = [point(8, 0, false, 100.0), point(8, 7, false, 4000.0), point(64, 0, false, 200.0)];
+    check(&odd, [64, 7], false, 1600.0, true);
+    // Alone: shallower as there.
     check(&[point(64, 7, false, 500.0)], [64, 2], false, 500.0, true);
+}
+
+#[test]
+fn do_only_the_first_of_a_class_count() {
+    let later = Point { precedence: 2, requests: 1 << 40, ..point(8, 0, false, 900.0) };
+    for points in [[point(8, 0, false, 100.0), later.clone()], [later, point(8, 0, false, 100.0)]] {
+        check(&points, [8, 0], false, 100.0, false);
+    }
 }
 
 #[test]
