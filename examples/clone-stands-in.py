@@ -84,6 +84,13 @@ def stopped(child, kind=signal.SIGINT, patience=30):
             child.wait()
 
 
+def processors():
+    """Seconds of all processors so far: busy, waiting for I/O, and taken by the host of this machine."""
+    ticks = [int(text) for text in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    second = os.sysconf("SC_CLK_TCK")
+    return {"busy_s": (sum(ticks[:3]) + sum(ticks[5:7])) / second, "io_wait_s": ticks[4] / second, "stolen_s": ticks[7] / second}
+
+
 class Experiment:
     def __init__(self, options, work):
         self.options, self.work, self.out = options, work, options.out
@@ -266,10 +273,12 @@ class Experiment:
         with self.device(name) as (device, document):
             attributes = self.alike(device)
             self.make_file_system(device)
+            before = processors()
             times = self.apply(application, device)
+            used = {key: after - before[key] for key, after in processors().items()}
         row = {"application": application, "device": name, "repetition": repetition, "seconds": sum(times), "phases_s": times,
-               "load_average": os.getloadavg()[0], "host_queue": attributes}
-        for key in ("requests", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "outside", "coverage", "notes", "warnings"):
+               "load_average": os.getloadavg()[0], "host_queue": attributes, **used}
+        for key in ("requests", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "emulator_cpu_s", "trust", "processors", "outside", "coverage", "notes", "warnings"):
             if key in document:
                 row[key] = document[key]
         self.results["runs"].append(row)
@@ -367,7 +376,7 @@ def arguments():
     parser.add_argument("--disk", type=Path, help="folder on the real disk")
     parser.add_argument("--out", type=Path, default=Path("clone-stands-in-out"))
     parser.add_argument("--original", choices=("record", "losetup"), default="record", help="what the original is behind")
-    parser.add_argument("--pacing", default="exact", help="of the emulated devices")
+    parser.add_argument("--pacing", default="balanced", help="of the emulated devices")
     parser.add_argument("--seconds", type=float, help="begin no run after so many seconds")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--quick", action="store_true")
