@@ -1,6 +1,6 @@
 //! What is counted of the requests that a model is fitted to.
 
-use seeklab_core::{Operation, Status, TraceRecord};
+use seeklab_core::{Duration, Operation, Status, TraceRecord};
 
 use crate::fit::FitSummary;
 use crate::outstanding::Backlog;
@@ -14,26 +14,27 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes one request in.
-    pub(crate) fn record(&mut self, record: &TraceRecord) {
+    /// Takes one request in; its response time and the others outstanding at its arrival, if it is learnt from.
+    pub(crate) fn record(&mut self, record: &TraceRecord) -> Option<(Duration, u32)> {
+        let queue_length = self.backlog.at(record.arrival);
         if record.op.addresses_blocks() {
             let end = record.lbn.saturating_add(u64::from(record.blocks));
             self.summary.end = self.summary.end.max(end);
         }
-        let Some(completion) = record.completion else {
+        let Some((completion, response)) = record.completion.zip(record.response_time()) else {
             self.summary.without_response += 1;
-            return;
+            return None;
         };
-        let queue_length = self.backlog.at(record.arrival);
         self.backlog.push(completion);
         if record.status != Status::Ok {
             self.summary.failed += 1;
-            return;
+            return None;
         }
         self.summary.requests += 1;
         self.summary.queue_length_max = self.summary.queue_length_max.max(queue_length);
         let most = &mut self.queue_length_max[record.op as usize];
         *most = (*most).max(queue_length);
+        Some((response, queue_length))
     }
 
     pub(crate) const fn summary(&self) -> FitSummary {

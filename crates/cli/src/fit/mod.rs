@@ -8,8 +8,10 @@
 
 mod evaluation;
 mod figures;
+pub mod fio;
 pub mod report;
 mod survey;
+pub mod sweep;
 
 use std::collections::BTreeMap;
 

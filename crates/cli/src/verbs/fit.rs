@@ -22,6 +22,7 @@ Examples:
   seeklab simulate prod.toml --workload random,poisson=200/s
   seeklab run prod.toml --builtin postmark
   seeklab fit week.srt --device 0 --split 29% -o clone.toml
+  seeklab fit depths.json sizes.json -o clone.toml         results of fio, where there is no trace
 
 The saved device is fitted to the whole trace; before that, one that is fitted to the first part predicts the rest.";
 
@@ -29,8 +30,10 @@ The saved device is fitted to the whole trace; before that, one that is fitted t
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A trace with response times
+    /// A trace with response times, or results of fio as JSON
     trace: PathBuf,
+    /// Further results of fio
+    more: Vec<PathBuf>,
     /// Where to write the description of the device
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
@@ -72,6 +75,9 @@ impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
             check_place(path)?;
+        }
+        if super::fit_sweep::run(&self.trace, &self.more, &self.output, self.seed, self.json)? {
+            return Ok(());
         }
         let options = FitOptions {
             models: self.model.clone(),

@@ -6,6 +6,7 @@ mod compare;
 mod devices;
 mod experiment;
 mod fit;
+mod fit_sweep;
 mod pace;
 mod queue;
 mod reading;

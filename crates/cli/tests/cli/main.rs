@@ -5,6 +5,7 @@ mod clones;
 mod mistakes;
 mod points;
 mod results;
+mod sweeps;
 mod traces;
 
 use bench::Bench;

@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{SEEKLAB, can_mount, has};
+use crate::harness::{Guarded, SEEKLAB, can_mount, has};
 
 #[test]
 fn does_postmark_say_what_the_dissertation_says_of_three_disks() {
@@ -117,4 +119,86 @@ fn can_a_program_run_on_a_mount_without_root() {
     assert_eq!(fs::read_dir(&work).unwrap().count(), 0, "its files are gone");
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(work.to_str().unwrap()), "{mounts}");
+}
+
+/// Block devices, mounts, files and processes that the experiment could leave.
+fn left_behind(out: &Path) -> Vec<String> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mut left: Vec<String> =
+        mounts.lines().filter(|line| line.contains("clone-stands-in")).map(str::to_owned).collect();
+    let name =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("clone-stands-in"));
+    for folder in [Path::new("/dev/shm"), &std::env::temp_dir(), out] {
+        let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        left.extend(files.filter(|path| name(path)).map(|path| path.display().to_string()));
+    }
+    let out = out.to_str().unwrap();
+    for process in fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path()) {
+        let line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(out) && !line.contains("/survive-") {
+            left.push(line);
+        }
+    }
+    left
+}
+
+#[test]
+fn does_the_experiment_of_the_clone_run_and_leave_nothing() {
+    let needs =
+        ["postmark", "mkfs.ext4", "python3", "timeout", "make", "cc", "setpriv", "unshare", "losetup", "dd"];
+    if !can_mount("does_the_experiment_of_the_clone_run_and_leave_nothing", &needs) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/clone-stands-in.py");
+    let start = || {
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "-k", "5", "240"]).arg(&script).args(["--quick", "--out"]).arg(&out);
+        command.env("SEEKLAB", SEEKLAB).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    // Broken off, as Ctrl-C does, as soon as the first run is there.
+    let mut broken = Guarded(start().spawn().unwrap());
+    let results =
+        || -> Option<Value> { serde_json::from_slice(&fs::read(out.join("results.json")).ok()?).ok() };
+    let runs = |document: &Value| document["runs"].as_array().map_or(0, Vec::len);
+    while broken.0.try_wait().unwrap().is_none() && results().is_none_or(|document| runs(&document) == 0) {
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    broken.signal(Signal::INT);
+    let status = broken.0.wait().unwrap();
+    assert_eq!(status.code(), Some(130), "{status}");
+    assert_eq!(left_behind(&out), Vec::<String>::new());
+    let before = results().unwrap();
+    assert!((1..18).contains(&runs(&before)), "{before}");
+    // It goes on where it was.
+    let output = start().output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(left_behind(&out), Vec::<String>::new());
+    let document = results().unwrap();
+    let kept = runs(&before);
+    assert_eq!(document["runs"].as_array().unwrap()[..kept], before["runs"].as_array().unwrap()[..kept]);
+    assert_eq!(runs(&document), 18, "three applications on three devices, twice");
+    for application in ["postmark", "build", "sqlite"] {
+        let line = text.lines().find(|line| line.starts_with(&format!("| {application}")));
+        let cells: Vec<&str> = line.unwrap_or_else(|| panic!("{application}: {text}")).split('|').collect();
+        assert_eq!(cells.len(), 9, "{text}");
+        assert!(cells[2..7].iter().all(|cell| cell.contains('±')), "{text}");
+        let rows: Vec<&Value> = document["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|row| row["application"] == application)
+            .collect();
+        assert!(rows.iter().all(|row| row["seconds"].as_f64() > Some(0.0)), "{rows:?}");
+        // The same work on each: the same requests, but for what the host wrote back when.
+        let requests = rows.iter().map(|row| row["requests"].as_f64().unwrap());
+        let (least, most) = requests.fold((f64::MAX, 0.0_f64), |(a, b), of| (a.min(of), b.max(of)));
+        assert!(least > 50.0 && most < 1.3 * least, "{application}: {least} to {most} requests");
+    }
+    assert!(text.contains("clone: plain, ") && document["fit"]["requests"].as_u64() > Some(500), "{text}");
+    assert!(out.join("clone.toml").exists() && out.join("trace.parquet").exists());
 }

@@ -96,6 +96,12 @@ impl Classes {
         }
     }
 
+    /// Every class of distances but that of sequential requests.
+    pub(super) fn elsewhere(&self) -> impl Iterator<Item = u32> + use<> {
+        let sequential = self.of_distance(Distance::Sequential);
+        (0..self.counts()[2]).filter(move |class| *class != sequential)
+    }
+
     /// The least length, queue length and distance of a class.
     pub(super) fn least(&self, class: Class) -> (u32, u32, Distance) {
         let side = OCTAVES[2] * self.distances_per_octave;

@@ -7,15 +7,14 @@ use seeklab_core::{Operation, TraceRecord};
 use toml::Table;
 
 use super::classes::{Class, Classes};
-use super::grid::place;
+use super::grid::{Place, place};
 use super::model::distance;
 use super::parameters::{TableParameters, write_cell};
 use super::times::Counts;
 use crate::description::DescriptionError;
 use crate::error::ParameterError;
 use crate::fit::{About, Fit, FitSummary};
-use crate::outstanding::Backlog;
-use crate::registry::described;
+use crate::tally::Tally;
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
@@ -28,8 +27,7 @@ pub struct TableFit {
     /// What each cell is of.
     keys: Vec<(Operation, Class)>,
     before: Option<(u64, u64)>,
-    backlog: Backlog,
-    summary: FitSummary,
+    tally: Tally,
 }
 
 impl TableFit {
@@ -45,8 +43,7 @@ impl TableFit {
             cells: Vec::new(),
             keys: Vec::new(),
             before: None,
-            backlog: Backlog::default(),
-            summary: FitSummary::default(),
+            tally: Tally::default(),
         })
     }
 
@@ -56,13 +53,16 @@ impl TableFit {
         cells.sort_unstable_by_key(|(key, _)| **key);
         let seen = |op: Operation| !self.numbers[op as usize].is_empty();
         TableParameters {
-            capacity_blocks: about.capacity_blocks.max(self.summary.end).max(1),
+            capacity_blocks: about.capacity_blocks.max(self.tally.summary().end).max(1),
             block_size: about.block_size,
             volatile_write_cache: seen(Operation::Flush),
             rotational: false,
             cells: cells
                 .into_iter()
-                .map(|((op, class), counts)| write_cell(&self.classes, *op, *class, &counts.write()))
+                .map(|((op, class), counts)| {
+                    let place = Place { op: *op, class: *class, is_anywhere: false, is_beyond: false };
+                    write_cell(&self.classes, place, &counts.write())
+                })
                 .collect(),
             classes: self.classes,
             fit: about.fit,
@@ -87,31 +87,18 @@ impl TableFit {
 
 impl Fit for TableFit {
     fn record(&mut self, record: &TraceRecord) {
-        let queue_length = self.backlog.at(record.arrival);
         let addresses = record.op.addresses_blocks();
         let distance = distance(record.lbn, addresses, self.before);
         if addresses {
-            let end = record.lbn.saturating_add(u64::from(record.blocks));
-            self.before = Some((record.lbn, end));
-            self.summary.end = self.summary.end.max(end);
+            self.before = Some((record.lbn, record.lbn.saturating_add(u64::from(record.blocks))));
         }
-        let Some((completion, response)) = record.completion.zip(record.response_time()) else {
-            self.summary.without_response += 1;
-            return;
-        };
-        self.backlog.push(completion);
-        if record.status != seeklab_core::Status::Ok {
-            self.summary.failed += 1;
-            return;
-        }
-        self.summary.queue_length_max = self.summary.queue_length_max.max(queue_length);
-        self.summary.requests += 1;
+        let Some((response, queue_length)) = self.tally.record(record) else { return };
         let class = self.classes.of(record.blocks, queue_length, distance);
         self.cell(record.op, class).record(response);
     }
 
     fn summary(&self) -> FitSummary {
-        self.summary
+        self.tally.summary()
     }
 
     fn cells(&self) -> usize {
@@ -119,6 +106,6 @@ impl Fit for TableFit {
     }
 
     fn description(&self, about: About) -> Result<Table, DescriptionError> {
-        described("table", &self.parameters(about))
+        self.parameters(about).description()
     }
 }

@@ -29,18 +29,39 @@ pub(super) struct Grid {
     stand_in: [usize; Operation::ALL.len()],
 }
 
+/// Which requests a distribution is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) op: Operation,
+    pub(super) class: Class,
+    /// Whether it holds for every distance but sequential ones, whatever that of the class.
+    pub(super) is_anywhere: bool,
+    /// Whether it was concluded from others, beyond what was measured.
+    pub(super) is_beyond: bool,
+}
+
+impl Place {
+    /// The classes for which it holds.
+    pub(super) fn classes(&self, classes: &Classes) -> impl Iterator<Item = Class> + use<> {
+        let class = self.class;
+        let one = (!self.is_anywhere).then_some(class);
+        let all = self.is_anywhere.then(|| classes.elsewhere());
+        one.into_iter().chain(all.into_iter().flatten().map(move |distance| Class { distance, ..class }))
+    }
+}
+
 /// Where a distribution came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     /// The distribution.
     pub(super) cell: usize,
-    /// Whether it is that of a neighbour or of another operation.
+    /// Whether it is that of a neighbour or of another operation, or lies beyond what was measured.
     pub(super) borrowed: bool,
 }
 
 impl Grid {
     /// The grid of the cells given by operation and class, in the order of their distributions.
-    pub(super) fn of(classes: &Classes, cells: &[(Operation, Class)]) -> Self {
+    pub(super) fn of(classes: &Classes, cells: &[Place]) -> Self {
         let counts = classes.counts();
         let size = counts.iter().map(|count| *count as usize).product();
         let mut places: [Vec<u32>; Operation::ALL.len()] = Default::default();
@@ -48,8 +69,11 @@ impl Grid {
             let mut own: Vec<(usize, u32)> = cells
                 .iter()
                 .enumerate()
-                .filter(|(_, (of, _))| *of == op)
-                .map(|(cell, (_, class))| (place(counts, *class), cell as u32))
+                .filter(|(_, cell)| cell.op == op)
+                .flat_map(|(index, cell)| {
+                    let found = index as u32 | if cell.is_beyond { BORROWED } else { 0 };
+                    cell.classes(classes).map(move |class| (place(counts, class), found))
+                })
                 .collect();
             if own.is_empty() {
                 continue;
@@ -124,10 +148,11 @@ mod tests {
     fn has_every_class_the_nearest_distribution() {
         let classes = Classes::default();
         let class = |blocks, queue, distance| classes.of(blocks, queue, distance);
+        let at = |op, class| Place { op, class, is_anywhere: false, is_beyond: false };
         let cells = [
-            (Operation::Read, class(8, 0, Distance::Sequential)),
-            (Operation::Read, class(8, 4, Distance::Blocks(1 << 20))),
-            (Operation::Write, class(64, 0, Distance::Blocks(-100))),
+            at(Operation::Read, class(8, 0, Distance::Sequential)),
+            at(Operation::Read, class(8, 4, Distance::Blocks(1 << 20))),
+            at(Operation::Write, class(64, 0, Distance::Blocks(-100))),
         ];
         let grid = Grid::of(&classes, &cells);
         let find = |op, blocks, queue, distance| grid.find(op, class(blocks, queue, distance));
@@ -138,5 +163,24 @@ mod tests {
         assert_eq!(find(Operation::Write, 1, 1000, Distance::Blocks(0)), Found { cell: 2, borrowed: true });
         let zeroes = find(Operation::WriteZeroes, 64, 0, Distance::Blocks(-100));
         assert_eq!(zeroes, Found { cell: 2, borrowed: true }, "as a write");
+    }
+
+    #[test]
+    fn does_a_cell_of_any_distance_hold_for_all_but_sequential_ones() {
+        let classes = Classes::default();
+        let class = |queue, distance| classes.of(8, queue, distance);
+        let read = Operation::Read;
+        let cells = [
+            Place { op: read, class: class(0, Distance::Sequential), is_anywhere: false, is_beyond: false },
+            Place { op: read, class: class(0, Distance::Blocks(0)), is_anywhere: true, is_beyond: false },
+            Place { op: read, class: class(1, Distance::Blocks(0)), is_anywhere: true, is_beyond: true },
+        ];
+        let grid = Grid::of(&classes, &cells);
+        for blocks in [i64::MIN, -1000, -1, 0, 1, 7, 1 << 40] {
+            let at = Distance::Blocks(blocks);
+            assert_eq!(grid.find(read, class(0, at)), Found { cell: 1, borrowed: false });
+            assert_eq!(grid.find(read, class(1, at)), Found { cell: 2, borrowed: true }, "it lies beyond");
+        }
+        assert_eq!(grid.find(read, class(0, Distance::Sequential)), Found { cell: 0, borrowed: false });
     }
 }

@@ -82,16 +82,17 @@ pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterEr
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
     for (cell, text) in parameters.read()?.iter().zip(&parameters.cells) {
         let seen = SeenTimes::read(text.split_once(':').map_or("", |(_, times)| times));
-        let (blocks, queue_length, distance) = parameters.classes.least(cell.class);
-        let (order, name) = (cell.op as usize, cell.op.name());
+        let (blocks, queue_length, distance) = parameters.classes.least(cell.place.class);
+        let (order, name) = (cell.place.op as usize, cell.place.op.name());
         let at = |along: &mut Along, suborder: usize, series: String, value: u64| {
             let place = (order * 2 + suborder, series);
             along.entry(place).or_default().entry(value).or_default().merge(&seen);
         };
         at(&mut by_queue, 0, name.to_owned(), u64::from(queue_length));
-        if cell.op.addresses_blocks() {
+        if cell.place.op.addresses_blocks() {
             at(&mut by_length, 0, name.to_owned(), u64::from(blocks));
             match distance {
+                _ if cell.place.is_anywhere => {}
                 Distance::Blocks(ahead) if ahead > 0 => {
                     at(&mut by_distance, 0, format!("{name} ahead"), ahead.unsigned_abs());
                 }
@@ -103,11 +104,11 @@ pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterEr
         }
         operations.entry((order * 3, name)).or_default().merge(&seen);
         let place = match distance {
-            Distance::Sequential => Some((1, place_name(cell.op, true))),
-            Distance::Blocks(0) => Some((2, place_name(cell.op, false))),
+            Distance::Sequential => Some((1, place_name(cell.place.op, true))),
+            Distance::Blocks(0) if !cell.place.is_anywhere => Some((2, place_name(cell.place.op, false))),
             Distance::Blocks(_) => None,
         };
-        if let Some((suborder, name)) = place.filter(|_| cell.op.addresses_blocks()) {
+        if let Some((suborder, name)) = place.filter(|_| cell.place.op.addresses_blocks()) {
             operations.entry((order * 3 + suborder, name)).or_default().merge(&seen);
         }
     }

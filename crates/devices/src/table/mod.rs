@@ -23,6 +23,7 @@ mod grid;
 mod learnt;
 mod model;
 mod parameters;
+pub mod sweep;
 mod times;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl TableModel {
     /// Parameters that no device can have.
     pub fn new(parameters: &TableParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
         let cells = parameters.read()?;
-        let places: Vec<_> = cells.iter().map(|cell| (cell.op, cell.class)).collect();
+        let places: Vec<_> = cells.iter().map(|cell| cell.place).collect();
         let tables = Tables {
             capabilities: Capabilities {
                 capacity_blocks: parameters.capacity_blocks,

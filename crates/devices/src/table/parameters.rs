@@ -11,7 +11,8 @@
 //! trace = "prod.parquet"
 //! ```
 //! A cell is an operation; the least length in blocks, queue length and seek distance of its class (signed, or
-//! `seq` where the request begins where the one before ended); and its times, see [`times`](super::times).
+//! `seq` where the request begins where the one before ended, `any` for all others); `beyond` where it was concluded
+//! from others and lies outside what was measured; and its times, see [`times`](super::times).
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,11 @@ use seeklab_core::{ByteSize, Operation};
 use serde::{Deserialize, Serialize};
 
 use super::classes::{Class, Classes, Distance};
+use super::grid::Place;
 use super::times::Times;
+use crate::description::DescriptionError;
 use crate::error::{ParameterError, check};
+use crate::registry::described;
 
 /// What is known of a device by its tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,8 +53,7 @@ pub struct TableParameters {
 /// One cell, read.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
-    pub(super) op: Operation,
-    pub(super) class: Class,
+    pub(super) place: Place,
     pub(super) times: Times,
 }
 
@@ -58,6 +61,14 @@ pub(super) struct Cell {
 const CELLS_MAX: usize = 1 << 20;
 
 impl TableParameters {
+    /// The description of the device, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn description(&self) -> Result<toml::Table, DescriptionError> {
+        described("table", self)
+    }
+
     /// Checks everything and reads the cells.
     pub(super) fn read(&self) -> Result<Vec<Cell>, ParameterError> {
         check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
@@ -83,7 +94,11 @@ impl TableParameters {
             })?;
             cells.push(cell);
         }
-        let mut known: Vec<(Operation, Class)> = cells.iter().map(|cell| (cell.op, cell.class)).collect();
+        let places = |cell: &Cell| {
+            let op = cell.place.op;
+            cell.place.classes(&self.classes).map(move |class| (op, class))
+        };
+        let mut known: Vec<(Operation, Class)> = cells.iter().flat_map(places).collect();
         known.sort_unstable();
         let twice = known.windows(2).any(|pair| pair[0] == pair[1]);
         check(!twice, "cells", "two have the same operation and class", "one cell for each class")?;
@@ -92,28 +107,36 @@ impl TableParameters {
 }
 
 /// A cell as text.
-pub(super) fn write_cell(classes: &Classes, op: Operation, class: Class, times: &str) -> String {
-    let (blocks, queue_length, distance) = classes.least(class);
+pub(super) fn write_cell(classes: &Classes, place: Place, times: &str) -> String {
+    let (blocks, queue_length, distance) = classes.least(place.class);
     let distance = match distance {
+        _ if place.is_anywhere => "any".to_owned(),
         Distance::Sequential => "seq".to_owned(),
         Distance::Blocks(0) => "0".to_owned(),
         Distance::Blocks(blocks) => format!("{blocks:+}"),
     };
-    format!("{} {blocks} {queue_length} {distance}: {times}", op.name())
+    let beyond = if place.is_beyond { " beyond" } else { "" };
+    format!("{} {blocks} {queue_length} {distance}{beyond}: {times}", place.op.name())
 }
 
 fn read_cell(classes: &Classes, text: &str) -> Result<Cell, String> {
     let (class, times) = text.split_once(':').ok_or("there is no `:`")?;
-    let words: Vec<&str> = class.split_ascii_whitespace().collect();
+    let mut words: Vec<&str> = class.split_ascii_whitespace().collect();
+    let is_beyond = words.len() == 5 && words.last() == Some(&"beyond");
+    if is_beyond {
+        words.pop();
+    }
     let [op, blocks, queue_length, distance] = words[..] else {
         return Err(format!("there are {} words before the `:`, not 4", words.len()));
     };
     let op = Operation::from_name(op).ok_or_else(|| format!("`{op}` is no operation"))?;
     let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is no whole number"));
+    let is_anywhere = distance == "any";
     let distance = match distance {
+        "any" => Distance::Blocks(0),
         "seq" => Distance::Sequential,
         blocks => Distance::Blocks(blocks.parse().map_err(|_| format!("`{blocks}` is no distance"))?),
     };
     let class = classes.of(number(blocks)?, number(queue_length)?, distance);
-    Ok(Cell { op, class, times: Times::read(times)? })
+    Ok(Cell { place: Place { op, class, is_anywhere, is_beyond }, times: Times::read(times)? })
 }

@@ -133,6 +133,7 @@ fn are_mistakes_in_a_description_told() {
     };
     let cell = |text: &str| told(&|parameters| parameters.cells[0] = text.to_owned());
     for (text, part) in [
+        ("read 8 0 0 beyonds: 12", "5 words before the `:`"),
         ("read 8 0: 12", "3 words before the `:`, not 4"),
         ("move 8 0 0: 12", "`move` is no operation"),
         ("read x 0 0: 12", "`x` is no whole number"),
@@ -147,6 +148,8 @@ fn are_mistakes_in_a_description_told() {
     assert!(
         told(&|parameters| parameters.cells.push(parameters.cells[0].clone())).contains("same operation")
     );
+    let any_and_one = ["read 8 0 any beyond: 12", "read 8 0 +1024: 12"].map(str::to_owned).to_vec();
+    assert!(told(&|parameters| parameters.cells = any_and_one.clone()).contains("same operation"));
     assert!(told(&|parameters| parameters.cells.clear()).contains("cells"));
     assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
     assert!(told(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));

@@ -42,6 +42,11 @@ pub(crate) struct Counts {
 impl Counts {
     /// Takes one time in.
     pub(crate) fn record(&mut self, time: Duration) {
+        self.record_many(time, 1);
+    }
+
+    /// Takes one time in that was seen so often.
+    pub(crate) fn record_many(&mut self, time: Duration, count: u32) {
         let bucket = bucket(time.as_ns());
         if self.counts.is_empty() {
             self.first = bucket;
@@ -54,7 +59,7 @@ impl Counts {
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
-        self.counts[place] = self.counts[place].saturating_add(1);
+        self.counts[place] = self.counts[place].saturating_add(count);
     }
 
     /// The buckets that hold anything, ascending, with their counts.

@@ -1,0 +1,181 @@
+//! fio's results as JSON: what a benchmark measured, where there is no trace.
+//!
+//! `fio --output-format=json` or `json+` of fio 3, whose times are nanoseconds. Text before the first `{` is passed
+//! over, since fio prints warnings there; a file may hold several documents.
+//!
+//! # Loads
+//! Jobs of one group (`groupid`) ran at the same time, so they are one load: together they keep requests outstanding.
+//! Jobs that were told apart only by `numjobs` or `group_reporting` are one component.
+//!
+//! # Scope and limits
+//! Times are `clat_ns`, from the submission to the completion, or `lat_ns` where percentiles are only there. Left out,
+//! and told: failed jobs, directions without percentiles or bins, sequential jobs beside others (what reaches
+//! the device is neither sequential nor random). Not read: `sync` (flushes), `mixed` (unified reporting), fio 2.
+//!
+//! # References
+//! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, version 3.33.
+
+mod document;
+mod figures;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use seeklab_core::Operation;
+use seeklab_devices::table::sweep::Quantiles;
+
+use crate::failure::Failure;
+
+pub use document::read;
+
+/// Requests of one kind of a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Component {
+    /// What they did.
+    pub op: Operation,
+    /// Bytes of each, a multiple of 512; the mean where they differed.
+    pub bytes: u64,
+    /// Whether each began where the one before ended.
+    pub is_sequential: bool,
+    /// Their number.
+    pub requests: u64,
+    /// Per second.
+    pub iops: f64,
+    /// Mean response time, in nanoseconds.
+    pub mean_ns: f64,
+    /// Mean from before the submission to the completion, in nanoseconds: what fio's depth counts.
+    pub whole_mean_ns: f64,
+    /// 99th percentile of the response time, in nanoseconds.
+    pub p99_ns: f64,
+    /// Their response times, of that mean.
+    pub times: Quantiles,
+}
+
+/// Jobs that each keep so many requests outstanding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loop {
+    /// Requests that it keeps outstanding.
+    pub depth: u32,
+    /// Which components it makes, by their places, and how many of each per second.
+    pub makes: Vec<(usize, f64)>,
+}
+
+/// Jobs that ran at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// The jobs' names.
+    pub name: String,
+    /// What they made.
+    pub components: Vec<Component>,
+    /// Who made it.
+    pub loops: Vec<Loop>,
+    /// Most bytes that were addressed, if that is known.
+    pub region_bytes: Option<u64>,
+}
+
+/// Outstanding requests below this share of the depth: the load waits for something else than the device.
+const FITS: std::ops::RangeInclusive<f64> = 0.9..=1.05;
+
+impl Load {
+    /// The jobs' depths together.
+    pub fn depth(&self) -> u32 {
+        self.loops.iter().fold(0, |sum, of| sum.saturating_add(of.depth))
+    }
+
+    /// Requests outstanding on average, by Little's law: requests per second times their mean time, submission
+    /// included, as fio counts them.
+    pub fn outstanding(&self) -> f64 {
+        self.components.iter().map(|component| component.iops * component.whole_mean_ns / 1e9).sum()
+    }
+
+    /// The same with the device alone.
+    fn with_the_device(&self) -> f64 {
+        self.components.iter().map(|component| component.iops * component.mean_ns / 1e9).sum()
+    }
+
+    /// Whether the jobs kept their depth: by Little's law between 90 and 105 % of it were outstanding.
+    pub fn fits(&self) -> bool {
+        FITS.contains(&(self.outstanding() / f64::from(self.depth())))
+    }
+
+    /// Requests outstanding that another finds at its arrival: of N that each comes back after a while those of
+    /// the others, and if more were outstanding than the jobs' depth says, those.
+    ///
+    /// That an arrival finds what is outstanding on average with one customer less is the arrival theorem.
+    pub fn queue_length(&self) -> u32 {
+        let depth = f64::from(self.depth());
+        let outstanding = self.with_the_device();
+        let others = if self.fits() {
+            depth - 1.0
+        } else if outstanding > depth {
+            outstanding - 1.0
+        } else {
+            outstanding * (depth - 1.0) / depth
+        };
+        others.round() as u32
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// Its loads.
+    pub loads: Vec<Load>,
+    /// What was left out or taken for something, and why.
+    pub notes: Vec<String>,
+}
+
+/// How much of a file is looked at to recognise it.
+const LOOK_BYTES: u64 = 64 * 1024;
+
+/// The largest file that is read.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Whether the file holds fio's JSON.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_fio(path: &Path) -> Result<bool, Failure> {
+    if !path.is_file() {
+        return Ok(false); // Readers of traces say what is wrong.
+    }
+    let mut bytes = Vec::new();
+    open(path)?
+        .take(LOOK_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::from(error).context(path.display()))?;
+    let named = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
+    Ok(named || looks_like_fio(&bytes))
+}
+
+/// Whether a file that begins so holds fio's JSON.
+fn looks_like_fio(bytes: &[u8]) -> bool {
+    let key = b"\"fio version\"";
+    let begin = bytes.iter().position(|byte| *byte == b'{');
+    begin.is_some_and(|begin| bytes[begin..].windows(key.len()).any(|window| window == key))
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| Failure::from(error).context(path.display()))
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// If it cannot be read or is not fio's.
+pub fn read_file(path: &Path) -> Result<Sweep, Failure> {
+    let mut bytes = Vec::new();
+    open(path)?
+        .take(BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::from(error).context(path.display()))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(Failure::new(format!("{}: is larger than 1 GiB", path.display()))
+            .hint("fio's results are some 10 KiB for each job; is it a log?"));
+    }
+    read(&bytes).map_err(|failure| failure.context(path.display()))
+}

@@ -1,0 +1,216 @@
+//! Is fio's JSON read as it was meant, and refused where it says nothing?
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What fio 3.33 wrote of this project's own runs on a virtual disk, most of it left out.
+const DISK: &[u8] = include_bytes!("../../../tests/data/fio/disk.json");
+
+#[test]
+fn is_what_fio_wrote_read() {
+    assert!(looks_like_fio(DISK));
+    let Sweep { loads, notes } = read(DISK).unwrap();
+    assert_eq!(notes, Vec::<String>::new());
+    let said: Vec<(&str, u32, u32, usize, bool)> = loads
+        .iter()
+        .map(|load| {
+            (load.name.as_str(), load.depth(), load.queue_length(), load.components.len(), load.fits())
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("r4k-q1", 1, 0, 1, true),
+            ("r4k-q4", 4, 3, 1, true),
+            ("r4k-q16", 16, 15, 1, true),
+            ("r4k-q64", 64, 63, 1, true),
+            ("r64k-q1", 1, 0, 1, true),
+            ("r64k-q8", 8, 7, 1, true),
+            ("w4k-q4", 4, 3, 1, true),
+            ("seq64k-q1", 1, 0, 1, true),
+            ("mix4k-q8", 8, 7, 2, true),
+            ("rated4k", 16, 1, 1, false),
+            ("r4k-2jobs", 8, 7, 1, true),
+        ]
+    );
+    let first = &loads[0].components[0];
+    assert_eq!((first.op, first.bytes, first.is_sequential), (Operation::Read, 4096, false));
+    assert!((first.iops - 15_939.0).abs() < 1.0 && (first.mean_ns - 46_700.0).abs() < 100.0, "{first:?}");
+    assert!((first.times.mean_ns() / first.mean_ns - 1.0).abs() < 1e-6, "times are of that mean");
+    assert!(loads[7].components[0].is_sequential);
+    assert_eq!(loads[8].components[1].op, Operation::Write);
+    assert_eq!(loads[0].region_bytes, Some(1 << 30));
+    // Two jobs of one name are one kind of requests, and two loops.
+    let two = &loads[10];
+    assert_eq!(two.loops.iter().map(|of| of.depth).collect::<Vec<_>>(), [4, 4]);
+    assert!((two.components[0].iops - 59_781.0).abs() < 2.0);
+}
+
+/// A job of one direction that keeps 4 outstanding at 10,000 per second.
+fn job(changes: &[(&str, Value)]) -> Value {
+    let mut job = json!({
+        "jobname": "a", "groupid": 0, "error": 0,
+        "job options": {"rw": "randread", "iodepth": "4", "ioengine": "libaio", "size": "1g"},
+        "read": {
+            "total_ios": 1000, "io_bytes": 4_096_000, "iops": 10_000.0,
+            "clat_ns": {"min": 300_000, "max": 900_000, "mean": 400_000.0, "percentile": {"50.0": 390_000, "99.0": 800_000}},
+        },
+        "write": {"total_ios": 0, "io_bytes": 0, "iops": 0.0},
+    });
+    for (pointer, value) in changes {
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        let parent = job.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        if value.is_null() {
+            parent.remove(key)
+        } else {
+            parent.insert(key.to_owned(), value.clone())
+        };
+    }
+    job
+}
+
+fn of_jobs(jobs: &[Value]) -> Sweep {
+    read(json!({"fio version": "fio-3.36", "jobs": jobs}).to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn is_the_queue_length_that_of_littles_law() {
+    let queue_length = |changes: &[(&str, Value)]| {
+        let load = of_jobs(&[job(changes)]).loads.remove(0);
+        (load.queue_length(), load.fits())
+    };
+    assert_eq!(queue_length(&[]), (3, true));
+    // Half of it is outstanding: of four jobs each finds what the three others leave, 1.5.
+    assert_eq!(queue_length(&[("/read/iops", json!(5_000.0))]), (2, false));
+    // More than the options say: other jobs ran.
+    assert_eq!(queue_length(&[("/read/iops", json!(20_000.0))]), (7, false));
+    // An engine that waits for each request.
+    let psync = json!({"rw": "randread", "iodepth": "4"});
+    assert_eq!(queue_length(&[("/job options", psync), ("/read/iops", json!(2_500.0))]), (0, true));
+    // A job that stands for four by group_reporting.
+    let grouped = json!({"rw": "randread", "numjobs": "4"});
+    assert_eq!(queue_length(&[("/job options", grouped)]), (3, true));
+}
+
+#[test]
+fn is_what_cannot_be_used_left_out_and_told() {
+    let seq = json!({"rw": "read", "iodepth": "4", "ioengine": "libaio"});
+    let cases: [(&[(&str, Value)], &str); 11] = [
+        (&[("/error", json!(5))], "job `a` ended with error 5"),
+        (&[("/read/total_ios", json!(0))], "no request was made"),
+        (&[("/read/iops", json!(-3))], "`iops` is `-3`, allowed is"),
+        (&[("/read/iops", json!(0))], "`iops` is 0"),
+        (&[("/read/io_bytes", json!("much"))], "`io_bytes` is `\"much\"`"),
+        (&[("/read/clat_ns/percentile", Value::Null)], "no percentiles"),
+        (&[("/read/clat_ns/percentile", json!({"x": 1}))], "`clat_ns.percentile` has `x`"),
+        (&[("/read/clat_ns/bins", json!({"7": -1}))], "`clat_ns.bins` has `7`"),
+        (&[("/read/clat_ns", Value::Null), ("/read/clat", json!({"mean": 400}))], "microseconds"),
+        (&[("/job options/iodepth", json!("many"))], "`iodepth` is `many`"),
+        (&[("/job options/rw", json!("rw"))], "two directions"),
+    ];
+    for (changes, part) in cases {
+        let Sweep { loads, notes } = of_jobs(&[job(changes)]);
+        assert!(loads.is_empty() && notes.len() == 1, "{changes:?}: {notes:?}");
+        assert!(notes[0].starts_with("a was left out: ") && notes[0].contains(part), "{notes:?}");
+    }
+    let two = of_jobs(&[job(&[("/job options", seq.clone())]), job(&[("/jobname", json!("b"))])]);
+    assert!(two.loads.is_empty() && two.notes[0].contains("sequential jobs beside others"), "{two:?}");
+    let after_each_other = of_jobs(&[job(&[("/job options", seq)]), job(&[("/groupid", json!(1))])]);
+    assert_eq!(after_each_other.loads.len(), 2);
+    let lat = json!({"mean": 500_000.0, "percentile": {"50.0": 490_000}});
+    let other = of_jobs(&[job(&[("/read/clat_ns/percentile", Value::Null), ("/read/lat_ns", lat)])]);
+    assert_eq!(other.loads[0].components[0].mean_ns, 500_000.0, "percentiles and mean are of the same time");
+}
+
+#[test]
+fn is_what_is_not_fios_refused() {
+    let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+    assert!(told("").contains("no JSON"));
+    assert!(told("fio: nothing").contains("no JSON"));
+    assert!(told("a\nb {\"fio version\": ").contains("begins in line 2"));
+    assert!(told("{}").contains("`fio version` is missing"));
+    assert!(told(r#"{"fio version": "fio-2.21", "jobs": []}"#).contains("allowed is fio-3"));
+    assert!(told(r#"{"fio version": "fio-3.1"}"#).contains("`jobs` is missing"));
+    assert!(told(r#"{"fio version": "fio-3.1", "jobs": [3]}"#).contains("`jobs[0]` is no object"));
+    assert!(told(&"{\"a\":".repeat(10_000)).contains("not JSON"), "however deep it goes");
+    let twice = format!("warning\n{0}\nwarning\n{0}", json!({"fio version": "fio-3.1", "jobs": [job(&[])]}));
+    assert_eq!(read(twice.as_bytes()).unwrap().loads.len(), 2, "documents after each other, text between");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        Just(json!(1e300)),
+        "[a-z0-9.%]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z0-9.]{0,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Everything that is read can be counted on.
+fn check(sweep: &Sweep) {
+    for load in &sweep.loads {
+        assert!((1..=1 << 16).contains(&load.depth()) && load.outstanding().is_finite());
+        let _ = load.queue_length();
+        for component in &load.components {
+            assert!(component.iops > 0.0 && component.mean_ns >= 1.0 && component.requests > 0);
+            assert!(component.bytes >= 512 && component.bytes % 512 == 0);
+            assert!(component.times.mean_ns().is_finite() && component.p99_ns.is_finite());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn is_hostile_json_read_or_refused(
+        pointer in prop::sample::select(vec![
+            "/jobname", "/groupid", "/error", "/job options", "/job options/rw", "/job options/iodepth",
+            "/job options/numjobs", "/job options/size", "/read", "/read/total_ios", "/read/io_bytes", "/read/iops",
+            "/read/clat_ns", "/read/clat_ns/min", "/read/clat_ns/max", "/read/clat_ns/mean",
+            "/read/clat_ns/percentile", "/read/clat_ns/bins", "/read/lat_ns", "/write", "/trim", "/mixed",
+        ]),
+        value in any_json(),
+    ) {
+        check(&of_jobs(&[job(&[(pointer, value)]), job(&[])]));
+    }
+
+    #[test]
+    fn are_hostile_times_read_or_refused(
+        bins in prop::collection::btree_map(any::<u64>(), any::<u64>(), 0..5),
+        percentiles in prop::collection::btree_map("[0-9]{1,3}(\\.[0-9]{1,2})?", any::<f64>(), 0..5),
+        mean in any::<f64>(),
+    ) {
+        let bins: serde_json::Map<_, _> = bins.into_iter().map(|(ns, count)| (ns.to_string(), count.into())).collect();
+        let percentiles: serde_json::Map<_, _> = percentiles.into_iter().map(|(at, ns)| (at, ns.into())).collect();
+        check(&of_jobs(&[
+            job(&[("/read/clat_ns/bins", bins.into()), ("/read/clat_ns/mean", mean.into())]),
+            job(&[("/groupid", 1.into()), ("/read/clat_ns/percentile", percentiles.into())]),
+        ]));
+    }
+
+    #[test]
+    fn are_damaged_bytes_read_or_refused(
+        at in 0..DISK.len(),
+        byte in any::<u8>(),
+        end in 0..=DISK.len(),
+    ) {
+        let mut bytes = DISK.to_vec();
+        bytes[at] = byte;
+        let _ = looks_like_fio(&bytes[..end]);
+        for bytes in [&bytes[..], &bytes[..end]] {
+            if let Ok(sweep) = read(bytes) {
+                check(&sweep);
+            }
+        }
+    }
+}

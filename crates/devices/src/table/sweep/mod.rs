@@ -1,0 +1,100 @@
+//! Tables from a sweep: what a benchmark measured of response times at some request lengths and depths.
+//!
+//! ```text
+//! points (operation, length, queue length, sequential or not, quantiles) ─▶ tables() ─▶ TableParameters
+//!
+//! response                       ╱ beyond the deepest: throughput constant
+//!   time │              ●╱╱╱╱╱╱╱╱
+//!        │        ●╌╌╌╌╌  between two: the mean linear in the depth N, so that throughput N/(a + bN) is concave
+//!        │  ●╌╌╌╌╌
+//!        └──┴─────┴──────┴─────── depth
+//! ```
+//! # Rules
+//! A closed load of depth N finds N - 1 requests at each arrival, which is the queue length of the table.
+//! - *Between two depths* of one length, the mean is linear in the depth, and the shape goes over from one to the
+//!   other in the logarithm of time.
+//! - *Beyond the deepest*, throughput stays what it was: times grow with the depth. To eight times the deepest.
+//! - *Below the shallowest*, times stay what they were.
+//! - Where another length was measured at both depths, times grow or shrink as its did (between a shorter and a longer
+//!   one, by the logarithm of the length), within these bounds: they do not fall with the depth, nor grow faster than it.
+//! - *Between two lengths*, the mean is linear in the length; *beyond the longest*, the data rate stays what it was, to
+//!   eight times the longest; *below the shortest*, times are those of the shortest.
+//! - Points of one class are mixed by their requests, of equal precedence; of others the first is taken.
+//!
+//! # Scope and limits
+//! Only what a table says: draws are independent. Random requests stand for every distance, so distance does not matter;
+//! what was measured apart for each operation says nothing of mixtures. What lies beyond what was
+//! measured is marked so, and the device counts the requests that it answers so.
+//!
+//! # References
+//! Little's law, and the asymptotic bounds of closed queueing networks: E. D. Lazowska et al., Quantitative System
+//! Performance, 1984, chapters 3 and 5.
+
+mod quantiles;
+mod surface;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use seeklab_core::Operation;
+
+use super::classes::{Class, Classes, Distance};
+use super::grid::Place;
+use super::parameters::{TableParameters, write_cell};
+use crate::fit::About;
+use surface::Surface;
+
+pub use quantiles::Quantiles;
+
+/// What was measured at one length and depth.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// What the requests did.
+    pub op: Operation,
+    /// Their length, at least 1.
+    pub blocks: u32,
+    /// Requests outstanding that each found at its arrival.
+    pub queue_length: u32,
+    /// Whether each began where the one before ended; else they lay anywhere.
+    pub is_sequential: bool,
+    /// Their number.
+    pub requests: u64,
+    /// Where it counts beside others of its class: only those of the lowest are taken.
+    pub precedence: u8,
+    /// Their response times.
+    pub times: Quantiles,
+}
+
+/// The tables of a device that was measured at these points; `None` without any.
+pub fn tables(points: &[Point], about: About) -> Option<TableParameters> {
+    let classes = Classes::default();
+    let mut surfaces: BTreeMap<(Operation, bool), Surface> = BTreeMap::new();
+    for point in points {
+        surfaces.entry((point.op, point.is_sequential)).or_default().add(&classes, point);
+    }
+    let mut cells = Vec::new();
+    for ((op, is_sequential), surface) in &surfaces {
+        let distance = if *is_sequential { Distance::Sequential } else { Distance::Blocks(0) };
+        let distance = classes.of(1, 0, distance).distance;
+        for (length, queue, found) in surface.cells(&classes) {
+            let place = Place {
+                op: *op,
+                class: Class { length, queue, distance },
+                is_anywhere: !is_sequential,
+                is_beyond: found.is_beyond,
+            };
+            cells.push(write_cell(&classes, place, &found.times.counts().write()));
+        }
+    }
+    let end = points.iter().map(|point| u64::from(point.blocks)).max()?;
+    Some(TableParameters {
+        capacity_blocks: about.capacity_blocks.max(end),
+        block_size: about.block_size,
+        volatile_write_cache: false,
+        rotational: false,
+        cells,
+        classes,
+        fit: about.fit,
+    })
+}
