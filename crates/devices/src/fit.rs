@@ -29,9 +29,6 @@ pub trait Fit: Send {
     /// What was taken in so far.
     fn summary(&self) -> FitSummary;
 
-    /// Classes of requests that hold anything so far.
-    fn cells(&self) -> usize;
-
     /// The description of the device fitted so far, its kind included.
     ///
     /// # Errors

@@ -72,8 +72,6 @@ pub struct FitReport {
     pub recorders_own: u64,
     /// Most requests that were outstanding when another arrived.
     pub queue_length_max: u32,
-    /// Classes that were told apart.
-    pub cells: usize,
     /// From the first arrival to the last.
     pub span_s: f64,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
@@ -151,7 +149,6 @@ pub fn fit(
         failed: summary.failed,
         recorders_own: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
-        cells: fitted.cells(),
         span_s: (last - first).as_s(),
         evaluations,
         rest: measured,

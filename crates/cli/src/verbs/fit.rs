@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     reading: Reading,
     /// The model; further ones are fitted and compared beside it, the first is saved
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "plain", value_parser = model)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "station", value_parser = model)]
     model: Vec<&'static Model>,
     /// Which device of the trace; its only one unless said
     #[arg(long, value_name = "N")]
@@ -158,8 +158,8 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
 /// What was fitted, in one line.
 fn about(report: &FitReport) -> String {
     format!(
-        "device {}, {} requests with response times over {:.1} s, {} cells",
-        report.device, report.requests, report.span_s, report.cells
+        "device {}, {} requests with response times over {:.1} s",
+        report.device, report.requests, report.span_s
     )
 }
 

@@ -47,7 +47,7 @@ fn does_the_evaluation_show_what_the_plain_technique_loses() {
     // A queue of the disk's own: requests that wait for the same ones before are slow together.
     let workload = "random,poisson=60/s,requests=20000";
     bench.run(&["simulate", "atlas10k", "-w", workload, "--out", "seen.parquet"]).done();
-    let fit = ["fit", "seen.parquet", "-o", "clone.toml", "--report", "fit.html"];
+    let fit = ["fit", "seen.parquet", "-o", "clone.toml", "--model", "plain", "--report", "fit.html"];
     let document = bench.json(&fit);
     let (rest, said) = (&document["fit"]["rest"], &document["fit"]["evaluations"][0]);
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));

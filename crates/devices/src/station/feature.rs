@@ -125,12 +125,15 @@ impl Feature {
         }
     }
 
-    /// The classes from one, if said, and below another, in words.
-    pub(super) fn describe(self, from: Option<u8>, until: Option<u8>) -> String {
+    /// The classes from one, if said, and below another, in words; of operations those that were seen.
+    pub(super) fn describe(self, from: Option<u8>, until: Option<u8>, seen: &[Operation]) -> String {
         if matches!(self, Self::Op | Self::Before) {
             let classes = from.unwrap_or(0)..until.unwrap_or(Operation::ALL.len() as u8 + 1);
-            let names: Vec<String> =
-                classes.filter(|class| self.is_class(*class)).map(|class| self.write(class)).collect();
+            let is_seen = |class: &u8| {
+                let op = Operation::ALL.get(usize::from(*class));
+                self.is_class(*class) && op.is_none_or(|op| seen.contains(op))
+            };
+            let names: Vec<String> = classes.filter(is_seen).map(|class| self.write(class)).collect();
             let after = if self == Self::Before { "after " } else { "" };
             return format!("{after}{}", names.join(" or "));
         }

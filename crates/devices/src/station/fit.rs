@@ -81,10 +81,6 @@ impl Fit for StationFit {
         self.tally.summary()
     }
 
-    fn cells(&self) -> usize {
-        usize::from(!self.sample.is_empty())
-    }
-
     fn description(&self, about: About) -> Result<Table, DescriptionError> {
         described("station", &self.parameters(about)?)
     }

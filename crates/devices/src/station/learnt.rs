@@ -3,6 +3,8 @@
 //! # Scope and limits
 //! A distribution is named by its questions and answers; the largest are drawn, all are in the table.
 
+use seeklab_core::Operation;
+
 use super::feature::Feature;
 use super::parameters::StationParameters;
 use super::picks::PickCounts;
@@ -35,9 +37,12 @@ pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, Parameter
         ];
         (seen.op.name().to_owned(), figures.to_vec())
     });
-    let services = leaves.iter().map(|(name, times)| {
+    let services = leaves.iter().enumerate().map(|(number, (name, times))| {
         let share = 100.0 * times.count() as f64 / total.max(1) as f64;
-        (name.clone(), vec![share, times.mean_ms(), times.quantile_ms(0.5), times.quantile_ms(0.99)])
+        (
+            format!("{}. {name}", number + 1),
+            vec![share, times.mean_ms(), times.quantile_ms(0.5), times.quantile_ms(0.99)],
+        )
     });
     let servers = f64::from(parameters.servers);
     let station = match parameters.servers {
@@ -47,10 +52,11 @@ pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, Parameter
             vec![servers, overtaken(parameters)],
         ),
     };
-    let mut largest: Vec<&(String, SeenTimes)> = leaves.iter().collect();
+    let mut largest: Vec<(usize, &SeenTimes)> =
+        leaves.iter().enumerate().map(|(number, (_, times))| (number + 1, times)).collect();
     largest.sort_by_key(|(_, times)| std::cmp::Reverse(times.count()));
-    let series = largest.into_iter().take(DRAWN).map(|(name, times)| LearntSeries {
-        name: name.clone(),
+    let series = largest.into_iter().take(DRAWN).map(|(number, times)| LearntSeries {
+        name: format!("{number}."),
         points: (0..=POINTS)
             .map(|point| {
                 let share = (point as f64 / POINTS as f64).clamp(0.001, 0.999);
@@ -82,7 +88,8 @@ pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, Parameter
         curves: vec![LearntCurves {
             key: "service_times",
             title: "Service times, the most frequent kinds",
-            caption: "Share of the services of a kind that took no longer.".to_owned(),
+            caption: "Share of the services of a kind, by its number in the table, that took no longer."
+                .to_owned(),
             x: LearntAxis { key: "service_ms", label: "service time", unit: "ms", is_log: true },
             y: LearntAxis { key: "services_pct", label: "services", unit: "%", is_log: false },
             series: series.collect(),
@@ -101,6 +108,7 @@ fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
     let texts =
         parameters.tree.iter().filter_map(|line| line.trim_start_matches(['.', ' ']).strip_prefix('='));
     let mut texts = texts.map(SeenTimes::read);
+    let seen: Vec<Operation> = parameters.operations.iter().map(|seen| seen.op).collect();
     // What was answered on the way, and whether the answer was yes.
     let mut leaves = Vec::new();
     let mut path: Vec<(Feature, u8, bool)> = Vec::new();
@@ -110,7 +118,7 @@ fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
                 path.push((Feature::ALL[usize::from(*feature)], *class, true))
             }
             Node::Leaf(_) => {
-                leaves.push((name(&path), texts.next().unwrap_or_default()));
+                leaves.push((name(&path, &seen), texts.next().unwrap_or_default()));
                 while path.pop_if(|(.., is_yes)| !*is_yes).is_some() {}
                 if let Some((.., is_yes)) = path.last_mut() {
                     *is_yes = false;
@@ -122,12 +130,12 @@ fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
 }
 
 /// Answers in words, one for each feature that was asked for.
-fn name(path: &[(Feature, u8, bool)]) -> String {
+fn name(path: &[(Feature, u8, bool)], seen: &[Operation]) -> String {
     let words = Feature::ALL.into_iter().filter_map(|feature| {
         let of = || path.iter().filter(|(of, ..)| *of == feature);
         let from = of().filter(|(.., is_yes)| !is_yes).map(|(_, class, _)| *class).max();
         let until = of().filter(|(.., is_yes)| *is_yes).map(|(_, class, _)| *class).min();
-        (from.is_some() || until.is_some()).then(|| feature.describe(from, until))
+        (from.is_some() || until.is_some()).then(|| feature.describe(from, until, seen))
     });
     let words: Vec<String> = words.collect();
     if words.is_empty() { "always".to_owned() } else { words.join(", ") }

@@ -96,9 +96,4 @@ impl Sample {
         }
         runs
     }
-
-    /// Whether there is nothing.
-    pub(super) fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
-    }
 }

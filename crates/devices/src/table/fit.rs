@@ -101,10 +101,6 @@ impl Fit for TableFit {
         self.tally.summary()
     }
 
-    fn cells(&self) -> usize {
-        self.cells.len()
-    }
-
     fn description(&self, about: About) -> Result<Table, DescriptionError> {
         self.parameters(about).description()
     }
