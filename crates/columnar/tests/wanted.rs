@@ -56,7 +56,7 @@ fn records(count: u64, seed: u64) -> Vec<TraceRecord> {
         let op = Operation::ALL[stream.below(5) as usize];
         let blocks = stream.below(9) as u32 + u32::from(op.addresses_blocks());
         let completion = arrival + Duration::from_ns(stream.below(5_000));
-        let is_complete = index / 700 % 2 == 0 || stream.chance(0.9);
+        let is_complete = (index / 700).is_multiple_of(2) || stream.chance(0.9);
         TraceRecord {
             start: is_complete.then_some(arrival),
             completion: is_complete.then_some(completion),
