@@ -79,6 +79,7 @@ impl Progress {
         let template = "{msg} {wide_bar} {percent} % ({prefix} requests, {eta} left)";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right"));
         bar.set_message(what.to_owned());
+        bar.set_prefix("0");
         Self { bar, done: 0, position: Some(position) }
     }
 

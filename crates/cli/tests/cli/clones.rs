@@ -255,8 +255,8 @@ fn does_the_plain_technique_predict_real_drives_as_well_as_it_is_said_to() {
 /// Measured drives, and what the demerit to p99 may be in percent: what was measured, rounded up.
 const REAL_DRIVES: [(&str, f64); 6] = [
     ("atlas10k", 2.5),
-    ("cheetah9LP", 1.6),
-    ("barracuda", 1.3),
+    ("cheetah9LP", 1.8),
+    ("barracuda", 1.4),
     ("hp_c2247a", 1.3),
     ("hp_c2490a", 1.5),
     ("dec_rz26", 1.8),

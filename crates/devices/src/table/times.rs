@@ -93,8 +93,7 @@ impl Counts {
 
 /// A distribution to draw from, in one look whatever it holds: columns of equal chance with one or two buckets each.
 ///
-/// The alias method: A. J. Walker, ACM Transactions on Mathematical Software 3(3), 1977; columns filled as by M. D.
-/// Vose, IEEE Transactions on Software Engineering 17(9), 1991, in whole numbers.
+/// The alias method \[Walker77\], its columns filled as by \[Vose91\] in whole numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Times(Box<[AliasColumn]>);
 
