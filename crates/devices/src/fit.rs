@@ -13,6 +13,7 @@ use seeklab_core::{ByteSize, Device, Seed, TraceRecord};
 use toml::Table;
 
 use crate::description::{Description, DescriptionError};
+use crate::station::StationFit;
 use crate::table::{Classes, TableFit};
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
@@ -89,8 +90,15 @@ pub struct Model {
 }
 
 /// THE list of models that learn from traces.
-pub static MODELS: &[Model] = &[Model {
-    name: "plain",
-    description: "response times by tables, as published",
-    begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
-}];
+pub static MODELS: &[Model] = &[
+    Model {
+        name: "station",
+        description: "waiting and service times told apart, service by what is known when it starts",
+        begin: |_| Ok(Box::new(StationFit::default())),
+    },
+    Model {
+        name: "plain",
+        description: "response times by tables, as published",
+        begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
+    },
+];

@@ -4,6 +4,7 @@
 //! description (TOML, catalog) ─▶ registry ─▶ Box<dyn Device>
 //!                                              ├─ disk/       layout ▸ mechanism ▸ electronics ▸ queue
 //!                                              ├─ simple/     immediate, constant, exponential
+//!                                              ├─ station/    servers, waiting and service times learnt from a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, bank: devices that own devices
 //! fit         a model learnt from a trace: the list of those that can be
@@ -25,9 +26,12 @@ pub mod learnt;
 pub mod names;
 mod reader;
 pub mod registry;
+pub mod replay;
 pub mod scheduler;
 pub mod simple;
+pub mod station;
 pub mod table;
+mod tally;
 
 pub use description::{Description, DescriptionError};
 pub use error::ParameterError;

@@ -13,6 +13,7 @@ use crate::learnt::Learnt;
 use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
+use crate::station::{Station, StationParameters};
 use crate::table::{TableModel, TableParameters};
 
 /// One kind of device or layer.
@@ -89,6 +90,15 @@ pub static KINDS: &[Kind] = &[
         bare: None,
         tracks: None,
         learnt: Some(|table| Ok(Some(crate::table::learnt(&read(table)?)?))),
+    },
+    Kind {
+        name: "station",
+        description: "a device cloned from its trace: servers, waiting, and service times drawn from a tree",
+        complete: complete::<StationParameters>,
+        build: |table, seed, name| Ok(Box::new(Station::new(&read(table)?, seed, name)?)),
+        bare: None,
+        tracks: None,
+        learnt: None,
     },
     Kind {
         name: "queue",

@@ -15,9 +15,11 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, Status, TraceRecord,
 };
-use seeklab_devices::fit::{About, Fit, Model};
+use seeklab_devices::fit::{About, Fit};
+use seeklab_devices::replay::Replay;
 use serde::Serialize;
 
+use super::FitOptions;
 use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
 
@@ -138,9 +140,9 @@ pub(super) struct Evaluated {
 }
 
 /// A trace that is split: times of the first part, then models that predict the rest.
-pub(super) struct Evaluating {
+pub(super) struct Evaluating<'a> {
     boundary: Instant,
-    seed: Seed,
+    options: &'a FitOptions,
     fitted: Distribution,
     rest: Option<Rest>,
 }
@@ -162,10 +164,10 @@ struct Rest {
 /// Slow is what exceeds this quantile of the times measured in the fitted part.
 const SLOW: f64 = 0.95;
 
-impl Evaluating {
-    /// Requests from `boundary` on are predicted by draws from `seed`.
-    pub(super) fn from(boundary: Instant, seed: Seed) -> Self {
-        Self { boundary, seed, fitted: Distribution::default(), rest: None }
+impl<'a> Evaluating<'a> {
+    /// Requests from `boundary` on are predicted as asked for.
+    pub(super) fn from(boundary: Instant, options: &'a FitOptions) -> Self {
+        Self { boundary, options, fitted: Distribution::default(), rest: None }
     }
 
     /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
@@ -174,7 +176,6 @@ impl Evaluating {
         &mut self,
         records: &[TraceRecord],
         about: &About,
-        models: &[&'static Model],
         fits: &mut [Box<dyn Fit>],
     ) -> Result<(), Failure> {
         let (fitted, rest) = records.split_at(self.fitted_of(records));
@@ -184,7 +185,7 @@ impl Evaluating {
         }
         let predicted = match &mut self.rest {
             Some(predicted) => predicted,
-            none => none.insert(Rest::begin(&self.fitted, about, self.seed, models, fits)?),
+            none => none.insert(Rest::begin(&self.fitted, about, self.options, fits)?),
         };
         rest.iter().try_for_each(|record| predicted.take(record))?;
         fits.iter_mut().for_each(|fit| rest.iter().for_each(|record| fit.record(record)));
@@ -223,7 +224,7 @@ impl Evaluating {
         let axis = DensityAxis::over([&times].into_iter().chain(&modelled), steps)?;
         let of_models = predicting.into_iter().zip(modelled);
         let evaluations: Option<Vec<_>> = of_models
-            .map(|(predicting, said)| predicting.evaluate(&measured, &times, &said, &axis, self.seed))
+            .map(|(predicting, said)| predicting.evaluate(&measured, &times, &said, &axis, self.options.seed))
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
@@ -241,14 +242,13 @@ impl Rest {
     fn begin(
         fitted: &Distribution,
         about: &About,
-        seed: Seed,
-        models: &[&'static Model],
+        options: &FitOptions,
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Failure> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
-        let fits = models.iter().zip(fits);
+        let fits = options.models.iter().zip(fits);
         let begun: Result<_, Failure> = fits
-            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), seed, slow))
+            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), options, slow))
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
@@ -262,14 +262,14 @@ impl Rest {
         let response = measured(record);
         // Numbered from one if measured; zero are the others.
         let request = record.request(response.map_or(0, |_| self.requests + 1));
+        self.predicting.iter_mut().for_each(|predicting| predicting.advance(record));
         let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();
         if !self.predicting.iter().all(takes) {
             // A transfer of nothing; the trace says so, and no device takes it.
             return Ok(());
         }
         for predicting in &mut self.predicting {
-            predicting.poll(record.arrival);
-            predicting.device.submit(record.arrival, request).map_err(|error| {
+            predicting.device.submit(predicting.arrival, request).map_err(|error| {
                 Failure::chain(&error).context("the fitted device refuses a request of its own trace")
             })?;
         }
@@ -291,6 +291,9 @@ struct Predicting {
     model: &'static str,
     device: Box<dyn Device>,
     fitted: u64,
+    replay: Replay,
+    /// When the last request arrived in the replay.
+    arrival: Instant,
     completions: Vec<Completion>,
     profile: ResponseProfile,
     /// What completed of the requests from this number on, which waits for those before.
@@ -304,18 +307,32 @@ impl Predicting {
         model: &'static str,
         fit: &dyn Fit,
         about: About,
-        seed: Seed,
+        options: &FitOptions,
         slow: Duration,
     ) -> Result<Self, Failure> {
         Ok(Self {
             model,
-            device: seeklab_devices::fit::build(fit, about, seed, "disk0")?,
+            device: seeklab_devices::fit::build(fit, about, options.seed, "disk0")?,
             fitted: fit.summary().requests,
+            replay: if options.is_open { Replay::open() } else { Replay::default() },
+            arrival: Instant::ZERO,
             completions: Vec::new(),
             profile: ResponseProfile::new(slow),
             next: 1,
             waiting: VecDeque::new(),
         })
+    }
+
+    /// Brings the device to the arrival of a request in its own time.
+    fn advance(&mut self, record: &TraceRecord) {
+        if self.replay.wakes(record.arrival) {
+            while let Some(next) = self.device.next_event() {
+                self.poll(next);
+                self.replay.idle(next);
+            }
+        }
+        self.arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
+        self.poll(self.arrival);
     }
 
     fn poll(&mut self, until: Instant) {

@@ -36,6 +36,8 @@ pub struct FitOptions {
     pub device: Option<u16>,
     /// Share of the time that is fitted before the rest is predicted.
     pub split: Ratio,
+    /// Whether arrivals of the prediction wait for nothing.
+    pub is_open: bool,
     /// How finely requests are told apart.
     pub classes: Classes,
     /// Root of the draws of the prediction.
@@ -98,12 +100,18 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    let mut evaluating = Evaluating::from(boundary, options.seed);
+    let mut evaluating = Evaluating::from(boundary, options);
+    let mut without_response = 0;
     each(trace, "fitting", |record, is_own| {
         if is_own || record.device != device {
             return Ok(());
         }
-        evaluating.take(std::slice::from_ref(record), &place, &options.models, &mut fits)
+        if record.completion.is_none() {
+            // Neither learnt from nor predicted: whether the device ever had it is not known.
+            without_response += 1;
+            return Ok(());
+        }
+        evaluating.take(std::slice::from_ref(record), &place, &mut fits)
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();
@@ -122,7 +130,7 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        without_response: summary.without_response,
+        without_response,
         failed: summary.failed,
         recorders_own: survey.recorders_own,
         queue_length_max: summary.queue_length_max,

@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Share of the time that is fitted before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%")]
     split: Ratio,
+    /// Let the arrivals of the prediction wait for nothing; else one that found the device idle waits until it is again
+    #[arg(long)]
+    open: bool,
     /// Classes of request lengths for each doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().lengths_per_octave)]
     length_classes: u32,
@@ -74,6 +77,7 @@ impl Arguments {
             models: self.model.clone(),
             device: self.device,
             split: self.split,
+            is_open: self.open,
             classes: Classes {
                 lengths_per_octave: self.length_classes,
                 queues_per_octave: self.queue_classes,

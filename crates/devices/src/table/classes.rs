@@ -116,7 +116,7 @@ impl Classes {
 }
 
 /// The class of `value`, at least 1, where each doubling has `per_octave` (a power of two) classes.
-const fn octave_class(value: u64, per_octave: u32) -> u32 {
+pub(crate) const fn octave_class(value: u64, per_octave: u32) -> u32 {
     let octave = value.ilog2();
     let bits = per_octave.trailing_zeros();
     let fraction = if octave >= bits { value >> (octave - bits) } else { value << (bits - octave) };
@@ -124,7 +124,7 @@ const fn octave_class(value: u64, per_octave: u32) -> u32 {
 }
 
 /// The least value of a class; for classes that no whole number has, the next below.
-const fn least_of(class: u32, per_octave: u32) -> u64 {
+pub(crate) const fn least_of(class: u32, per_octave: u32) -> u64 {
     let (octave, bits) = (class / per_octave, per_octave.trailing_zeros());
     let fraction = (per_octave + class % per_octave) as u64;
     if octave >= bits { fraction << (octave - bits) } else { fraction >> (bits - octave) }

@@ -29,7 +29,9 @@ mod times;
 mod tests;
 
 pub use classes::Classes;
+pub(crate) use classes::{least_of, octave_class};
 pub use fit::TableFit;
 pub(crate) use learnt::learnt;
 pub use model::TableModel;
 pub use parameters::TableParameters;
+pub(crate) use times::{Counts, Times, bucket};

@@ -11,7 +11,7 @@ use seeklab_core::{Duration, Stream};
 const PER_OCTAVE: u64 = 64;
 
 /// The bucket of a time in nanoseconds.
-const fn bucket(ns: u64) -> u32 {
+pub(crate) const fn bucket(ns: u64) -> u32 {
     if ns < PER_OCTAVE {
         return ns as u32;
     }
@@ -33,7 +33,7 @@ const BUCKETS: u32 = bucket(u64::MAX) + 1;
 
 /// Times being counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     /// The bucket of the first count.
     first: u32,
     counts: Vec<u32>,
@@ -41,7 +41,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Takes one time in.
-    pub(super) fn record(&mut self, time: Duration) {
+    pub(crate) fn record(&mut self, time: Duration) {
         let bucket = bucket(time.as_ns());
         if self.counts.is_empty() {
             self.first = bucket;
@@ -63,8 +63,20 @@ impl Counts {
         counts.map(|(place, count)| (self.first + place as u32, *count))
     }
 
+    /// The same distribution, to draw from; there is at least one time.
+    pub(crate) fn times(&self) -> Times {
+        let (mut spans, mut until) = (Vec::new(), Vec::new());
+        let mut total = 0;
+        for (bucket, count) in self.occupied() {
+            total += u64::from(count);
+            spans.push(span(bucket));
+            until.push(total);
+        }
+        Times { spans, until }
+    }
+
     /// As text.
-    pub(super) fn write(&self) -> String {
+    pub(crate) fn write(&self) -> String {
         let (mut text, mut before) = (String::new(), 0);
         for (bucket, count) in self.occupied() {
             if !text.is_empty() {
@@ -82,7 +94,7 @@ impl Counts {
 
 /// A distribution to draw from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// Least time in each bucket and how many there are.
     spans: Vec<(u64, u64)>,
     /// How many times lie in this bucket or before.
@@ -94,7 +106,7 @@ impl Times {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (mut spans, mut until) = (Vec::new(), Vec::new());
         let (mut bucket, mut total) = (0_u32, 0_u64);
         for (index, item) in text.split_ascii_whitespace().enumerate() {
@@ -114,12 +126,12 @@ impl Times {
     }
 
     /// How many times were seen.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         *self.until.last().expect("there is a time")
     }
 
     /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
-    pub(super) fn draw(&self, stream: &mut Stream) -> Duration {
+    pub(crate) fn draw(&self, stream: &mut Stream) -> Duration {
         let drawn = stream.below(self.count());
         let place = self.until.partition_point(|until| *until <= drawn);
         let before = if place == 0 { 0 } else { self.until[place - 1] };

@@ -1,0 +1,315 @@
+//! What kind of station a device is: how many servers it has and what its times depend on, chosen by how well it predicts
+//! what it did not see.
+//!
+//! # Method
+//! The requests are cut into pieces, and these parted into a calm and a busy half. Each candidate is fitted to one half and
+//! judged by the other, and the other way round, so that what counts is whether it holds under another load:
+//! - *Likelihood*: how probable each response is, given all that was measured before it.
+//! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
+//!   measured one, up to the 99th percentile.
+//!
+//! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
+//! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
+//! cost demerit.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use seeklab_core::{ByteSize, Capabilities, Completion, Device, Duration, Instant, Request, Seed};
+
+use super::feature::{FEATURES, Feature};
+use super::grow::{Service, grow};
+use super::model::{Parts, Station};
+use super::observe::Observed;
+use super::parameters::Region;
+use super::sample::Seen;
+use super::tree::Tree;
+use crate::replay::Replay;
+use crate::table::Counts;
+
+/// A kind of station.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Structure {
+    /// Requests that are served at a time.
+    pub(super) servers: usize,
+    /// The features that times may depend on.
+    pub(super) mask: [bool; FEATURES],
+}
+
+/// Servers that are tried.
+const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
+
+/// What times may always depend on: what the request itself says, and where the one before was.
+const FIRST: [Feature; 5] =
+    [Feature::Op, Feature::Length, Feature::Distance, Feature::Stream, Feature::Place];
+
+/// What else they may depend on, each tried in turn.
+const MORE: [&[Feature]; 4] = [
+    &[Feature::Queue],
+    &[Feature::Idle, Feature::Load],
+    &[Feature::Dirty, Feature::Before],
+    &[Feature::Pace],
+];
+
+/// How much larger a demerit than the best may be.
+const TOLERATED: f64 = 3.0;
+
+/// Demerit of which no device is said to have run away.
+const HARMLESS: f64 = 0.25;
+
+/// Pieces into which requests are cut, if they have [`PIECE_LEAST`] each.
+const PIECES: usize = 16;
+
+/// Requests that make a piece.
+const PIECE_LEAST: usize = 256;
+
+/// Share of a response time by which a prediction of it may miss.
+const NEAR: f64 = 0.05;
+
+/// How a structure did.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    structure: Structure,
+    /// Mean logarithm of the probability that a response lies within [`NEAR`] of what was measured.
+    likelihood: f64,
+    /// As a share of the mean.
+    demerit: f64,
+}
+
+fn only(features: &[Feature]) -> [bool; FEATURES] {
+    Feature::ALL.map(|feature| features.contains(&feature))
+}
+
+/// The structure that predicts best.
+pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
+    let queue_max = queue_max(runs);
+    if queue_max < 2 {
+        // How requests share the device was never seen: one at a time is the only thing that is known.
+        return Structure { servers: 1, mask: [true; FEATURES] };
+    }
+    let pieces = pieces(runs);
+    let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
+    let observed: Vec<(usize, Observed)> =
+        tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
+    let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
+        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, capacity_blocks)
+    };
+    let with_queue = [&FIRST[..], MORE[0]].concat();
+    let masks = [only(&FIRST), only(&with_queue)];
+    let trials: Vec<Trial> =
+        masks.iter().flat_map(|mask| observed.iter().map(|observed| judge(*mask, observed))).collect();
+    let least = trials.iter().map(|trial| trial.demerit).fold(f64::INFINITY, f64::min);
+    let tolerated = trials.iter().filter(|trial| trial.demerit <= (TOLERATED * least).max(HARMLESS));
+    let mut best =
+        *tolerated.max_by(|one, other| one.likelihood.total_cmp(&other.likelihood)).unwrap_or(&trials[0]);
+    let chosen =
+        observed.iter().find(|(servers, _)| *servers == best.structure.servers).expect("it was tried");
+    for more in &MORE[1..] {
+        let mut mask = best.structure.mask;
+        more.iter().for_each(|feature| mask[*feature as usize] = true);
+        let next = judge(mask, chosen);
+        if next.likelihood > best.likelihood && next.demerit <= best.demerit {
+            best = next;
+        }
+    }
+    best.structure
+}
+
+/// Most requests that were outstanding.
+fn queue_max(runs: &[Vec<Seen>]) -> usize {
+    let mut most = 0;
+    for run in runs {
+        let mut ends: Vec<Instant> = run.iter().map(|seen| seen.completion).collect();
+        ends.sort_unstable();
+        let mut ended = 0;
+        for (arrived, seen) in run.iter().enumerate() {
+            while ended < arrived && ends[ended] <= seen.arrival {
+                ended += 1;
+            }
+            most = most.max(arrived - ended + 1);
+        }
+    }
+    most
+}
+
+/// Requests that follow each other.
+#[derive(Debug, Clone)]
+struct Piece {
+    run: usize,
+    /// Its requests within the run.
+    within: Range<usize>,
+    /// The number of its first request in all runs.
+    first: usize,
+    /// Mean number outstanding.
+    load: f64,
+    /// Whether it is of the busier half.
+    is_busy: bool,
+}
+
+/// Cuts runs into pieces, and tells the calm half from the busy one.
+fn pieces(runs: &[Vec<Seen>]) -> Vec<Piece> {
+    let total: usize = runs.iter().map(Vec::len).sum();
+    let length = total.div_ceil(PIECES).max(PIECE_LEAST);
+    let mut pieces = Vec::new();
+    let mut before = 0;
+    for (number, run) in runs.iter().enumerate() {
+        for from in (0..run.len()).step_by(length) {
+            let within = from..(from + length).min(run.len());
+            let seen = &run[within.clone()];
+            let span = seen[seen.len() - 1].arrival - seen[0].arrival;
+            let spent: f64 = seen.iter().map(|seen| (seen.completion - seen.arrival).as_s()).sum();
+            let load = spent / span.as_s().max(1e-9);
+            pieces.push(Piece { run: number, first: before + from, within, load, is_busy: false });
+        }
+        before += run.len();
+    }
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    order.sort_by(|one, other| pieces[*one].load.total_cmp(&pieces[*other].load));
+    for place in &order[order.len() / 2..] {
+        pieces[*place].is_busy = true;
+    }
+    pieces
+}
+
+impl Observed {
+    fn services_of(&self, piece: &Piece) -> &[(u32, Service)] {
+        let place = |number: usize| self.services.partition_point(|(index, _)| (*index as usize) < number);
+        &self.services[place(piece.first)..place(piece.first + piece.within.len())]
+    }
+}
+
+/// How a structure does on what it did not see.
+fn trial(
+    runs: &[Vec<Seen>],
+    pieces: &[Piece],
+    observed: &Observed,
+    structure: Structure,
+    capacity_blocks: u64,
+) -> Trial {
+    let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
+    let (mut measured, mut answered) = (Vec::new(), Vec::new());
+    for fitted_to_busy in [false, true] {
+        let (fitted, others): (Vec<&Piece>, Vec<&Piece>) =
+            pieces.iter().partition(|piece| piece.is_busy == fitted_to_busy);
+        let services = fitted.iter().flat_map(|piece| observed.services_of(piece));
+        let services: Vec<Service> = services.map(|(_, service)| *service).collect();
+        if services.is_empty() {
+            continue;
+        }
+        let tree = grow(&services, structure.mask);
+        let judges = Judge::of(&tree, &services);
+        let parts = Arc::new(Parts {
+            capabilities: Capabilities {
+                capacity_blocks,
+                block_size: ByteSize::from_bytes(512),
+                queue_depth: u32::MAX,
+                volatile_write_cache: false,
+                rotational: false,
+            },
+            servers: structure.servers,
+            order: observed.order,
+            picks: observed.picks.picks(),
+            scale: observed.scale,
+            tree: tree.drawn(),
+            region: Region::default(),
+        });
+        for piece in others {
+            let run = &runs[piece.run];
+            for (number, service) in observed.services_of(piece) {
+                let seen = &run[piece.within.start + (*number as usize - piece.first)];
+                sum += judges.likelihood(&tree, service, seen.completion - seen.arrival);
+                count += 1;
+            }
+            predict(&parts, run, piece, &mut measured, &mut answered);
+        }
+    }
+    let demerit = distance_to_p99(measured, answered);
+    Trial { structure, likelihood: sum / count.max(1) as f64, demerit }
+}
+
+/// The service times of each leaf, ascending.
+struct Judge(Vec<Vec<Duration>>);
+
+impl Judge {
+    fn of(tree: &Tree<Counts>, services: &[Service]) -> Self {
+        let mut times = vec![Vec::new(); tree.leaves.len()];
+        for service in services {
+            times[tree.leaf(&service.row)].push(service.time);
+        }
+        times.iter_mut().for_each(|times| times.sort_unstable());
+        Self(times)
+    }
+
+    /// Logarithm of the probability that the response is near the measured one.
+    fn likelihood(&self, tree: &Tree<Counts>, service: &Service, response: Duration) -> f64 {
+        // Clocks of traces often count in microseconds.
+        const CLOCK_NS: u64 = 500;
+        // What no leaf has ever seen is still possible.
+        const UNSEEN: f64 = 0.01;
+        let times = &self.0[tree.leaf(&service.row)];
+        let near = Duration::from_ns((response.as_ns() as f64 * NEAR) as u64 + CLOCK_NS);
+        let from = times.partition_point(|time| *time + near < service.time);
+        let to = times.partition_point(|time| *time <= service.time + near);
+        (((to - from) as f64 + UNSEEN) / (times.len() as f64 + 1.0)).ln()
+    }
+}
+
+/// Drives a device by the arrivals of a piece.
+fn predict(
+    parts: &Arc<Parts>,
+    run: &[Seen],
+    piece: &Piece,
+    measured: &mut Vec<Duration>,
+    answered: &mut Vec<Duration>,
+) {
+    // How far back a request may be that is outstanding when the piece begins.
+    const BACK: usize = 4_096;
+    let Range { start: from, end: to } = piece.within;
+    let mut device = Station::of(Arc::clone(parts), Seed(from as u64), "choice");
+    // What the piece before left outstanding is not there.
+    let busy_until =
+        run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
+    let mut completions = Vec::new();
+    let mut counted = |completions: &mut Vec<Completion>| {
+        for completion in completions.drain(..) {
+            if completion.request.id.0 == 1 {
+                answered.push(completion.response_time());
+            }
+        }
+    };
+    let mut replay = Replay::default();
+    for seen in &run[from..to] {
+        if replay.wakes(seen.arrival) {
+            while let Some(next) = device.next_event() {
+                device.poll(next, &mut completions);
+                replay.idle(next);
+            }
+        }
+        let arrival = replay.arrival(seen.arrival, seen.completion);
+        device.poll(arrival, &mut completions);
+        counted(&mut completions);
+        let counts = seen.counts && seen.arrival >= busy_until;
+        let request = Request::new(u64::from(counts), seen.asked.op, seen.asked.lbn, seen.asked.blocks);
+        if device.submit(arrival, request).is_ok() && counts {
+            measured.push(seen.completion - seen.arrival);
+        }
+    }
+    while let Some(next) = device.next_event() {
+        device.poll(next, &mut completions);
+    }
+    counted(&mut completions);
+}
+
+/// Root mean square distance of the quantiles up to the 99th percentile, by the mean of the measured ones.
+fn distance_to_p99(mut measured: Vec<Duration>, mut answered: Vec<Duration>) -> f64 {
+    if measured.is_empty() || measured.len() != answered.len() {
+        return f64::INFINITY;
+    }
+    measured.sort_unstable();
+    answered.sort_unstable();
+    let counted = (measured.len() * 99).div_ceil(100);
+    let pairs = measured.iter().zip(&answered).take(counted);
+    let squares: f64 = pairs.map(|(one, other)| (one.as_ns() as f64 - other.as_ns() as f64).powi(2)).sum();
+    let mean = measured[..counted].iter().map(|time| time.as_ns() as f64).sum::<f64>() / counted as f64;
+    (squares / counted as f64).sqrt() / mean
+}

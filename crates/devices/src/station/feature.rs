@@ -1,0 +1,201 @@
+//! What is known of a request when its service starts, as classes on a line.
+
+use seeklab_core::Operation;
+
+use crate::table::{least_of, octave_class};
+
+/// Something that a service time may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Feature {
+    /// The operation.
+    Op,
+    /// Blocks of the request.
+    Length,
+    /// Other requests in the device.
+    Queue,
+    /// From the start of the request served before to its own, in blocks.
+    Distance,
+    /// Blocks from the nearest end of the last 16 requests served.
+    Stream,
+    /// Place on the device, in 64ths.
+    Place,
+    /// The operation served before.
+    Before,
+    /// How long the device had been idle.
+    Idle,
+    /// Blocks written since the last flush.
+    Dirty,
+    /// Blocks that arrived in the last one to two seconds.
+    Load,
+    /// How much slower than typical for their operation the requests before were.
+    Pace,
+}
+
+/// How many features there are.
+pub(super) const FEATURES: usize = 11;
+
+/// The class of each feature.
+pub(super) type Row = [u8; FEATURES];
+
+/// No feature has as many classes.
+pub(super) const CLASSES: usize = 128;
+
+/// Octaves of a distance on either side.
+const SIDE: u32 = 48;
+
+/// The class of a pace that is typical.
+const TYPICAL: i64 = 24;
+
+/// Buckets of service times in a class of pace: half an octave.
+const PER_PACE: i64 = 32;
+
+impl Feature {
+    /// All features.
+    pub const ALL: [Self; FEATURES] = [
+        Self::Op,
+        Self::Length,
+        Self::Queue,
+        Self::Distance,
+        Self::Stream,
+        Self::Place,
+        Self::Before,
+        Self::Idle,
+        Self::Dirty,
+        Self::Load,
+        Self::Pace,
+    ];
+
+    /// The name in descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Op => "op",
+            Self::Length => "length",
+            Self::Queue => "queue",
+            Self::Distance => "distance",
+            Self::Stream => "stream",
+            Self::Place => "place",
+            Self::Before => "before",
+            Self::Idle => "idle",
+            Self::Dirty => "dirty",
+            Self::Load => "load",
+            Self::Pace => "pace",
+        }
+    }
+
+    /// The feature of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|feature| feature.name() == name)
+    }
+
+    /// What the numbers of its classes are, for people.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Op | Self::Before => "",
+            Self::Length | Self::Distance | Self::Stream | Self::Dirty | Self::Load => "blocks",
+            Self::Queue => "requests",
+            Self::Place => "64ths",
+            Self::Idle => "us",
+            Self::Pace => "half octaves",
+        }
+    }
+
+    /// The least value of a class, as text; classes of operations have names.
+    pub(super) fn write(self, class: u8) -> String {
+        let number = u32::from(class);
+        let counted = |per_octave| match number {
+            0 => 0,
+            class => least_of(class - 1, per_octave),
+        };
+        match self {
+            Self::Op | Self::Before => {
+                Operation::ALL.get(usize::from(class)).map_or("none", |op| op.name()).to_owned()
+            }
+            Self::Length => counted(2).to_string(),
+            Self::Queue => counted(4).to_string(),
+            Self::Stream | Self::Idle | Self::Dirty | Self::Load => counted(1).to_string(),
+            Self::Place => number.to_string(),
+            Self::Pace => (i64::from(class) - TYPICAL).to_string(),
+            Self::Distance => match number {
+                SIDE => "0".to_owned(),
+                sequential if sequential == SIDE + 1 => "seq".to_owned(),
+                ahead if ahead > SIDE => format!("+{}", least_of(ahead - SIDE - 2, 1)),
+                behind => format!("-{}", least_of(SIDE - 1 - behind, 1)),
+            },
+        }
+    }
+
+    /// The class that [`write`](Self::write) has written.
+    pub(super) fn read(self, text: &str) -> Option<u8> {
+        (0..CLASSES as u8).find(|class| self.is_class(*class) && self.write(*class) == text)
+    }
+
+    /// Whether there is such a class.
+    fn is_class(self, class: u8) -> bool {
+        u32::from(class)
+            < match self {
+                Self::Op => Operation::ALL.len() as u32,
+                Self::Before => Operation::ALL.len() as u32 + 1,
+                Self::Distance => 2 * SIDE + 2,
+                Self::Place => 64,
+                Self::Length | Self::Stream | Self::Idle | Self::Dirty | Self::Load => 65,
+                Self::Queue | Self::Pace => CLASSES as u32,
+            }
+    }
+}
+
+/// The class of a count, where 0 is a class of its own.
+pub(super) fn counted(count: u64, per_octave: u32) -> u8 {
+    let class = if count == 0 { 0 } else { 1 + octave_class(count, per_octave) };
+    class.min(CLASSES as u32 - 1) as u8
+}
+
+/// The class of a distance from start to start; of one that begins where the other ended.
+pub(super) fn distance(blocks: i64, is_sequential: bool) -> u8 {
+    let far = || octave_class(blocks.unsigned_abs().max(1), 1).min(SIDE - 1);
+    let class = match blocks {
+        _ if is_sequential => SIDE + 1,
+        0 => SIDE,
+        1.. => SIDE + 2 + far(),
+        _ => SIDE - 1 - far(),
+    };
+    class as u8
+}
+
+/// The class of a pace, in buckets of service times beyond the typical one.
+pub(super) fn pace(buckets: i64) -> u8 {
+    (TYPICAL + buckets.div_euclid(PER_PACE)).clamp(0, 2 * TYPICAL) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_every_class_read_as_it_was_written() {
+        for feature in Feature::ALL {
+            assert_eq!(Feature::from_name(feature.name()), Some(feature));
+            let mut written = std::collections::BTreeSet::new();
+            for class in (0..CLASSES as u8).filter(|class| feature.is_class(*class)) {
+                let text = feature.write(class);
+                // Of classes that no whole number has, the first has the text of the next below.
+                if written.insert(text.clone()) {
+                    assert_eq!(feature.read(&text), Some(class), "{} {text}", feature.name());
+                }
+            }
+            assert_eq!(feature.read("much"), None);
+        }
+    }
+
+    #[test]
+    fn are_classes_in_the_order_of_what_they_stand_for() {
+        let distances = [i64::MIN, -5_000, -3, -1].map(|blocks| distance(blocks, false));
+        let ahead = [0, 1, 2, 4, 1 << 40].map(|blocks| distance(blocks, false));
+        assert!(distances.windows(2).all(|pair| pair[0] < pair[1]) && distances[3] < ahead[0]);
+        assert!(ahead.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(ahead[0] < distance(8, true) && distance(8, true) < ahead[1]);
+        assert!(pace(-5_000) < pace(-40) && pace(-40) < pace(0) && pace(0) < pace(64));
+        assert_eq!(pace(0), pace(31));
+        assert!(usize::from(counted(u64::MAX, 4)) < CLASSES);
+    }
+}

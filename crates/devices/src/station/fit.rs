@@ -1,0 +1,91 @@
+//! Fitting a station to a trace: requests are kept while it goes on, and learnt from when the device is asked for.
+
+use seeklab_core::{Operation, TraceRecord};
+use toml::Table;
+
+use super::choose::{Structure, choose};
+use super::grow::{Service, grow};
+use super::observe::Observed;
+use super::parameters::{OperationSeen, StationParameters};
+use super::sample::{Sample, Seen};
+use crate::description::DescriptionError;
+use crate::fit::{About, Fit, FitSummary};
+use crate::registry::described;
+use crate::table::Counts;
+use crate::tally::Tally;
+
+/// Stretches of the sample by which the structure is chosen.
+const CHOOSING: usize = 8;
+
+/// A station being fitted.
+#[derive(Debug, Clone, Default)]
+pub struct StationFit {
+    sample: Sample,
+    tally: Tally,
+}
+
+impl StationFit {
+    /// The station fitted so far.
+    ///
+    /// # Errors
+    /// If nothing was learnt from.
+    pub fn parameters(&self, about: About) -> Result<StationParameters, DescriptionError> {
+        let capacity_blocks = about.capacity_blocks.max(self.tally.summary().end).max(1);
+        let runs = self.sample.runs(usize::MAX);
+        if !runs.iter().flatten().any(|seen| seen.counts) {
+            return Err(DescriptionError::new(
+                "no request has a response time, so there is nothing to learn from",
+            ));
+        }
+        let Structure { servers, mask } = choose(&self.sample.runs(CHOOSING), capacity_blocks);
+        let observed = Observed::of(&runs, servers, capacity_blocks);
+        let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
+        let tree = grow(&services, mask);
+        let seen: Vec<&Seen> = runs.iter().flatten().filter(|seen| seen.counts).collect();
+        let operations = Operation::ALL.into_iter().filter_map(|op| {
+            let lengths = || seen.iter().filter(|seen| seen.asked.op == op).map(|seen| seen.asked.blocks);
+            Some(OperationSeen {
+                op,
+                requests: lengths().count() as u64,
+                typical: observed.typical[op as usize],
+                blocks_min: lengths().min()?,
+                blocks_max: lengths().max()?,
+                queue_max: self.tally.queue_length_max(op),
+            })
+        });
+        let operations: Vec<OperationSeen> = operations.collect();
+        let mut fit = about.fit;
+        fit.insert("overtaking".to_owned(), format!("{} of {}", observed.overtaking, services.len()));
+        Ok(StationParameters {
+            capacity_blocks,
+            block_size: about.block_size,
+            volatile_write_cache: operations.iter().any(|seen| seen.op == Operation::Flush),
+            rotational: false,
+            servers: u32::try_from(servers).unwrap_or(0),
+            order: observed.order,
+            picks: observed.picks.write(),
+            tree: tree.write(Counts::write),
+            operations,
+            fit,
+        })
+    }
+}
+
+impl Fit for StationFit {
+    fn record(&mut self, record: &TraceRecord) {
+        self.tally.record(record);
+        self.sample.record(record);
+    }
+
+    fn summary(&self) -> FitSummary {
+        self.tally.summary()
+    }
+
+    fn cells(&self) -> usize {
+        usize::from(!self.sample.is_empty())
+    }
+
+    fn description(&self, about: About) -> Result<Table, DescriptionError> {
+        described("station", &self.parameters(about)?)
+    }
+}

@@ -1,0 +1,192 @@
+//! Growing a tree: each question is the one that tells most of how long services take, and stays if it also does so of
+//! requests that it was not chosen by.
+//!
+//! # Method
+//! Service times are put into classes of equal shares, those of the tail finer. A question is chosen by the gain in
+//! likelihood of the classes on one part of the rows; a subtree is cut where it is no gain on the other part
+//! (Breiman et al., chapter 3.4: pruning by a test sample). The parts alternate over the trace in long pieces, for
+//! neighbours in time are alike. The leaves then count all rows.
+
+use seeklab_core::Duration;
+
+use super::feature::{CLASSES, FEATURES, Row};
+use super::tree::{DEPTH_MAX, Node, Tree};
+use crate::table::Counts;
+
+/// What was seen of one service.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Service {
+    pub(super) row: Row,
+    pub(super) time: Duration,
+}
+
+/// Classes of service times: sixteenths, and the last percent and thousandth.
+const KINDS: usize = 18;
+
+/// Rows on either side of a question.
+const LEAST: usize = 64;
+
+/// Questions below each other.
+const DEPTH: usize = 14;
+const _: () = assert!(DEPTH < DEPTH_MAX);
+
+/// Pieces into which rows are cut; every third is kept from choosing.
+const PIECES: usize = 48;
+
+struct Grower<'a> {
+    services: &'a [Service],
+    kinds: Vec<u8>,
+    mask: [bool; FEATURES],
+    nodes: Vec<Node>,
+    /// Histogram by feature, class and kind.
+    histogram: Vec<u32>,
+}
+
+/// A tree over the services by the features of the mask; there is at least one service.
+pub(super) fn grow(services: &[Service], mask: [bool; FEATURES]) -> Tree<Counts> {
+    let kinds = kinds(services);
+    let piece = services.len().div_ceil(PIECES).max(1);
+    let (mut chosen, mut held): (Vec<u32>, Vec<u32>) =
+        (0..services.len() as u32).partition(|index| (*index as usize / piece) % 3 != 2);
+    let histogram = vec![0; FEATURES * CLASSES * KINDS];
+    let mut grower = Grower { services, kinds, mask, nodes: Vec::new(), histogram };
+    grower.node(&mut chosen, &mut held, 0);
+    let mut tree = Tree { nodes: grower.nodes, leaves: Vec::new() };
+    for node in &mut tree.nodes {
+        if let Node::Leaf(leaf) = node {
+            *leaf = tree.leaves.len() as u32;
+            tree.leaves.push(Counts::default());
+        }
+    }
+    for service in services {
+        let leaf = tree.leaf(&service.row);
+        tree.leaves[leaf].record(service.time);
+    }
+    tree
+}
+
+/// The class of each service time.
+fn kinds(services: &[Service]) -> Vec<u8> {
+    let mut sorted: Vec<Duration> = services.iter().map(|service| service.time).collect();
+    sorted.sort_unstable();
+    let at = |share: f64| sorted[((sorted.len() as f64 * share) as usize).min(sorted.len() - 1)];
+    let mut edges: Vec<Duration> = (1..16).map(|sixteenth| at(f64::from(sixteenth) / 16.0)).collect();
+    edges.extend([at(0.99), at(0.999)]);
+    debug_assert_eq!(edges.len() + 1, KINDS);
+    services.iter().map(|service| edges.partition_point(|edge| *edge < service.time) as u8).collect()
+}
+
+impl Grower<'_> {
+    /// Grows the node of these rows; the likelihood of the held ones by what grew.
+    fn node(&mut self, chosen: &mut [u32], held: &mut [u32], depth: usize) -> f64 {
+        let place = self.nodes.len();
+        self.nodes.push(Node::Leaf(0));
+        let counts = self.counts(chosen);
+        let as_leaf = self.likelihood_held(held, &counts);
+        let question =
+            if depth < DEPTH && chosen.len() >= 2 * LEAST { self.question(chosen, &counts) } else { None };
+        let Some((feature, class)) = question else { return as_leaf };
+        let is_yes = |services: &[Service], index: u32| services[index as usize].row[feature] < class;
+        let services = self.services;
+        let (yes, no) = split(chosen, |index| is_yes(services, index));
+        let (held_yes, held_no) = split(held, |index| is_yes(services, index));
+        let mut asked = self.node(yes, held_yes, depth + 1);
+        let no_place = self.nodes.len() as u32;
+        asked += self.node(no, held_no, depth + 1);
+        if asked <= as_leaf {
+            self.nodes.truncate(place + 1);
+            return as_leaf;
+        }
+        self.nodes[place] = Node::Split { feature: feature as u8, class, no: no_place };
+        asked
+    }
+
+    fn counts(&self, rows: &[u32]) -> [u32; KINDS] {
+        let mut counts = [0; KINDS];
+        for index in rows {
+            counts[usize::from(self.kinds[*index as usize])] += 1;
+        }
+        counts
+    }
+
+    /// The likelihood of held rows by the chosen ones of their leaf, each class seen half a time more.
+    fn likelihood_held(&self, held: &[u32], counts: &[u32; KINDS]) -> f64 {
+        let total: u32 = counts.iter().sum();
+        let all = (f64::from(total) + 0.5 * KINDS as f64).ln();
+        let each = counts.map(|count| (f64::from(count) + 0.5).ln() - all);
+        held.iter().map(|index| each[usize::from(self.kinds[*index as usize])]).sum()
+    }
+
+    /// The question that gains most.
+    fn question(&mut self, rows: &[u32], counts: &[u32; KINDS]) -> Option<(usize, u8)> {
+        let total = rows.len() as u32;
+        let whole = likelihood(counts, total);
+        self.histogram.fill(0);
+        for index in rows {
+            let kind = usize::from(self.kinds[*index as usize]);
+            let row = &self.services[*index as usize].row;
+            for (feature, class) in row.iter().enumerate() {
+                self.histogram[(feature * CLASSES + usize::from(*class)) * KINDS + kind] += 1;
+            }
+        }
+        let mut best = None;
+        // A gain that chance makes: half a logarithm of the rows for each class of times that there is.
+        let free = counts.iter().filter(|count| **count > 0).count().saturating_sub(1);
+        let mut most = 0.5 * free as f64 * f64::from(total).ln();
+        for feature in (0..FEATURES).filter(|feature| self.mask[*feature]) {
+            let (mut below, mut below_total) = ([0_u32; KINDS], 0);
+            for class in 0..CLASSES - 1 {
+                let at = (feature * CLASSES + class) * KINDS;
+                let here = &self.histogram[at..at + KINDS];
+                let count: u32 = here.iter().sum();
+                if count == 0 {
+                    continue;
+                }
+                for (below, here) in below.iter_mut().zip(here) {
+                    *below += here;
+                }
+                below_total += count;
+                if (below_total as usize) < LEAST {
+                    continue;
+                }
+                if ((total - below_total) as usize) < LEAST {
+                    break;
+                }
+                let mut above = *counts;
+                for (above, below) in above.iter_mut().zip(&below) {
+                    *above -= below;
+                }
+                let gain = likelihood(&below, below_total) + likelihood(&above, total - below_total) - whole;
+                if gain > most {
+                    most = gain;
+                    best = Some((feature, class as u8 + 1));
+                }
+            }
+        }
+        best
+    }
+}
+
+/// Logarithm of the likelihood of counts by their own shares.
+fn likelihood(counts: &[u32; KINDS], total: u32) -> f64 {
+    let each =
+        counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) * f64::from(*count).ln());
+    each.sum::<f64>() - f64::from(total) * f64::from(total).ln()
+}
+
+/// Puts those for which it holds first, in order.
+fn split(rows: &mut [u32], mut is_yes: impl FnMut(u32) -> bool) -> (&mut [u32], &mut [u32]) {
+    let mut others = Vec::with_capacity(rows.len());
+    let mut first = 0;
+    for place in 0..rows.len() {
+        let index = rows[place];
+        if is_yes(index) {
+            rows[first] = index;
+            first += 1;
+        } else {
+            others.push(index);
+        }
+    }
+    rows[first..].copy_from_slice(&others);
+    rows.split_at_mut(first)
+}

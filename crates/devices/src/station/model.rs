@@ -1,0 +1,215 @@
+//! A device that serves as a station.
+
+use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use seeklab_core::{
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected,
+    Request, Seed, Status, Stream,
+};
+
+use super::order::Order;
+use super::parameters::{Region, StationParameters};
+use super::picks::Picks;
+use super::state::{Asked, Scale, State};
+use super::tree::Tree;
+use crate::error::ParameterError;
+use crate::table::Times;
+
+/// A device whose service times are drawn by what is known when a service starts.
+#[derive(Debug, Clone)]
+pub struct Station {
+    station: Arc<Parts>,
+    times: Stream,
+    choices: Stream,
+    state: State,
+    waiting: VecDeque<Taken>,
+    /// What waits, as far as the order asks.
+    asked: VecDeque<Asked>,
+    scratch: Vec<(u64, u32)>,
+    /// When services end, and where what is served stands.
+    ends: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    served: Vec<Served>,
+    free: Vec<u32>,
+    started: u64,
+    coverage: Coverage,
+}
+
+/// What does not change.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) capabilities: Capabilities,
+    /// Requests served at a time.
+    pub(super) servers: usize,
+    /// The order in which it looks at what waits.
+    pub(super) order: Order,
+    pub(super) picks: Picks,
+    pub(super) scale: Scale,
+    pub(super) tree: Tree<Times>,
+    pub(super) region: Region,
+}
+
+/// A request that was taken in.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    request: Request,
+    submitted: Instant,
+    queue_length: u32,
+}
+
+/// A request that is served.
+#[derive(Debug, Clone, Copy)]
+struct Served {
+    taken: Taken,
+    started: Instant,
+    service: Duration,
+}
+
+fn asked(request: &Request) -> Asked {
+    Asked { op: request.op, lbn: request.lbn, blocks: request.blocks }
+}
+
+impl Station {
+    /// A device of these parameters; times are drawn from the stream `NAME.service_time`, the choice among what waits from
+    /// `NAME.pick`.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn new(parameters: &StationParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+        Ok(Self::of(Arc::new(parameters.read()?), seed, name))
+    }
+
+    pub(super) fn of(station: Arc<Parts>, seed: Seed, name: &str) -> Self {
+        Self {
+            station,
+            times: seed.stream(&format!("{name}.service_time")),
+            choices: seed.stream(&format!("{name}.pick")),
+            state: State::default(),
+            waiting: VecDeque::new(),
+            asked: VecDeque::new(),
+            scratch: Vec::new(),
+            ends: BinaryHeap::new(),
+            served: Vec::new(),
+            free: Vec::new(),
+            started: 0,
+            coverage: Coverage::default(),
+        }
+    }
+
+    fn start(&mut self, now: Instant, taken: Taken) {
+        let station = &*self.station;
+        let row = self.state.start(now, &asked(&taken.request), &station.scale);
+        let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
+        // A service takes time, however short.
+        let service = service.max(Duration::from_ns(1));
+        let served = Served { taken, started: now, service };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.served[slot as usize] = served;
+                slot
+            }
+            None => {
+                self.served.push(served);
+                (self.served.len() - 1) as u32
+            }
+        };
+        self.ends.push(Reverse((now + service, self.started, slot)));
+        self.started += 1;
+    }
+}
+
+impl Device for Station {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.station.capabilities.check(&request)?;
+        let queue_length = u32::try_from(self.state.count()).unwrap_or(u32::MAX);
+        let asked = asked(&request);
+        let outside = !self.station.region.holds(&asked, queue_length);
+        self.coverage += Coverage { requests: 1, outside: u64::from(outside) };
+        self.state.arrive(now, &asked);
+        let taken = Taken { request, submitted: now, queue_length };
+        if self.ends.len() < self.station.servers {
+            self.start(now, taken);
+        } else {
+            self.waiting.push_back(taken);
+            self.asked.push_back(asked);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        while let Some(Reverse((end, _, slot))) = self.ends.peek().copied() {
+            if end > now {
+                return;
+            }
+            self.ends.pop();
+            self.free.push(slot);
+            let Served { taken, started, service } = self.served[slot as usize];
+            self.state.complete(end, taken.request.op, service, &self.station.scale);
+            completions.push(Completion {
+                request: taken.request,
+                submitted: taken.submitted,
+                issued: taken.submitted,
+                started,
+                completed: end,
+                breakdown: Breakdown {
+                    queue: started - taken.submitted,
+                    internal: service,
+                    ..Breakdown::default()
+                },
+                status: Status::Ok,
+                buffer: BufferOutcome::None,
+                seek_cylinders: 0,
+                queue_length: taken.queue_length,
+            });
+            if !self.waiting.is_empty() {
+                let rank = self.station.picks.draw(self.waiting.len(), &mut self.choices);
+                let last_end = self.state.last_end();
+                let place = self.station.order.place(self.asked.iter(), rank, last_end, &mut self.scratch);
+                self.asked.remove(place);
+                let next = self.waiting.remove(place).expect("a rank is below the number that wait");
+                self.start(end, next);
+            }
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        self.ends.peek().map(|Reverse((end, ..))| *end)
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.station.capabilities
+    }
+
+    fn coverage(&self) -> Option<Coverage> {
+        Some(self.coverage)
+    }
+
+    fn fork(&self) -> Box<dyn Device> {
+        Box::new(self.clone())
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => {
+                target.station.clone_from(&self.station);
+                target.times.clone_from(&self.times);
+                target.choices.clone_from(&self.choices);
+                target.state.clone_from(&self.state);
+                target.waiting.clone_from(&self.waiting);
+                target.asked.clone_from(&self.asked);
+                target.ends.clone_from(&self.ends);
+                target.served.clone_from(&self.served);
+                target.free.clone_from(&self.free);
+                target.started = self.started;
+                target.coverage = self.coverage;
+            }
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,109 @@
+//! What a trace would have been at a station of so many servers: its services, and who was taken of those that waited.
+
+use seeklab_core::{Duration, Operation};
+
+use super::grow::Service;
+use super::order::Order;
+use super::picks::PickCounts;
+use super::sample::Seen;
+use super::starts::{Event, Starts};
+use super::state::{Asked, Scale, State};
+use crate::table::bucket;
+
+/// What was observed at a station.
+#[derive(Debug)]
+pub(super) struct Observed {
+    /// The services that count, each with the number of its request, in order of arrival.
+    pub(super) services: Vec<(u32, Service)>,
+    /// The order in which it looks at what waits: the one of which the picks are least surprising.
+    pub(super) order: Order,
+    pub(super) picks: PickCounts,
+    pub(super) scale: Scale,
+    /// Median service time of each operation.
+    pub(super) typical: [Duration; Operation::ALL.len()],
+    /// Requests that were taken in place of earlier ones.
+    pub(super) overtaking: u64,
+}
+
+impl Observed {
+    /// The services of runs at a station of so many servers.
+    pub(super) fn of(runs: &[Vec<Seen>], servers: usize, capacity_blocks: u64) -> Self {
+        let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
+        let mut picks = Order::ALL.map(|_| PickCounts::default());
+        let each = || runs.iter().zip(&all);
+        let times: Vec<(Operation, Duration)> = each()
+            .flat_map(|(run, starts)| run.iter().zip(&starts.starts))
+            .filter(|(seen, _)| seen.counts)
+            .map(|(seen, start)| (seen.asked.op, seen.completion - *start))
+            .collect();
+        let typical = medians(&times);
+        let scale = Scale { capacity_blocks, typical: typical.map(|time| bucket(time.as_ns())) };
+        let mut services = Vec::with_capacity(times.len());
+        let mut before = 0;
+        for (run, starts) in each() {
+            observe(run, starts, &scale, &mut picks, |index, service| {
+                services.push((before + index, service))
+            });
+            before += run.len() as u32;
+        }
+        services.sort_unstable_by_key(|(index, _)| *index);
+        let overtaking = all.iter().map(|starts| starts.overtaking).sum();
+        let orders = Order::ALL.into_iter().zip(picks);
+        let likelier = |best: (Order, PickCounts), next: (Order, PickCounts)| {
+            if next.1.likelihood() > best.1.likelihood() { next } else { best }
+        };
+        let (order, picks) = orders.reduce(likelier).expect("there are orders");
+        Self { services, order, picks, scale, typical, overtaking }
+    }
+}
+
+/// Goes through a run in order of time.
+fn observe(
+    run: &[Seen],
+    starts: &Starts,
+    scale: &Scale,
+    picks: &mut [PickCounts; Order::ALL.len()],
+    mut take: impl FnMut(u32, Service),
+) {
+    let mut state = State::default();
+    let mut waiting: Vec<(u32, Asked)> = Vec::new();
+    for (now, event, index) in starts.events(run) {
+        let Seen { asked, counts, completion, .. } = &run[index as usize];
+        let start = starts.starts[index as usize];
+        match event {
+            Event::Arrival => {
+                state.arrive(now, asked);
+                if start > now {
+                    waiting.push((index, *asked));
+                }
+            }
+            Event::Start => {
+                if let Some(place) = waiting.iter().position(|(waits, _)| *waits == index) {
+                    let length = waiting.len() as u32;
+                    for (order, picks) in Order::ALL.iter().zip(&mut *picks).filter(|_| length > 1) {
+                        let others = waiting.iter().map(|(_, asked)| asked);
+                        picks.record(order.rank(others, place, asked, state.last_end()) as u32, length);
+                    }
+                    waiting.remove(place);
+                }
+                let row = state.start(now, asked, scale);
+                if *counts {
+                    take(index, Service { row, time: *completion - start });
+                }
+            }
+            Event::Completion => state.complete(now, asked.op, *completion - start, scale),
+        }
+    }
+}
+
+/// Median time of each operation; of all where one was not seen.
+fn medians(times: &[(Operation, Duration)]) -> [Duration; Operation::ALL.len()] {
+    let median = |mut times: Vec<Duration>| {
+        let middle = times.len() / 2;
+        (!times.is_empty()).then(|| *times.select_nth_unstable(middle).1)
+    };
+    let all = median(times.iter().map(|(_, time)| *time).collect()).unwrap_or_default();
+    Operation::ALL.map(|op| {
+        median(times.iter().filter(|(of, _)| *of == op).map(|(_, time)| *time).collect()).unwrap_or(all)
+    })
+}

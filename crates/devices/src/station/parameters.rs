@@ -1,0 +1,152 @@
+//! A station as its description holds it.
+//!
+//! ```toml
+//! kind = "station"
+//! capacity_blocks = 71131721
+//! block_size = "512B"
+//! servers = 4
+//! order = "nearest"
+//! picks = ["2: 0*90 32*10"]
+//! tree = ["op < write", ". = 1210 3*7", ". = 1800"]
+//! [[operations]]
+//! op = "read"
+//! requests = 4021
+//! typical = "112us"
+//! blocks_min = 8
+//! blocks_max = 256
+//! queue_max = 31
+//! [fit]
+//! trace = "prod.parquet"
+//! ```
+//! `servers = 0` are as many as there are requests. Picks: [`picks`](super::picks); tree: [`tree`](super::tree).
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, Capabilities, Duration, Operation};
+use serde::{Deserialize, Serialize};
+
+use super::model::Parts;
+use super::order::Order;
+use super::picks::PickCounts;
+use super::state::{Asked, Scale};
+use super::tree::Tree;
+use crate::error::{ParameterError, check};
+use crate::table::bucket;
+
+/// What is known of a device as a station.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StationParameters {
+    /// Blocks that can be addressed, at least one.
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    pub block_size: ByteSize,
+    /// Whether completed writes can be lost before a flush.
+    #[serde(default)]
+    pub volatile_write_cache: bool,
+    /// Whether it has moving media, so that hosts schedule for it.
+    #[serde(default)]
+    pub rotational: bool,
+    /// Requests that are served at a time; 0 for as many as there are.
+    pub servers: u32,
+    /// The order in which it looks at requests that wait.
+    #[serde(default = "fcfs")]
+    pub order: Order,
+    /// Which of the requests that wait, in that order, is taken next, by how many wait, as text.
+    #[serde(default)]
+    pub picks: Vec<String>,
+    /// The questions that lead to a distribution of service times, as text.
+    pub tree: Vec<String>,
+    /// What was seen of each operation, at least one.
+    pub operations: Vec<OperationSeen>,
+    /// What it was fitted to, for people.
+    #[serde(default)]
+    pub fit: BTreeMap<String, String>,
+}
+
+const fn fcfs() -> Order {
+    Order::Fcfs
+}
+
+/// What was seen of an operation: the region in which the device was fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationSeen {
+    /// The operation.
+    pub op: Operation,
+    /// Requests that were learnt from.
+    pub requests: u64,
+    /// Median service time, of which the pace is reckoned.
+    pub typical: Duration,
+    /// Shortest request, in blocks.
+    pub blocks_min: u32,
+    /// Longest request, in blocks.
+    pub blocks_max: u32,
+    /// Most other requests in the device at an arrival.
+    pub queue_max: u32,
+}
+
+/// The region in which a device was fitted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Region([Option<OperationSeen>; Operation::ALL.len()]);
+
+impl Region {
+    /// Whether a request, with as many others in the device, is like those that were seen.
+    pub(super) fn holds(&self, asked: &Asked, queue_length: u32) -> bool {
+        self.0[asked.op as usize].is_some_and(|seen| {
+            (seen.blocks_min..=seen.blocks_max).contains(&asked.blocks) && queue_length <= seen.queue_max
+        })
+    }
+}
+
+impl StationParameters {
+    /// Checks everything and reads what is text.
+    pub(super) fn read(&self) -> Result<Parts, ParameterError> {
+        check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
+        let block_bytes = self.block_size.as_bytes();
+        check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
+        let blocks_max = (1 << 63) / block_bytes;
+        check(
+            self.capacity_blocks <= blocks_max,
+            "capacity_blocks",
+            self.capacity_blocks.to_string(),
+            format!("1 to {blocks_max} blocks of {}, which is 8EiB", self.block_size),
+        )?;
+        let picks = PickCounts::read(&self.picks).map_err(|(index, allowed)| {
+            ParameterError::new(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
+        })?;
+        let tree = Tree::read(&self.tree).map_err(|(index, problem)| {
+            let seen = self.tree.get(index).map_or_else(|| "the end".to_owned(), |line| shortened(line));
+            let allowed = "FEATURE < VALUE, followed by what answers yes and what answers no, or = TIMES";
+            ParameterError::new(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
+        })?;
+        check(!self.operations.is_empty(), "operations", "none", "at least one")?;
+        let mut region = Region::default();
+        let mut typical = [bucket(self.operations[0].typical.as_ns()); Operation::ALL.len()];
+        for (index, seen) in self.operations.iter().enumerate() {
+            let is_new = region.0[seen.op as usize].is_none();
+            check(is_new, format!("operations[{index}].op"), seen.op.name(), "each operation once")?;
+            region.0[seen.op as usize] = Some(*seen);
+            typical[seen.op as usize] = bucket(seen.typical.as_ns());
+        }
+        Ok(Parts {
+            capabilities: Capabilities {
+                capacity_blocks: self.capacity_blocks,
+                block_size: self.block_size,
+                queue_depth: u32::MAX,
+                volatile_write_cache: self.volatile_write_cache,
+                rotational: self.rotational,
+            },
+            servers: if self.servers == 0 { usize::MAX } else { self.servers as usize },
+            order: self.order,
+            picks: picks.picks(),
+            scale: Scale { capacity_blocks: self.capacity_blocks, typical },
+            tree,
+            region,
+        })
+    }
+}
+
+fn shortened(text: &str) -> String {
+    format!("`{}`", text.chars().take(60).collect::<String>())
+}

@@ -1,0 +1,104 @@
+//! The requests that are learnt from: all of them, or stretches evenly over a trace that is longer.
+
+use seeklab_core::{Duration, Instant, Status, TraceRecord};
+
+use super::state::Asked;
+
+/// Requests that are kept at most.
+pub const SAMPLE_MAX: usize = STRETCH * STRETCHES;
+
+/// Requests of a stretch.
+const STRETCH: usize = 1 << 14;
+
+/// Stretches that are kept; when there are as many, every other one is let go.
+const STRETCHES: usize = 64;
+
+/// A request that was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) arrival: Instant,
+    /// After its arrival.
+    pub(super) completion: Instant,
+    pub(super) asked: Asked,
+    /// Whether its time is learnt from: it succeeded, and nothing that is not known stood before it.
+    pub(super) counts: bool,
+}
+
+/// A part of the trace without gaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stretch {
+    number: u64,
+    /// When all requests before it had completed.
+    busy_until: Instant,
+    seen: Vec<Seen>,
+}
+
+/// Requests kept of a trace; memory has a bound.
+#[derive(Debug, Clone)]
+pub(super) struct Sample {
+    stretches: Vec<Stretch>,
+    /// Requests so far.
+    count: u64,
+    /// Every how many stretches one is kept.
+    every: u64,
+    /// When all requests before this one had completed.
+    busy_until: Instant,
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self { stretches: Vec::new(), count: 0, every: 1, busy_until: Instant::ZERO }
+    }
+}
+
+impl Sample {
+    /// Takes one request in, in order of arrival; one without a response time is as if it had not been.
+    pub(super) fn record(&mut self, record: &TraceRecord) {
+        let Some(completion) = record.completion else { return };
+        let number = self.count / STRETCH as u64;
+        self.count += 1;
+        let busy_until = self.busy_until;
+        // What completes as it arrives still takes its turn.
+        let completion = completion.max(record.arrival + Duration::from_ns(1));
+        self.busy_until = busy_until.max(completion);
+        if self.stretches.last().is_none_or(|last| last.number != number) {
+            if self.stretches.len() == STRETCHES {
+                self.every *= 2;
+                let every = self.every;
+                self.stretches.retain(|stretch| stretch.number.is_multiple_of(every));
+            }
+            if !number.is_multiple_of(self.every) {
+                return;
+            }
+            self.stretches.push(Stretch { number, busy_until, seen: Vec::with_capacity(STRETCH) });
+        }
+        let asked = Asked { op: record.op, lbn: record.lbn, blocks: record.blocks };
+        let seen = Seen { arrival: record.arrival, completion, asked, counts: record.status == Status::Ok };
+        self.stretches.last_mut().expect("there is one").seen.push(seen);
+    }
+
+    /// At most that many of the stretches, evenly, as runs without gaps. Requests that arrived behind others that are
+    /// not known do not count.
+    pub(super) fn runs(&self, stretches_max: usize) -> Vec<Vec<Seen>> {
+        let every = self.stretches.len().div_ceil(stretches_max).max(1);
+        let (mut runs, mut next): (Vec<Vec<Seen>>, _) = (Vec::new(), 0);
+        for stretch in self.stretches.iter().step_by(every) {
+            match runs.last_mut() {
+                Some(run) if stretch.number == next => run.extend_from_slice(&stretch.seen),
+                _ => {
+                    let mut seen = stretch.seen.clone();
+                    let behind = seen.iter_mut().take_while(|seen| seen.arrival < stretch.busy_until);
+                    behind.for_each(|seen| seen.counts = false);
+                    runs.push(seen);
+                }
+            }
+            next = stretch.number + 1;
+        }
+        runs
+    }
+
+    /// Whether there is nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+}

@@ -1,0 +1,93 @@
+//! When services started, from arrivals and completions alone.
+//!
+//! # Rule
+//! The station has a number of servers, and none idles while a request waits. Requests start in order of arrival, until
+//! one completes that should still wait: then it had been taken in place of the one that started last, which waits on,
+//! first in line. So with one server, requests were served in the order in which they completed.
+
+use std::collections::VecDeque;
+
+use seeklab_core::Instant;
+
+use super::sample::Seen;
+
+/// What happens to a request, in the order in which it happens at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// It completes.
+    Completion,
+    /// It arrives.
+    Arrival,
+    /// Its service starts.
+    Start,
+}
+
+/// When each service of a run started.
+#[derive(Debug, Clone)]
+pub(super) struct Starts {
+    pub(super) starts: Vec<Instant>,
+    /// Requests taken in place of earlier ones.
+    pub(super) overtaking: u64,
+}
+
+/// The order in which requests complete.
+pub(super) fn in_order_of_completion(run: &[Seen]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..run.len() as u32).collect();
+    order.sort_by_key(|index| run[*index as usize].completion);
+    order
+}
+
+impl Starts {
+    /// The starts at a station of `servers`.
+    pub(super) fn of(run: &[Seen], servers: usize) -> Self {
+        let mut starts: Vec<Instant> = run.iter().map(|seen| seen.arrival).collect();
+        let mut overtaking = 0;
+        let mut waiting: VecDeque<u32> = VecDeque::new();
+        let mut served: Vec<u32> = Vec::new();
+        let mut arrived = 0;
+        for index in in_order_of_completion(run) {
+            let now = run[index as usize].completion;
+            while arrived < run.len() && run[arrived].arrival < now {
+                if served.len() < servers {
+                    served.push(arrived as u32);
+                } else {
+                    waiting.push_back(arrived as u32);
+                }
+                arrived += 1;
+            }
+            let place = served.iter().position(|served| *served == index).unwrap_or_else(|| {
+                let place = waiting.iter().position(|waits| *waits == index).expect("it has arrived");
+                waiting.remove(place);
+                let last = served.pop().expect("no server idles while a request waits");
+                let since = starts[last as usize];
+                starts[index as usize] = since.max(run[index as usize].arrival);
+                waiting.push_front(last);
+                served.push(index);
+                overtaking += 1;
+                served.len() - 1
+            });
+            served.remove(place);
+            if let Some(next) = waiting.pop_front() {
+                starts[next as usize] = now;
+                served.push(next);
+            }
+        }
+        // A service takes time, however short.
+        for (start, seen) in starts.iter_mut().zip(run) {
+            *start = (*start).min(Instant::from_ns(seen.completion.as_ns() - 1));
+        }
+        Self { starts, overtaking }
+    }
+
+    /// What happens in a run, in order.
+    pub(super) fn events(&self, run: &[Seen]) -> Vec<(Instant, Event, u32)> {
+        let mut events = Vec::with_capacity(3 * run.len());
+        for (index, (seen, start)) in run.iter().zip(&self.starts).enumerate() {
+            events.push((seen.arrival, Event::Arrival, index as u32));
+            events.push((*start, Event::Start, index as u32));
+            events.push((seen.completion, Event::Completion, index as u32));
+        }
+        events.sort_unstable();
+        events
+    }
+}

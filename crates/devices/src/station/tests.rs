@@ -1,0 +1,232 @@
+//! Does a station answer as the trace that it was fitted to, and does it find what kind of device wrote the trace?
+
+use std::collections::VecDeque;
+
+use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord};
+
+use super::order::Order;
+use super::*;
+use crate::fit::{About, Fit};
+
+/// A device with so many servers: 1 ms in sequence, 4 ms near by, 9 ms far away, writes half of it, and a tenth by chance.
+fn service(stream: &mut Stream, op: Operation, lbn: u64, last_end: u64) -> Duration {
+    let base_us = match lbn.abs_diff(last_end) {
+        0 => 1_000,
+        1..1_000_000 => 4_000,
+        _ => 9_000,
+    };
+    let us = if op == Operation::Write { base_us / 2 } else { base_us };
+    Duration::from_us(us + stream.below(us / 10))
+}
+
+/// What a station of that kind makes of requests that arrive by chance, `gap_us` apart on average.
+fn trace(servers: usize, order: Order, gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
+    let mut stream = Seed(seed).stream("trace");
+    let (mut now_ns, mut end) = (0, 0);
+    let mut records: Vec<TraceRecord> = (0..count)
+        .map(|_| {
+            now_ns += stream.exponential(Duration::from_us(gap_us)).as_ns();
+            let op = if stream.chance(0.3) { Operation::Write } else { Operation::Read };
+            let lbn = if stream.chance(0.3) { end } else { stream.below(1 << 24) };
+            end = lbn + 8;
+            TraceRecord::new(Instant::from_ns(now_ns), op, lbn, 8)
+        })
+        .collect();
+    let mut waiting: VecDeque<usize> = VecDeque::new();
+    let mut served: Vec<Instant> = vec![Instant::ZERO; servers];
+    let (mut next, mut last_end) = (0, 0);
+    while next < count || !waiting.is_empty() {
+        served.sort_unstable();
+        let free = served[0];
+        while next < count && (records[next].arrival <= free || waiting.is_empty()) {
+            waiting.push_back(next);
+            next += 1;
+        }
+        let key = |index: &usize| match order {
+            Order::Fcfs => 0,
+            Order::Nearest => records[*index].lbn.abs_diff(last_end),
+            Order::Ascending => records[*index].lbn.wrapping_sub(last_end),
+        };
+        let first = (0..waiting.len()).min_by_key(|place| (key(&waiting[*place]), *place)).unwrap();
+        let index = waiting.remove(first).unwrap();
+        let record = &mut records[index];
+        let start = free.max(record.arrival);
+        served[0] = start + service(&mut stream, record.op, record.lbn, last_end);
+        record.completion = Some(served[0]);
+        last_end = record.lbn + 8;
+    }
+    records
+}
+
+fn fitted(records: &[TraceRecord]) -> StationParameters {
+    let mut fit = StationFit::default();
+    records.iter().for_each(|record| fit.record(record));
+    assert_eq!(fit.summary().requests, records.len() as u64);
+    let about =
+        About { block_size: ByteSize::from_bytes(512), capacity_blocks: 1 << 25, fit: Default::default() };
+    fit.parameters(about).unwrap()
+}
+
+/// Response times in ms of the requests of a trace, open.
+fn answers(device: &mut dyn Device, records: &[TraceRecord]) -> Vec<f64> {
+    let (mut completions, mut answers) = (Vec::new(), vec![0.0; records.len()]);
+    for (index, record) in records.iter().enumerate() {
+        device.poll(record.arrival, &mut completions);
+        device.submit(record.arrival, record.request(index as u64)).unwrap();
+    }
+    while let Some(next) = device.next_event() {
+        device.poll(next, &mut completions);
+    }
+    for completion in completions {
+        answers[completion.request.id.0 as usize] = completion.response_time().as_ms();
+        assert_eq!(completion.breakdown.total(), completion.response_time());
+    }
+    answers
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
+
+fn measured(records: &[TraceRecord]) -> impl ExactSizeIterator<Item = f64> {
+    records.iter().map(|record| record.response_time().unwrap().as_ms())
+}
+
+#[test]
+fn is_the_kind_of_device_found_that_wrote_a_trace() {
+    for (servers, order, gap_us) in [
+        (1, Order::Fcfs, 6_000),
+        (1, Order::Ascending, 5_000),
+        (1, Order::Nearest, 5_000),
+        (4, Order::Fcfs, 1_500),
+    ] {
+        let parameters = fitted(&trace(servers, order, gap_us, 8_000, 7));
+        assert_eq!(parameters.servers as usize, servers, "{order:?}");
+        assert_eq!(parameters.order, order, "{servers}");
+    }
+}
+
+#[test]
+fn does_a_clone_answer_for_a_load_that_was_not_recorded() {
+    // Fitted at half the load that the device can bear, asked at six sevenths.
+    let parameters = fitted(&trace(1, Order::Fcfs, 9_000, 12_000, 7));
+    let busier = trace(1, Order::Fcfs, 5_300, 30_000, 8);
+    let mut station = Station::new(&parameters, Seed(1), "disk0").unwrap();
+    let (ours, theirs) = (mean(answers(&mut station, &busier).into_iter()), mean(measured(&busier)));
+    assert!((ours / theirs - 1.0).abs() < 0.15, "{ours} ms, {theirs} measured");
+    // The queue was never as long as now, and that is counted.
+    assert!(station.coverage().unwrap().outside > 0, "{:?}", station.coverage());
+}
+
+#[test]
+fn does_a_clone_answer_as_its_trace_did() {
+    for (servers, order, gap_us) in [(1, Order::Ascending, 6_000), (4, Order::Fcfs, 2_000)] {
+        let parameters = fitted(&trace(servers, order, gap_us, 12_000, 7));
+        let fresh = trace(servers, order, gap_us, 30_000, 9);
+        let mut station = Station::new(&parameters, Seed(1), "disk0").unwrap();
+        let (ours, theirs) = (mean(answers(&mut station, &fresh).into_iter()), mean(measured(&fresh)));
+        assert!((ours / theirs - 1.0).abs() < 0.06, "{order:?}: {ours} ms, {theirs} measured");
+    }
+}
+
+#[test]
+fn does_a_fork_go_on_the_same() {
+    let records = trace(2, Order::Nearest, 3_000, 4_000, 3);
+    let mut station = Station::new(&fitted(&records), Seed(1), "disk0").unwrap();
+    answers(&mut station, &records[..2_000]);
+    let mut other = Station::new(&fitted(&records[..600]), Seed(2), "disk0").unwrap();
+    answers(&mut other, &records[..50]);
+    let mut fork: Box<dyn Device> = Box::new(other);
+    station.fork_into(&mut fork);
+    // After all that has been served.
+    let later = Duration::from_ms(1_000_000);
+    let mut rest = records[2_000..].to_vec();
+    rest.iter_mut().for_each(|record| record.arrival += later);
+    assert_eq!(answers(fork.as_mut(), &rest), answers(&mut station, &rest));
+}
+
+#[test]
+fn is_the_description_read_as_it_was_written() {
+    let parameters = fitted(&trace(1, Order::Ascending, 5_000, 5_000, 5));
+    assert!(parameters.tree.len() > 3 && !parameters.picks.is_empty(), "{parameters:?}");
+    let text = toml::to_string(&parameters).unwrap();
+    let read: StationParameters = toml::from_str(&text).unwrap();
+    assert_eq!(read, parameters);
+    let requests = trace(1, Order::Ascending, 5_000, 500, 6);
+    let [one, other] = [&parameters, &read]
+        .map(|parameters| answers(&mut Station::new(parameters, Seed(4), "disk0").unwrap(), &requests));
+    assert_eq!(one, other);
+}
+
+#[test]
+fn is_what_was_never_seen_answered_and_counted() {
+    let mut station =
+        Station::new(&fitted(&trace(1, Order::Fcfs, 9_000, 2_000, 1)), Seed(1), "disk0").unwrap();
+    let mut completions = Vec::new();
+    for (index, op) in Operation::ALL.into_iter().enumerate() {
+        let blocks = if op == Operation::Flush { 0 } else { 4096 };
+        station.submit(Instant::ZERO, Request::new(index as u64, op, 0, blocks)).unwrap();
+    }
+    while let Some(next) = station.next_event() {
+        station.poll(next, &mut completions);
+    }
+    assert_eq!(completions.len(), Operation::ALL.len());
+    assert_eq!(station.coverage().unwrap().outside, Operation::ALL.len() as u64);
+}
+
+#[test]
+fn does_memory_have_a_bound_and_every_part_of_a_trace_its_share() {
+    let mut sample = sample::Sample::default();
+    let count = 3 * SAMPLE_MAX as u64;
+    for index in 0..count {
+        let arrival = Instant::from_ns(index * 1_000);
+        let mut record = TraceRecord::new(arrival, Operation::Read, index, 8);
+        // The one before is still outstanding at each arrival.
+        record.completion = Some(arrival + Duration::from_ns(1_500));
+        sample.record(&record);
+    }
+    let runs = sample.runs(usize::MAX);
+    let kept: usize = runs.iter().map(Vec::len).sum();
+    assert!((SAMPLE_MAX / 4..=SAMPLE_MAX).contains(&kept), "{kept}");
+    let places: Vec<u64> = runs.iter().map(|run| run[0].asked.lbn).collect();
+    let gaps: Vec<u64> = places.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|gap| *gap == gaps[0]), "{gaps:?}");
+    assert!(count - places.last().unwrap() <= 2 * gaps[0]);
+    for run in &runs[1..] {
+        assert!(!run[0].counts, "what stands before it is not known");
+        assert!(run[1..].iter().all(|seen| seen.counts));
+    }
+}
+
+#[test]
+fn are_mistakes_in_a_description_told() {
+    let good = fitted(&trace(1, Order::Ascending, 5_000, 3_000, 5));
+    let told = |change: &dyn Fn(&mut StationParameters)| {
+        let mut parameters = good.clone();
+        change(&mut parameters);
+        Station::new(&parameters, Seed(1), "disk0").unwrap_err().to_string()
+    };
+    let tree = |lines: &[&str]| {
+        told(&|parameters| parameters.tree = lines.iter().map(|line| (*line).to_owned()).collect())
+    };
+    for (lines, part) in [
+        (&["op < write"][..], "questions are left"),
+        (&["= 5", "= 6"], "nothing left to answer"),
+        (&["mood < 3", "= 5", "= 6"], "`mood < 3` is no FEATURE"),
+        (&["length < 8 miles", "= 5", "= 6"], "is no FEATURE"),
+        (&["length < 8", "= 5", "= 6"], "is no FEATURE"),
+        (&["= "], "there is no time"),
+        (&[], "questions are left"),
+    ] {
+        let error = tree(lines);
+        assert!(error.contains("tree[") && error.contains(part), "{error}");
+    }
+    assert!(told(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
+    assert!(told(&|parameters| parameters.operations.clear()).contains("operations"));
+    assert!(
+        told(&|parameters| parameters.operations.push(parameters.operations[0]))
+            .contains("each operation once")
+    );
+    assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
+}
