@@ -6,11 +6,12 @@
 //! judged by the other, and the other way round, so that what counts is whether it holds under another load:
 //! - *Likelihood*: how probable each response is, given all that was measured before it.
 //! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile.
+//!   measured one, up to the 99th percentile; the larger of those with arrivals that wait for nothing, and with those of
+//!   [`Replay`].
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
 //! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
-//! cost demerit.
+//! cost demerit, and are for devices of which it is harmless.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -108,7 +109,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
         let mut mask = best.structure.mask;
         more.iter().for_each(|feature| mask[*feature as usize] = true);
         let next = judge(mask, chosen);
-        if next.likelihood > best.likelihood && next.demerit <= best.demerit {
+        if next.likelihood > best.likelihood && next.demerit <= best.demerit.min(HARMLESS) {
             best = next;
         }
     }
@@ -187,7 +188,7 @@ fn trial(
     capacity_blocks: u64,
 ) -> Trial {
     let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
-    let (mut measured, mut answered) = (Vec::new(), Vec::new());
+    let mut answers = [Answers::default(), Answers::default()];
     for fitted_to_busy in [false, true] {
         let (fitted, others): (Vec<&Piece>, Vec<&Piece>) =
             pieces.iter().partition(|piece| piece.is_busy == fitted_to_busy);
@@ -220,10 +221,12 @@ fn trial(
                 sum += judges.likelihood(&tree, service, seen.completion - seen.arrival);
                 count += 1;
             }
-            predict(&parts, run, piece, &mut measured, &mut answered);
+            for (answers, replay) in answers.iter_mut().zip([Replay::default(), Replay::open()]) {
+                predict(&parts, run, piece, replay, answers);
+            }
         }
     }
-    let demerit = distance_to_p99(measured, answered);
+    let demerit = answers.map(Answers::distance_to_p99).into_iter().fold(0.0, f64::max);
     Trial { structure, likelihood: sum / count.max(1) as f64, demerit }
 }
 
@@ -255,13 +258,7 @@ impl Judge {
 }
 
 /// Drives a device by the arrivals of a piece.
-fn predict(
-    parts: &Arc<Parts>,
-    run: &[Seen],
-    piece: &Piece,
-    measured: &mut Vec<Duration>,
-    answered: &mut Vec<Duration>,
-) {
+fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Replay, answers: &mut Answers) {
     // How far back a request may be that is outstanding when the piece begins.
     const BACK: usize = 4_096;
     let Range { start: from, end: to } = piece.within;
@@ -270,6 +267,7 @@ fn predict(
     let busy_until =
         run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
     let mut completions = Vec::new();
+    let Answers { measured, answered } = answers;
     let mut counted = |completions: &mut Vec<Completion>| {
         for completion in completions.drain(..) {
             if completion.request.id.0 == 1 {
@@ -277,7 +275,6 @@ fn predict(
             }
         }
     };
-    let mut replay = Replay::default();
     for seen in &run[from..to] {
         if replay.wakes(seen.arrival) {
             while let Some(next) = device.next_event() {
@@ -300,16 +297,27 @@ fn predict(
     counted(&mut completions);
 }
 
-/// Root mean square distance of the quantiles up to the 99th percentile, by the mean of the measured ones.
-fn distance_to_p99(mut measured: Vec<Duration>, mut answered: Vec<Duration>) -> f64 {
-    if measured.is_empty() || measured.len() != answered.len() {
-        return f64::INFINITY;
+/// Response times that were measured, and those that a device answers.
+#[derive(Debug, Default)]
+struct Answers {
+    measured: Vec<Duration>,
+    answered: Vec<Duration>,
+}
+
+impl Answers {
+    /// Root mean square distance of the quantiles up to the 99th percentile, by the mean of the measured ones.
+    fn distance_to_p99(mut self) -> f64 {
+        if self.measured.is_empty() || self.measured.len() != self.answered.len() {
+            return f64::INFINITY;
+        }
+        self.measured.sort_unstable();
+        self.answered.sort_unstable();
+        let counted = (self.measured.len() * 99).div_ceil(100);
+        let pairs = self.measured.iter().zip(&self.answered).take(counted);
+        let squares: f64 =
+            pairs.map(|(one, other)| (one.as_ns() as f64 - other.as_ns() as f64).powi(2)).sum();
+        let measured = self.measured[..counted].iter();
+        let mean = measured.map(|time| time.as_ns() as f64).sum::<f64>() / counted as f64;
+        (squares / counted as f64).sqrt() / mean
     }
-    measured.sort_unstable();
-    answered.sort_unstable();
-    let counted = (measured.len() * 99).div_ceil(100);
-    let pairs = measured.iter().zip(&answered).take(counted);
-    let squares: f64 = pairs.map(|(one, other)| (one.as_ns() as f64 - other.as_ns() as f64).powi(2)).sum();
-    let mean = measured[..counted].iter().map(|time| time.as_ns() as f64).sum::<f64>() / counted as f64;
-    (squares / counted as f64).sqrt() / mean
 }
