@@ -12,7 +12,8 @@ const WORKLOAD: &str = "random,poisson=40/s,requests=20000";
 fn does_a_clone_stand_in_for_a_simulated_disk() {
     let bench = Bench::new();
     bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
-    let document = bench.json(&["fit", "seen.parquet", "-o", "clone.toml"]);
+    // Its arrivals wait for nothing, so those of the prediction must not either.
+    let document = bench.json(&["fit", "seen.parquet", "-o", "clone.toml", "--open"]);
     let fit = &document["fit"];
     assert_eq!(fit["requests"], 20_000);
     let evaluation = &fit["evaluations"][0];
