@@ -96,7 +96,11 @@ pub static MODELS: &[Model] = &[
     Model {
         name: "station",
         description: "waiting and service times told apart, service by what is known when it starts",
-        begin: |_| Ok(Box::new(StationFit::default())),
+        begin: |classes| {
+            // It finds its own; what nobody can have is refused all the same.
+            classes.check()?;
+            Ok(Box::new(StationFit::default()))
+        },
     },
     Model {
         name: "plain",

@@ -52,7 +52,10 @@ pub(super) struct Class {
 
 impl Classes {
     /// Checks that there are 1, 2 or 4 for each doubling.
-    pub(super) fn check(&self) -> Result<(), ParameterError> {
+    ///
+    /// # Errors
+    /// Which are not.
+    pub fn check(&self) -> Result<(), ParameterError> {
         let all = [
             ("lengths_per_octave", self.lengths_per_octave),
             ("queues_per_octave", self.queues_per_octave),
