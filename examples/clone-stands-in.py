@@ -370,13 +370,13 @@ class Experiment:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="plain", help="model or models of `seeklab fit`; the first is the clone")
+    parser.add_argument("--model", default="station,plain", help="model or models of `seeklab fit`; the first is the clone")
     parser.add_argument("--repeat", type=int, help="repetitions; 10")
     parser.add_argument("--size", type=int, help="MiB of the devices; 1024")
     parser.add_argument("--disk", type=Path, help="folder on the real disk")
     parser.add_argument("--out", type=Path, default=Path("clone-stands-in-out"))
     parser.add_argument("--original", choices=("record", "losetup"), default="record", help="what the original is behind")
-    parser.add_argument("--pacing", default="balanced", help="of the emulated devices")
+    parser.add_argument("--pacing", default="exact", help="of the emulated devices")
     parser.add_argument("--seconds", type=float, help="begin no run after so many seconds")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--quick", action="store_true")

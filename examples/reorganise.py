@@ -51,6 +51,17 @@ about = run("trace", "info", whole)["traces"][0]
 block_bytes = about["block_size_bytes"]
 capacity = f"{about['extent_blocks'] * block_bytes}B"
 
+
+
+def fitted(model):
+    """A device cloned from the trace itself, as it was measured."""
+    clone = path(f"{model}.toml")
+    run("fit", whole, "-o", clone, "--model", model)
+    return clone
+
+
+names = devices
+devices = [fitted(name.removeprefix("fit:")) if name.startswith("fit:") else name for name in names]
 results = []
 before = None
 for day in range(days):
@@ -73,9 +84,9 @@ for day in range(days):
     print(f"day {day} done", file=sys.stderr)
 
 lines = [f"# The {hottest} hottest blocks of {block} at the outer edge", ""]
-lines += [f"{os.path.basename(trace)}, disk {disk}; `{'`, `'.join(devices)}`. Service time includes queueing.", ""]
-for device in devices:
-    lines += [f"## {device}", ""]
+lines += [f"{os.path.basename(trace)}, disk {disk}; `{'`, `'.join(names)}`. Service time includes queueing.", ""]
+for name, device in zip(names, devices):
+    lines += [f"## {name}", ""]
     lines += [
         "| day | requests | total s | queue | mean seek | no seek | hottest of the whole: total | mean seek | no seek "
         "| of the day before: total |",

@@ -5,8 +5,8 @@
 #
 #   examples/reorganise.sh [TRACE [DEVICE...]]
 #
-# TRACE: any that seeklab reads; the week of the HP workstation `hplajw` unless said. DEVICE: catalog names and
-# fitted models; hp-c2247a unless said. Settings: HOTTEST (1000), BLOCK (4KiB, the paper's eight sectors), DAYS (7),
+# TRACE: any that seeklab reads; the week of the HP workstation `hplajw` unless said. DEVICE: catalog names, descriptions,
+# and `fit:MODEL` for a clone fitted to the trace itself; hp-c2247a, fit:station and fit:plain unless said. Settings: HOTTEST (1000), BLOCK (4KiB, the paper's eight sectors), DAYS (7),
 # DISK (0, which of the trace), OUT (reorganise-out: traces, results.json, report.md), SEEKLAB (the program).
 #
 # Two ways of knowing what is hot: from the whole trace, as in the paper, which no one knows beforehand; and from the
@@ -15,7 +15,7 @@ set -eu
 cd "$(dirname "$0")/.."
 trace=${1:-../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- hp-c2247a
+[ $# -gt 0 ] || set -- hp-c2247a fit:station fit:plain
 [ -e "$trace" ] || { echo "there is no trace at $trace" >&2; exit 2; }
 out=${OUT:-reorganise-out}
 if [ -z "${SEEKLAB:-}" ]; then

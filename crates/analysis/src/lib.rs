@@ -27,6 +27,7 @@ pub mod profile;
 pub mod relocation;
 mod rounding;
 pub mod seeks;
+pub mod stretches;
 
 pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
@@ -40,4 +41,5 @@ pub use points::{
     TrustLevel,
 };
 pub use prediction::{Change, Prediction, change, prediction};
+pub use stretches::Stretches;
 pub use profile::ResponseProfile;

@@ -47,7 +47,7 @@ pub struct Change {
 const ALIKE_PCT: f64 = 2.0;
 
 impl Change {
-    /// Whether the parts are alike: to the 99th percentile within twice the floor, or 2 % where that is more.
+    /// Whether it is that of like parts: to the 99th percentile within twice the floor, or 2 % where that is more.
     pub fn is_small(&self, floor_to_p99: &Demerit) -> bool {
         match (self.to_p99.ea_rms_pct, floor_to_p99.ea_rms_pct) {
             (Some(change), Some(floor)) => change <= ALIKE_PCT.max(2.0 * floor),
@@ -69,7 +69,7 @@ const POINTS: usize = 10_000;
 const TO_P99: usize = POINTS / 100 * 99;
 
 /// Resamples of which the median counts.
-const RESAMPLES: usize = 20;
+pub(crate) const RESAMPLES: usize = 20;
 
 /// How well `predicted` meets `measured`, `None` if either is empty; resamples are drawn from `seed`.
 pub fn prediction(measured: &Distribution, predicted: &Distribution, seed: Seed) -> Option<Prediction> {
@@ -81,12 +81,14 @@ pub fn prediction(measured: &Distribution, predicted: &Distribution, seed: Seed)
     let floors: Option<Vec<_>> =
         (0..RESAMPLES).map(|_| both(&reference, &quantiles(&resampled(&counts, &mut stream)))).collect();
     let floors = floors?;
-    let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| {
-        let mut demerits: Vec<Demerit> = floors.iter().map(chosen).collect();
-        demerits.sort_by(|one, other| one.ea_rms_ms.total_cmp(&other.ea_rms_ms));
-        demerits[RESAMPLES / 2]
-    };
+    let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| median(floors.iter().map(chosen).collect());
     Some(Prediction { all, to_p99, floor_all: median(|pair| pair.0), floor_to_p99: median(|pair| pair.1) })
+}
+
+/// The middle one of demerits; there is at least one.
+pub(crate) fn median(mut demerits: Vec<Demerit>) -> Demerit {
+    demerits.sort_by(|one, other| one.ea_rms_ms.total_cmp(&other.ea_rms_ms));
+    demerits[demerits.len() / 2]
 }
 
 fn both(reference: &[Duration], other: &[Duration]) -> Option<(Demerit, Demerit)> {

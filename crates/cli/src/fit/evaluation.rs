@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use seeklab_analysis::{Change, DensityAxis, Prediction, ResponseProfile, change, prediction};
+use seeklab_analysis::{Change, DensityAxis, Prediction, ResponseProfile, Stretches, change, prediction};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
+use crate::progress::Progress;
 
 /// How a device predicts what it did not see.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,9 @@ pub struct OperationEvaluation {
 pub struct Measured {
     /// How far the times of the fitted part are from those of the rest.
     pub change: Change,
-    /// Whether that is within twice the floor, or 2 %, to the 99th percentile.
+    /// What resamples of whole stretches of the rest have against it: the floor where requests are slow together.
+    pub floor_of_stretches: Change,
+    /// Whether the change is within twice that floor, or 2 %, to the 99th percentile.
     pub is_alike: bool,
     /// What the times are like.
     pub figures: Figures,
@@ -155,6 +158,7 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 /// The part that is predicted.
 struct Rest {
     measured: ResponseProfile,
+    stretches: Stretches,
     /// When the requests outstanding complete, as measured.
     outstanding: BinaryHeap<Reverse<Instant>>,
     requests: u64,
@@ -214,7 +218,7 @@ impl Evaluating {
 
     /// How they did, when all is over; empty if nothing was left to predict.
     pub(super) fn finish(self) -> Option<Evaluated> {
-        let Rest { measured, mut predicting, .. } = self.rest?;
+        let Rest { measured, stretches, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
@@ -229,9 +233,11 @@ impl Evaluating {
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
+        let floor_of_stretches = stretches.floor(self.seed)?;
         let measured = Measured {
             change,
-            is_alike: change.is_small(&evaluations.first()?.prediction.floor_to_p99),
+            floor_of_stretches,
+            is_alike: change.is_small(&floor_of_stretches.to_p99),
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,
         };
@@ -248,12 +254,14 @@ impl Rest {
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Failure> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
+        let _working = Progress::working("learning from the first part");
         let fits = models.iter().zip(fits);
         let begun: Result<_, Failure> = fits
             .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws, slow))
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
+            stretches: Stretches::default(),
             outstanding: BinaryHeap::new(),
             requests: 0,
             predicting: begun?,
@@ -278,6 +286,7 @@ impl Rest {
         if let Some(response) = response {
             let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
             self.measured.record(record.op, queue_length, response);
+            self.stretches.record(response);
             self.requests += 1;
         }
         self.outstanding.extend(record.completion.map(Reverse));

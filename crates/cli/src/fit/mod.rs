@@ -25,6 +25,7 @@ use serde::Serialize;
 use toml::Table;
 
 use crate::failure::Failure;
+use crate::progress::Progress;
 use evaluation::{Evaluated, Evaluating};
 use survey::{Survey, each_run};
 
@@ -153,5 +154,6 @@ pub fn fit(
         evaluations,
         rest: measured,
     };
+    let _working = Progress::working("learning from all");
     Ok(Fitted { description: fitted.description(About { fit: about, ..place })?, report })
 }

@@ -20,7 +20,7 @@ struct Compared<'a> {
 /// Whether the part that was predicted is like the part that was fitted, in one sentence; `None` if nothing was predicted.
 pub fn alike(report: &FitReport) -> Option<String> {
     let rest = report.rest.as_ref()?;
-    let floor = &report.evaluations.first()?.prediction.floor_to_p99;
+    let floor = &rest.floor_of_stretches.to_p99;
     let (change, floor) = (amount(&rest.change.to_p99), amount(floor));
     Some(match rest.is_alike {
         true => format!(
@@ -100,14 +100,19 @@ pub fn demerits(report: &FitReport) -> PlainTable {
         let floor = &one.prediction;
         row("floor: chance alone", &floor.floor_all, &floor.floor_to_p99, String::new())
     });
+    let stretches = report.rest.as_ref().map(|rest| {
+        let floor = &rest.floor_of_stretches;
+        row("floor: by stretches", &floor.all, &floor.to_p99, String::new())
+    });
     let change = report
         .rest
         .as_ref()
         .map(|rest| row("change between the parts", &rest.change.all, &rest.change.to_p99, String::new()));
     PlainTable {
         columns: columns.map(str::to_owned).to_vec(),
-        rows: models.chain(floor).chain(change).collect(),
-        caption: "Floor: the median demerit between the measured times and twenty resamples of themselves. Change: \
+        rows: models.chain(floor).chain(stretches).chain(change).collect(),
+        caption: "Floor: the median demerit between the measured times and twenty resamples of themselves, request by \
+                  request, and by stretches, for requests are slow together. Change: \
                   the demerit between the times measured in the fitted part and in the rest."
             .to_owned(),
     }

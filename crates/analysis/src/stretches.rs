@@ -1,0 +1,122 @@
+//! The floor of a demerit where response times hang together: what resamples of whole stretches have against the whole.
+//!
+//! Requests that queue are slow together, so two samples of one and the same load differ by more than independent draws
+//! do. Here stretches of the sequence are drawn, each as likely as any other, as many as there are.
+//!
+//! # Scope and limits
+//! 32 to 64 stretches of as many requests each, whatever the length: dependence over more than a thirtieth of the
+//! sequence is not seen, and of few stretches the spread is rough.
+//!
+//! # References
+//! E. Carlstein, The use of subseries values for estimating the variance of a general statistic from a stationary
+//! sequence, Annals of Statistics 14(3), 1986.
+
+use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Seed};
+
+use crate::prediction::{Change, RESAMPLES, change, median};
+
+/// Stretches at most; when there are as many, neighbours become one.
+const STRETCHES: usize = 64;
+
+/// Requests of a stretch at first.
+const SHORTEST: u64 = 64;
+
+/// Distributions of stretches of a sequence; memory has a bound.
+#[derive(Debug, Clone)]
+pub struct Stretches {
+    stretches: Vec<Distribution>,
+    /// Requests of a whole stretch, and of the last.
+    each: u64,
+    last: u64,
+}
+
+impl Default for Stretches {
+    fn default() -> Self {
+        Self { stretches: vec![Distribution::default()], each: SHORTEST, last: 0 }
+    }
+}
+
+impl Stretches {
+    /// Takes the next response time in.
+    pub fn record(&mut self, response: Duration) {
+        if self.last == self.each {
+            if self.stretches.len() == STRETCHES {
+                self.stretches = self.stretches.chunks(2).map(merged).collect();
+                self.each *= 2;
+            }
+            self.stretches.push(Distribution::default());
+            self.last = 0;
+        }
+        self.stretches.last_mut().expect("there is always one").record(response);
+        self.last += 1;
+    }
+
+    /// The median demerit between the whole and resamples of its stretches, drawn from `seed`; `None` of nothing.
+    pub fn floor(&self, seed: Seed) -> Option<Change> {
+        let whole = merged(&self.stretches);
+        let mut stream = seed.stream("stretches");
+        let mut resample = || {
+            let mut drawn = Distribution::default();
+            for _ in 0..self.stretches.len() {
+                drawn.merge(&self.stretches[stream.below(self.stretches.len() as u64) as usize]);
+            }
+            change(&whole, &drawn)
+        };
+        let resamples: Option<Vec<Change>> = (0..RESAMPLES).map(|_| resample()).collect();
+        let resamples = resamples?;
+        let of = |chosen: fn(&Change) -> _| median(resamples.iter().map(chosen).collect());
+        Some(Change { all: of(|one| one.all), to_p99: of(|one| one.to_p99) })
+    }
+}
+
+fn merged(stretches: &[Distribution]) -> Distribution {
+    let mut whole = Distribution::default();
+    stretches.iter().for_each(|stretch| whole.merge(stretch));
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prediction::prediction;
+
+    /// Times of which each is like the one before by that share.
+    fn stretches(count: usize, likeness: f64) -> (Stretches, Distribution) {
+        let (mut stream, mut level) = (Seed(3).stream("times"), 0.0);
+        let (mut stretches, mut whole) = (Stretches::default(), Distribution::default());
+        for _ in 0..count {
+            let fresh = stream.exponential(Duration::from_ms(1)).as_ms();
+            level = likeness * level + (1.0 - likeness) * fresh;
+            let response = Duration::from_ns_f64(1e6 * (0.1 + level));
+            stretches.record(response);
+            whole.record(response);
+        }
+        (stretches, whole)
+    }
+
+    #[test]
+    fn is_it_the_floor_of_independent_times() {
+        let (stretches, whole) = stretches(50_000, 0.0);
+        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        assert!((0.5..2.0).contains(&(ours / independent)), "{ours} ms, {independent} of single requests");
+    }
+
+    #[test]
+    fn is_it_higher_where_times_hang_together() {
+        let (stretches, whole) = stretches(50_000, 0.99);
+        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        // Two hundred neighbours are worth one independent time; the root of that is 14.
+        assert!(ours > 4.0 * independent, "{ours} ms, {independent} of single requests");
+    }
+
+    #[test]
+    fn does_memory_have_a_bound() {
+        let (all, whole) = stretches(100_000, 0.0);
+        assert!((STRETCHES / 2..=STRETCHES).contains(&all.stretches.len()), "{}", all.stretches.len());
+        assert_eq!(merged(&all.stretches).moments().count(), whole.moments().count());
+        assert!(Stretches::default().floor(Seed(1)).is_none());
+    }
+}
