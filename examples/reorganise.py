@@ -35,7 +35,9 @@ def simulate(device, name):
     figures = run("simulate", device, "--workload", path(name))["devices"][0]
     requests = figures["requests"]
     total_s = requests * figures["response_mean_ms"] / 1e3
-    seek, zero = figures.get("seek_cylinders_mean"), figures.get("seek_zero_pct")
+    # A clone knows nothing of cylinders.
+    is_clone = device in clones
+    seek, zero = (None, None) if is_clone else (figures.get("seek_cylinders_mean"), figures.get("seek_zero_pct"))
     return {
         "requests": requests,
         "total_s": total_s,
@@ -62,6 +64,7 @@ def fitted(model):
 
 names = devices
 devices = [fitted(name.removeprefix("fit:")) if name.startswith("fit:") else name for name in names]
+clones = {device for name, device in zip(names, devices) if name.startswith("fit:")}
 results = []
 before = None
 for day in range(days):
@@ -110,27 +113,35 @@ for name, device in zip(names, devices):
             total["total_s"] += was["total_s"]
 
         def change(figures, key="total_s"):
-            if not figures or not was[key]:
+            if not figures or not figures[key] or not was[key]:
                 return "–"
             return f"{100 * (figures[key] / was[key] - 1):+.1f} %"
 
-        def number(value, digits=1):
-            return "–" if value is None else f"{value:.{digits}f}"
+        def number(value, digits=1, unit=""):
+            return "–" if value is None else f"{value:.{digits}f}{unit}"
 
         lines.append(
             f"| {row['day']} | {row['requests']:,} | {was['total_s']:.1f} "
             f"| {100 * was['queue_s'] / was['total_s']:.0f} % "
-            f"| {number(was['seek_cylinders_mean'])} | {number(was['seek_zero_pct'])} % | {change(hot)} "
-            f"| {change(hot, 'seek_cylinders_mean')} | {number(hot['seek_zero_pct'])} % | {change(yesterday)} |"
+            f"| {number(was['seek_cylinders_mean'])} | {number(was['seek_zero_pct'], unit=' %')} | {change(hot)} "
+            f"| {change(hot, 'seek_cylinders_mean')} | {number(hot['seek_zero_pct'], unit=' %')} | {change(yesterday)} |"
         )
     was, hot = sums["as it was"], sums["hottest of the whole"]
     yesterday, later = sums.get("hottest of the day before"), sums.get("as it was, later days")
     gain = lambda a, b, key="total_s": f"{100 * (a[key] / b[key] - 1):+.1f} %" if a and b and b[key] else "–"
+    is_clone = device in clones
+
+    def of_all(sums, key, percent=None):
+        """A mean over all requests."""
+        if is_clone:
+            return "–"
+        return f"{(percent or 1) * sums[key] / sums['requests']:.1f}{' %' if percent else ''}"
+
     # A request that is split where its blocks part counts once more; so seeks are compared by their sum.
     lines.append(
         f"| all | {was['requests']:,} | {was['total_s']:.1f} | {100 * was['queue_s'] / was['total_s']:.0f} % "
-        f"| {was['seeks'] / was['requests']:.1f} | {100 * was['zero'] / was['requests']:.1f} % | {gain(hot, was)} "
-        f"| {gain(hot, was, 'seeks')} | {100 * hot['zero'] / hot['requests']:.1f} % | {gain(yesterday, later)} |"
+        f"| {of_all(was, 'seeks')} | {of_all(was, 'zero', 100)} | {gain(hot, was)} "
+        f"| {gain(hot, was, 'seeks')} | {of_all(hot, 'zero', 100)} | {gain(yesterday, later)} |"
     )
     queue = 100 * was["queue_s"] / was["total_s"]
     lines += ["", f"{queue:.0f} % of the service time is queueing, where a shorter seek helps only as far as the queue "
