@@ -41,5 +41,5 @@ pub use points::{
     TrustLevel,
 };
 pub use prediction::{Change, Prediction, change, prediction};
-pub use stretches::Stretches;
 pub use profile::ResponseProfile;
+pub use stretches::Stretches;

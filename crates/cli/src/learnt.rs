@@ -89,7 +89,8 @@ fn plot(curves: &LearntCurves) -> Plot {
         title: curves.title.to_owned(),
         caption: curves.caption.clone(),
         x: axis(&curves.x, PlotScale::Linear),
-        y: axis(&curves.y, PlotScale::ByValues),
+        // Shares are read along an even scale.
+        y: axis(&curves.y, if curves.y.unit == "%" { PlotScale::Linear } else { PlotScale::ByValues }),
         series: series.collect(),
     }
 }

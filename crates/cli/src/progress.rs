@@ -86,7 +86,9 @@ impl Progress {
     /// A line that says that it is busy with `what`, for as long as it lives.
     pub fn working(what: &str) -> Self {
         let bar = ProgressBar::new_spinner();
-        bar.set_style(ProgressStyle::with_template("{msg} {spinner} {elapsed}").expect("the template is right"));
+        bar.set_style(
+            ProgressStyle::with_template("{msg} {spinner} {elapsed}").expect("the template is right"),
+        );
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(std::time::Duration::from_millis(200));
         Self { bar, done: 0, position: None }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::Asked;
 
-/// By what requests that wait are put in line; [`Picks`](super::picks) says how strictly.
+/// By what requests that wait are put in line; how strictly is learnt too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
