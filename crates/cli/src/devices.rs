@@ -126,7 +126,7 @@ impl Resolved {
 
     /// Whether the model was compared with measured response times of the drive: of reads and writes.
     pub fn is_measured(&self) -> bool {
-        self.description.header.validated.starts_with("measured")
+        self.description.validated().starts_with("measured")
     }
 
     /// How many of `requests`, `transfers` of them reads and writes, are of a kind with which the model was neither

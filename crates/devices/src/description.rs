@@ -259,8 +259,21 @@ impl Description {
     pub(crate) fn into_table(self) -> Table {
         let mut table = Table::new();
         table.insert("kind".into(), self.kind.name.into());
+        if !self.header.validated.is_empty() {
+            table.insert("validated".into(), self.header.validated.into());
+        }
         table.extend(self.parameters);
         table
+    }
+
+    /// What the model was compared with: its own word, or that of the device that a layer owns.
+    pub fn validated(&self) -> &str {
+        let (mut validated, mut table) = (self.header.validated.as_str(), &self.parameters);
+        while let ("", Some(Value::Table(device))) = (validated, table.get("device")) {
+            validated = device.get("validated").and_then(Value::as_str).unwrap_or_default();
+            table = device;
+        }
+        validated
     }
 
     /// `(path, value, source)` of every parameter, long lists shortened.
