@@ -73,13 +73,28 @@ pub struct Measured {
     pub change: Change,
     /// What resamples of whole stretches of the rest have against it: the floor where requests are slow together.
     pub floor_of_stretches: Change,
-    /// Whether the change is within twice that floor, or 2 %, to the 99th percentile.
+    /// Whether the change is within twice that floor, or 2 %, to the 99th percentile, and the floor below
+    /// 50 %.
     pub is_alike: bool,
     /// What the times are like.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
     pub profile: ResponseProfile,
+}
+
+/// A floor of stretches to the 99th percentile, in percent, beyond which no two parts can be told apart.
+const TELLING_PCT: f64 = 50.0;
+
+impl Measured {
+    /// Whether stretches of the rest are enough alike to tell whether the fitted part was.
+    pub fn is_telling(&self) -> bool {
+        is_telling(&self.floor_of_stretches)
+    }
+}
+
+fn is_telling(floor: &Change) -> bool {
+    floor.to_p99.ea_rms_pct.is_none_or(|pct| pct <= TELLING_PCT)
 }
 
 /// A distribution in a few figures.
@@ -237,7 +252,7 @@ impl Evaluating {
         let measured = Measured {
             change,
             floor_of_stretches,
-            is_alike: change.is_small(&floor_of_stretches.to_p99),
+            is_alike: change.is_small(&floor_of_stretches.to_p99) && is_telling(&floor_of_stretches),
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,
         };

@@ -21,7 +21,14 @@ struct Compared<'a> {
 pub fn alike(report: &FitReport) -> Option<String> {
     let rest = report.rest.as_ref()?;
     let floor = &rest.floor_of_stretches.to_p99;
+    let is_telling = rest.is_telling();
     let (change, floor) = (amount(&rest.change.to_p99), amount(floor));
+    if !is_telling {
+        return Some(format!(
+            "whether the two parts are alike cannot be told: what was measured changed by {change} to p99, but stretches \
+             of the second part alone differ by {floor}"
+        ));
+    }
     Some(match rest.is_alike {
         true => format!(
             "the two parts are alike: what was measured changed by {change} to p99, within twice the floor of {floor} or \

@@ -105,6 +105,15 @@ fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
     let (change, is_alike, sentence, text) = parts("alike.csv");
     assert!(is_alike && change < 0.1, "{change}");
     assert!(sentence.contains("are alike") && text.contains("the two parts are alike"), "{text}");
+    // One stretch of times a thousand times as long: nothing can be said of the rest.
+    let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..8_000_u64 {
+        let response = if index / 100 == 70 { 1_000_000_000 } else { 1_000_000 };
+        text += &format!("{},{response},0,read,{},8\n", index * 2_000_000_000, index * 104_729 % 1_000_000);
+    }
+    bench.write("torn.csv", text);
+    let (_, is_alike, sentence, _) = parts("torn.csv");
+    assert!(!is_alike && sentence.contains("cannot be told"), "{sentence}");
     let (change, is_alike, sentence, text) = parts("changed.csv");
     // A third of the second part's times, relative to their mean: 0.5 of 1.53 ms at the median.
     assert!(!is_alike && (change - 34.0).abs() < 2.0, "{change}");
