@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use seeklab_core::ByteSize;
+
 /// A parameter, or a combination of parameters, that no device can have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterError {
@@ -41,4 +43,18 @@ pub(crate) fn check(
     allowed: impl Into<String>,
 ) -> Result<(), ParameterError> {
     if condition { Ok(()) } else { Err(ParameterError::new(parameter, problem, allowed)) }
+}
+
+/// That a device has blocks, of a size, and ends below 8 EiB.
+pub(crate) fn check_size(capacity_blocks: u64, block_size: ByteSize) -> Result<(), ParameterError> {
+    check(capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
+    let block_bytes = block_size.as_bytes();
+    check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
+    let blocks_max = (1 << 63) / block_bytes;
+    check(
+        capacity_blocks <= blocks_max,
+        "capacity_blocks",
+        capacity_blocks.to_string(),
+        format!("1 to {blocks_max} blocks of {block_size}, which is 8EiB"),
+    )
 }

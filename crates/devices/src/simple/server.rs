@@ -12,7 +12,7 @@ use seeklab_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
+use crate::error::{ParameterError, check, check_size};
 
 /// Parameters of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,16 +69,7 @@ impl Server {
     }
 
     fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, ParameterError> {
-        check(parameters.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
-        let block_bytes = parameters.block_size.as_bytes();
-        check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
-        let blocks_max = (1 << 63) / block_bytes;
-        check(
-            parameters.capacity_blocks <= blocks_max,
-            "capacity_blocks",
-            parameters.capacity_blocks.to_string(),
-            format!("1 to {blocks_max} blocks of {}, which is 8EiB", parameters.block_size),
-        )?;
+        check_size(parameters.capacity_blocks, parameters.block_size)?;
         let capabilities = Capabilities {
             capacity_blocks: parameters.capacity_blocks,
             block_size: parameters.block_size,

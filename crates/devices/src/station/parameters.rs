@@ -30,7 +30,7 @@ use super::order::Order;
 use super::picks::PickCounts;
 use super::state::{Asked, Scale};
 use super::tree::Tree;
-use crate::error::{ParameterError, check};
+use crate::error::{ParameterError, check, check_size};
 use crate::table::bucket;
 
 /// What is known of a device as a station.
@@ -102,16 +102,7 @@ impl Region {
 impl StationParameters {
     /// Checks everything and reads what is text.
     pub(super) fn read(&self) -> Result<Parts, ParameterError> {
-        check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
-        let block_bytes = self.block_size.as_bytes();
-        check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
-        let blocks_max = (1 << 63) / block_bytes;
-        check(
-            self.capacity_blocks <= blocks_max,
-            "capacity_blocks",
-            self.capacity_blocks.to_string(),
-            format!("1 to {blocks_max} blocks of {}, which is 8EiB", self.block_size),
-        )?;
+        check_size(self.capacity_blocks, self.block_size)?;
         let picks = PickCounts::read(&self.picks).map_err(|(index, allowed)| {
             ParameterError::new(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
         })?;

@@ -23,7 +23,7 @@ use super::classes::{Class, Classes, Distance};
 use super::grid::Place;
 use super::times::Times;
 use crate::description::DescriptionError;
-use crate::error::{ParameterError, check};
+use crate::error::{ParameterError, check, check_size};
 use crate::registry::described;
 
 /// What is known of a device by its tables.
@@ -71,16 +71,7 @@ impl TableParameters {
 
     /// Checks everything and reads the cells.
     pub(super) fn read(&self) -> Result<Vec<Cell>, ParameterError> {
-        check(self.capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
-        let block_bytes = self.block_size.as_bytes();
-        check(block_bytes > 0, "block_size", "0B", "at least 1B")?;
-        let blocks_max = (1 << 63) / block_bytes;
-        check(
-            self.capacity_blocks <= blocks_max,
-            "capacity_blocks",
-            self.capacity_blocks.to_string(),
-            format!("1 to {blocks_max} blocks of {}, which is 8EiB", self.block_size),
-        )?;
+        check_size(self.capacity_blocks, self.block_size)?;
         self.classes.check()?;
         let count = self.cells.len();
         check((1..=CELLS_MAX).contains(&count), "cells", format!("{count} of them"), "1 to 1048576")?;
