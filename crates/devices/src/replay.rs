@@ -1,26 +1,77 @@
 //! When the requests of a trace arrive at another device.
 //!
 //! # Rule
-//! A request that found the device idle is taken for one that was waited for: it arrives as long after the other device has gone
-//! idle as it did after the measured one. What found the device busy keeps its distance from the request that woke it.
-//! So a slower device delays its load, as it would whoever made it, and does not drown in arrivals that its slowness
-//! would have prevented; and a trace of one request at a time is replayed closed, with its think times.
+//! Whoever makes requests often waits for one before. So a request is taken to have waited
+//! - for all before it, if it found the device idle: it arrives as long after the other device has gone idle as it did after
+//!   the measured one;
+//! - for the one that had completed last, if it arrived soon after that: it arrives as long after the other device has
+//!   completed that one. How soon is learnt from the trace, of which arrivals may follow completions no more than chance
+//!   does ([`Following`]).
+//!
+//! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it
+//! would whoever made it, and does not drown in arrivals that its slowness would have prevented; a trace of one request
+//! at a time is replayed closed, with its think times; and bursts that wait for nothing stay bursts.
+//!
+//! # Scope and limits
+//! Requests arrive in the order of the trace. What a request waited for is told by time alone.
 //!
 //! # References
 //! G. R. Ganger, Y. N. Patt, Using system-level models to evaluate I/O subsystem designs, IEEE Transactions on Computers
-//! 47(6), 1998: what open replay gets wrong.
+//! 47(6), 1998: what open replay gets wrong. A. Haghdoost et al., On the accuracy and scalability of intensive I/O workload
+//! replay, FAST 2017: dependence told by what completed just before.
 
-use seeklab_core::Instant;
+mod following;
 
-/// Arrivals being replayed.
-#[derive(Debug, Clone, Copy, Default)]
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use seeklab_core::{Duration, Instant};
+
+pub use following::Following;
+
+/// Arrivals being replayed, request by request in order of the trace.
+#[derive(Debug, Clone, Default)]
 pub struct Replay {
     /// Whether arrivals stay where they are, whatever the other device does.
     is_open: bool,
-    /// When the measured device had last gone idle before it was woken, and the other one.
-    since: (Instant, Instant),
+    /// How soon after a completion who waited for it arrives; `None` if nobody does.
+    soon: Option<Duration>,
+    /// When the last one arrived at the measured device, and at the other.
+    before: (Instant, Instant),
     /// When all requests so far had completed on the measured device.
     busy_until: Instant,
+    /// When the other device completed its last, and how many it has not completed.
+    idle_since: Instant,
+    left: u64,
+    followed: Followed,
+}
+
+/// Which requests may be waited for.
+#[derive(Debug, Clone, Default)]
+struct Followed {
+    /// Requests outstanding on the measured device, by their completions.
+    outstanding: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// The one that had completed last on the measured device, and when.
+    last: Option<(u64, Instant)>,
+    /// What may still be waited for or complete, from the request `first` on.
+    requests: VecDeque<AtBoth>,
+    first: u64,
+}
+
+/// A request at both devices.
+#[derive(Debug, Clone, Copy, Default)]
+struct AtBoth {
+    /// When the other device completed it.
+    completed: Option<Instant>,
+    /// Whether nobody waits for it any more.
+    is_over: bool,
+}
+
+/// What the next request waited for, and when that completed on the measured device.
+enum Awaited {
+    Nothing,
+    One(u64, Instant),
+    All(Instant),
 }
 
 impl Replay {
@@ -29,21 +80,88 @@ impl Replay {
         Self { is_open: true, ..Self::default() }
     }
 
-    /// Whether a request that arrived then found the measured device idle.
-    pub fn wakes(&self, arrival: Instant) -> bool {
-        !self.is_open && arrival >= self.busy_until
+    /// Arrivals that wait for the device to be idle, as they did, and for a completion if they arrived so soon after it.
+    pub fn following(soon: Option<Duration>) -> Self {
+        Self { soon, ..Self::default() }
     }
 
-    /// The other device is idle too, since `idle_since`; call it before an arrival that wakes.
-    pub fn idle(&mut self, idle_since: Instant) {
-        self.since = (self.busy_until, idle_since);
+    /// The other device has completed a request, counted from 0 in the order of the trace.
+    pub fn completed(&mut self, number: u64, at: Instant) {
+        self.left -= 1;
+        self.idle_since = at;
+        if self.soon.is_some() {
+            self.followed.of(number).completed = Some(at);
+        }
     }
 
-    /// When the next request, measured as said, arrives at the other device.
+    /// Whether the other device has to go on before it can be said when the next request, measured to arrive then, does.
+    pub fn waits(&mut self, arrival: Instant) -> bool {
+        match self.awaited(arrival) {
+            Awaited::Nothing => false,
+            Awaited::One(number, _) => self.followed.of(number).completed.is_none(),
+            Awaited::All(_) => self.left > 0,
+        }
+    }
+
+    /// When the next request, measured as said, arrives at the other device, which is not waited for.
     pub fn arrival(&mut self, arrival: Instant, completion: Instant) -> Instant {
+        let (measured, other) = self.before;
+        let at = match self.awaited(arrival) {
+            Awaited::Nothing => other + (arrival - measured),
+            Awaited::One(number, since) => {
+                self.followed.of(number).completed.expect("it was waited for") + (arrival - since)
+            }
+            Awaited::All(since) => self.idle_since + (arrival - since),
+        };
+        let at = at.max(other);
+        self.before = (arrival, at);
         self.busy_until = self.busy_until.max(completion);
-        let (measured, other) = self.since;
-        other + (arrival - measured)
+        self.left += 1;
+        if self.soon.is_some() {
+            self.followed.push(completion);
+        }
+        at
+    }
+
+    fn awaited(&mut self, arrival: Instant) -> Awaited {
+        if self.is_open {
+            return Awaited::Nothing;
+        }
+        let last = self.soon.and_then(|soon| self.followed.last_at(arrival).map(|last| (last, soon)));
+        match last {
+            _ if arrival >= self.busy_until => Awaited::All(self.busy_until),
+            Some(((number, since), soon)) if arrival - since <= soon => Awaited::One(number, since),
+            _ => Awaited::Nothing,
+        }
+    }
+}
+
+impl Followed {
+    fn push(&mut self, completion: Instant) {
+        let number = self.first + self.requests.len() as u64;
+        self.outstanding.push(Reverse((completion, number)));
+        self.requests.push_back(AtBoth::default());
+    }
+
+    fn of(&mut self, number: u64) -> &mut AtBoth {
+        &mut self.requests[(number - self.first) as usize]
+    }
+
+    /// The request that had completed last on the measured device, and when.
+    fn last_at(&mut self, now: Instant) -> Option<(u64, Instant)> {
+        while let Some(Reverse((completion, number))) = self.outstanding.peek().copied()
+            && completion <= now
+        {
+            self.outstanding.pop();
+            if let Some((before, _)) = self.last.replace((number, completion)) {
+                self.of(before).is_over = true;
+            }
+        }
+        while self.requests.front().is_some_and(|request| request.is_over && request.completed.is_some()) {
+            self.requests.pop_front();
+            self.first += 1;
+        }
+        self.last
     }
 }
 
@@ -51,19 +169,56 @@ impl Replay {
 mod tests {
     use super::*;
 
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
     #[test]
     fn does_a_slower_device_delay_what_waited_for_it() {
-        let at = |ns| Instant::from_ns(ns);
         let mut replay = Replay::default();
-        assert!(replay.wakes(at(100)));
+        assert!(!replay.waits(at(100)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         // Behind it, while it is busy.
-        assert!(!replay.wakes(at(105)));
+        assert!(!replay.waits(at(105)));
         assert_eq!(replay.arrival(at(105), at(120)), at(105));
         // Five after the measured one went idle; the other one did so at 200.
-        assert!(replay.wakes(at(125)));
-        replay.idle(at(200));
+        assert!(replay.waits(at(125)));
+        replay.completed(0, at(150));
+        assert!(replay.waits(at(125)));
+        replay.completed(1, at(200));
+        assert!(!replay.waits(at(125)));
         assert_eq!(replay.arrival(at(125), at(130)), at(205));
         assert_eq!(replay.arrival(at(128), at(140)), at(208));
+    }
+
+    #[test]
+    fn does_what_follows_a_completion_wait_for_it() {
+        let mut replay = Replay::following(Some(Duration::from_ns(3)));
+        assert_eq!(replay.arrival(at(100), at(110)), at(100));
+        assert_eq!(replay.arrival(at(101), at(200)), at(101));
+        // Two after the first, while the second is in the device.
+        assert!(replay.waits(at(112)));
+        replay.completed(0, at(150));
+        assert!(!replay.waits(at(112)), "the second is not waited for");
+        assert_eq!(replay.arrival(at(112), at(210)), at(152));
+        // Ten after it: that is too late to have waited.
+        assert!(!replay.waits(at(120)));
+        assert_eq!(replay.arrival(at(120), at(220)), at(160));
+        // What the other device completes out of order is known all the same, and forgotten when it is over.
+        replay.completed(2, at(161));
+        replay.completed(3, at(162));
+        assert!(replay.waits(at(201)), "for the second");
+        replay.completed(1, at(300));
+        assert_eq!(replay.arrival(at(201), at(230)), at(301));
+        assert!(!replay.waits(at(211)));
+        assert!(replay.followed.requests.len() <= 3, "{:?}", replay.followed);
+    }
+
+    #[test]
+    fn do_open_arrivals_wait_for_nothing() {
+        let mut replay = Replay::open();
+        assert_eq!(replay.arrival(at(100), at(110)), at(100));
+        assert!(!replay.waits(at(500)));
+        assert_eq!(replay.arrival(at(500), at(510)), at(500));
     }
 }

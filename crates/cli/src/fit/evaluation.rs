@@ -16,7 +16,7 @@ use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
 };
 use seeklab_devices::fit::{About, Fit, Model};
-use seeklab_devices::replay::Replay;
+use seeklab_devices::replay::{Following, Replay};
 use serde::Serialize;
 
 use super::figures::{DENSITY_STEPS_MAX, Figures};
@@ -160,7 +160,8 @@ pub(super) struct Evaluated {
 pub(super) struct Evaluating {
     boundary: Instant,
     seed: Seed,
-    replay: Replay,
+    is_open: bool,
+    following: Following,
     fitted: Distribution,
     rest: Option<Rest>,
 }
@@ -184,9 +185,10 @@ struct Rest {
 const SLOW: f64 = 0.95;
 
 impl Evaluating {
-    /// Requests from `boundary` on are predicted by draws from `seed`; they arrive as `replay` says.
-    pub(super) fn from(boundary: Instant, seed: Seed, replay: Replay) -> Self {
-        Self { boundary, seed, replay, fitted: Distribution::default(), rest: None }
+    /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for.
+    pub(super) fn from(boundary: Instant, seed: Seed, is_open: bool) -> Self {
+        let (following, fitted) = (Following::default(), Distribution::default());
+        Self { boundary, seed, is_open, following, fitted, rest: None }
     }
 
     /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
@@ -205,7 +207,11 @@ impl Evaluating {
         }
         let predicted = match &mut self.rest {
             Some(predicted) => predicted,
-            none => none.insert(Rest::begin(&self.fitted, about, (self.seed, self.replay), models, fits)?),
+            none => {
+                let replay =
+                    if self.is_open { Replay::open() } else { Replay::following(self.following.soon()) };
+                none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
+            }
         };
         rest.iter().try_for_each(|record| predicted.take(record))?;
         fits.iter_mut().for_each(|fit| fit.record_all(rest));
@@ -223,6 +229,9 @@ impl Evaluating {
         for (index, record) in records.iter().enumerate() {
             if is_rest(record, &self.fitted) {
                 return index;
+            }
+            if let Some(completion) = record.completion {
+                self.following.record(record.arrival, completion);
             }
             if let Some(response) = measured(record) {
                 self.fitted.record(response);
@@ -272,7 +281,7 @@ impl Rest {
         let _working = Progress::working("learning from the first part");
         let fits = models.iter().zip(fits);
         let begun: Result<_, Failure> = fits
-            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws, slow))
+            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws.clone(), slow))
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
@@ -285,15 +294,14 @@ impl Rest {
 
     fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
         let response = measured(record);
-        // Numbered from one if measured; zero are the others.
-        let request = record.request(response.map_or(0, |_| self.requests + 1));
+        let request = record.request(self.requests);
         let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();
         if !self.predicting.iter().all(takes) {
             // A transfer of nothing; the trace says so, and no device takes it.
             return Ok(());
         }
         for predicting in &mut self.predicting {
-            predicting.take(record, request)?;
+            predicting.take(record, request, response.is_some())?;
         }
         while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
             self.outstanding.pop();
@@ -302,8 +310,8 @@ impl Rest {
             let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
             self.measured.record(record.op, queue_length, response);
             self.stretches.record(response);
-            self.requests += 1;
         }
+        self.requests += 1;
         self.outstanding.extend(record.completion.map(Reverse));
         Ok(())
     }
@@ -317,9 +325,18 @@ struct Predicting {
     replay: Replay,
     completions: Vec<Completion>,
     profile: ResponseProfile,
-    /// What completed of the requests from this number on, which waits for those before.
+    /// The requests from this number on, which wait for those before.
     next: u64,
-    waiting: VecDeque<Option<(Operation, u32, Duration)>>,
+    waiting: VecDeque<Predicted>,
+}
+
+/// A request that is predicted.
+#[derive(Debug, Clone, Copy)]
+struct Predicted {
+    /// Whether its response time was measured.
+    is_measured: bool,
+    /// The others in the device at its arrival, and its response time.
+    answer: Option<(Operation, u32, Duration)>,
 }
 
 impl Predicting {
@@ -338,21 +355,19 @@ impl Predicting {
             replay,
             completions: Vec::new(),
             profile: ResponseProfile::new(slow),
-            next: 1,
+            next: 0,
             waiting: VecDeque::new(),
         })
     }
 
     /// One request more, in order of arrival.
-    fn take(&mut self, record: &TraceRecord, request: Request) -> Result<(), Failure> {
-        if self.replay.wakes(record.arrival) {
-            while let Some(next) = self.device.next_event() {
-                self.poll(next);
-                self.replay.idle(next);
-            }
+    fn take(&mut self, record: &TraceRecord, request: Request, is_measured: bool) -> Result<(), Failure> {
+        while self.replay.waits(record.arrival) {
+            self.poll(self.device.next_event().expect("what is waited for is in the device"));
         }
         let arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
         self.poll(arrival);
+        self.waiting.push_back(Predicted { is_measured, answer: None });
         self.device.submit(arrival, request).map_err(|error| {
             Failure::chain(&error).context("the fitted device refuses a request of its own trace")
         })
@@ -361,16 +376,17 @@ impl Predicting {
     fn poll(&mut self, until: Instant) {
         self.device.poll(until, &mut self.completions);
         for completion in self.completions.drain(..) {
-            let Some(place) = completion.request.id.0.checked_sub(self.next) else { continue };
-            let place = place as usize;
-            if place >= self.waiting.len() {
-                self.waiting.resize(place + 1, None);
-            }
-            self.waiting[place] =
+            let number = completion.request.id.0;
+            self.replay.completed(number, completion.completed);
+            self.waiting[(number - self.next) as usize].answer =
                 Some((completion.request.op, completion.queue_length, completion.response_time()));
         }
-        while let Some(Some((op, queue_length, response))) = self.waiting.front() {
-            self.profile.record(*op, *queue_length, *response);
+        while let Some(Predicted { is_measured, answer: Some((op, queue_length, response)) }) =
+            self.waiting.front()
+        {
+            if *is_measured {
+                self.profile.record(*op, *queue_length, *response);
+            }
             self.waiting.pop_front();
             self.next += 1;
         }

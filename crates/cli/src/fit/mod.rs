@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::fit::{About, Model};
-use seeklab_devices::replay::Replay;
 use seeklab_devices::table::Classes;
 use seeklab_traces::OpenTrace;
 use seeklab_traces::schema::Column;
@@ -117,8 +116,7 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    let replay = if options.is_open { Replay::open() } else { Replay::default() };
-    let mut evaluating = Evaluating::from(boundary, options.seed, replay);
+    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
     each_run(trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);

@@ -6,8 +6,8 @@
 //! judged by the other, and the other way round, so that what counts is whether it holds under another load:
 //! - *Likelihood*: how probable each response is, given all that was measured before it.
 //! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile; the larger of those with arrivals that wait for nothing, and with those of
-//!   [`Replay`].
+//!   measured one, up to the 99th percentile. They arrive as [`Replay`] says: open, a load that had waited for the device
+//!   would drown any that is slower by a percent.
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
 //! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
@@ -24,8 +24,9 @@ use super::model::{Parts, Station};
 use super::observe::Observed;
 use super::parameters::Region;
 use super::sample::Seen;
+use super::state::Asked;
 use super::tree::Tree;
-use crate::replay::Replay;
+use crate::replay::{Following, Replay};
 use crate::table::Counts;
 
 /// A kind of station.
@@ -92,8 +93,9 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
     let observed: Vec<(usize, Observed)> =
         tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
+    let replay = Replay::following(soon(runs));
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
-        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, capacity_blocks)
+        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, &replay, capacity_blocks)
     };
     let with_queue = [&FIRST[..], MORE[0]].concat();
     let masks = [only(&FIRST), only(&with_queue)];
@@ -114,6 +116,13 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
         }
     }
     best.structure
+}
+
+/// How soon arrivals follow what they waited for.
+fn soon(runs: &[Vec<Seen>]) -> Option<Duration> {
+    let mut following = Following::default();
+    runs.iter().flatten().for_each(|seen| following.record(seen.arrival, seen.completion));
+    following.soon()
 }
 
 /// Most requests that were outstanding.
@@ -185,10 +194,11 @@ fn trial(
     pieces: &[Piece],
     observed: &Observed,
     structure: Structure,
+    replay: &Replay,
     capacity_blocks: u64,
 ) -> Trial {
     let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
-    let mut answers = [Answers::default(), Answers::default()];
+    let mut answers = Answers::default();
     for fitted_to_busy in [false, true] {
         let (fitted, others): (Vec<&Piece>, Vec<&Piece>) =
             pieces.iter().partition(|piece| piece.is_busy == fitted_to_busy);
@@ -208,7 +218,7 @@ fn trial(
                 rotational: false,
             },
             servers: structure.servers,
-            order: observed.order,
+            line: observed.line,
             picks: observed.picks.picks(),
             scale: observed.scale,
             tree: tree.drawn(),
@@ -221,12 +231,10 @@ fn trial(
                 sum += judges.likelihood(&tree, service, seen.completion - seen.arrival);
                 count += 1;
             }
-            for (answers, replay) in answers.iter_mut().zip([Replay::default(), Replay::open()]) {
-                predict(&parts, run, piece, replay, answers);
-            }
+            predict(&parts, run, piece, replay.clone(), &mut answers);
         }
     }
-    let demerit = answers.map(Answers::distance_to_p99).into_iter().fold(0.0, f64::max);
+    let demerit = answers.distance_to_p99();
     Trial { structure, likelihood: sum / count.max(1) as f64, demerit }
 }
 
@@ -266,35 +274,41 @@ fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Replay, 
     // What the piece before left outstanding is not there.
     let busy_until =
         run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
-    let mut completions = Vec::new();
+    let mut completions: Vec<Completion> = Vec::new();
     let Answers { measured, answered } = answers;
-    let mut counted = |completions: &mut Vec<Completion>| {
+    let counts = |number: u64| {
+        let seen = &run[from + number as usize];
+        seen.counts && seen.arrival >= busy_until
+    };
+    let mut poll = |device: &mut Station, replay: &mut Replay, until: Instant| {
+        device.poll(until, &mut completions);
         for completion in completions.drain(..) {
-            if completion.request.id.0 == 1 {
+            let number = completion.request.id.0;
+            replay.completed(number, completion.completed);
+            if counts(number) {
                 answered.push(completion.response_time());
             }
         }
     };
-    for seen in &run[from..to] {
-        if replay.wakes(seen.arrival) {
-            while let Some(next) = device.next_event() {
-                device.poll(next, &mut completions);
-                replay.idle(next);
-            }
+    for (number, seen) in run[from..to].iter().enumerate() {
+        while replay.waits(seen.arrival) {
+            let next = device.next_event().expect("what is waited for is in the device");
+            poll(&mut device, &mut replay, next);
         }
         let arrival = replay.arrival(seen.arrival, seen.completion);
-        device.poll(arrival, &mut completions);
-        counted(&mut completions);
-        let counts = seen.counts && seen.arrival >= busy_until;
-        let request = Request::new(u64::from(counts), seen.asked.op, seen.asked.lbn, seen.asked.blocks);
-        if device.submit(arrival, request).is_ok() && counts {
+        poll(&mut device, &mut replay, arrival);
+        let Asked { op, lbn, blocks } = seen.asked;
+        let request = Request::new(number as u64, op, lbn, blocks);
+        if device.submit(arrival, request).is_err() {
+            // A transfer of nothing.
+            replay.completed(number as u64, arrival);
+        } else if counts(number as u64) {
             measured.push(seen.completion - seen.arrival);
         }
     }
     while let Some(next) = device.next_event() {
-        device.poll(next, &mut completions);
+        poll(&mut device, &mut replay, next);
     }
-    counted(&mut completions);
 }
 
 /// Response times that were measured, and those that a device answers.
