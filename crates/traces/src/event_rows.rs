@@ -290,6 +290,25 @@ mod tests {
     }
 
     #[test]
+    fn has_a_request_that_completes_before_its_issue_no_response_time() {
+        let (records, notes) = rows(
+            &ReadOptions::default(),
+            &[
+                (0, 100, Issue, 0),
+                (0, 40, Complete, 0),
+                (0, 110, Issue, 8),
+                (0, 112, Complete, 8),
+                (0, 120, Queue, 16),
+                (0, 130, Issue, 16),
+                (0, 125, Complete, 16),
+            ],
+        );
+        assert_eq!(times(&records), [(0, 0, None), (0, 10, Some(12)), (0, 30, None)]);
+        assert!(notes[0].starts_with("2 requests complete before they are issued"), "{notes:?}");
+        assert!(notes[1].contains("2 events are stamped earlier") && notes.len() == 2, "{notes:?}");
+    }
+
+    #[test]
     fn is_every_issue_of_a_request_that_was_given_back_a_row() {
         let events = [
             (0, 1, Issue, 0),

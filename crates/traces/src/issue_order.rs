@@ -22,6 +22,8 @@ pub(crate) struct IssueOrder<T> {
     incomplete: u64,
     /// Of these, those that left because too many waited or the trace ended.
     forced: u64,
+    /// Completions stamped earlier than the issue.
+    reversed: u64,
     at_end: bool,
 }
 
@@ -38,6 +40,7 @@ impl<T> IssueOrder<T> {
             sorted: Reorder::new(options.sort_window, true),
             incomplete: 0,
             forced: 0,
+            reversed: 0,
             at_end: false,
         }
     }
@@ -48,13 +51,18 @@ impl<T> IssueOrder<T> {
         self.left + self.waiting.len() as u64 - 1
     }
 
-    /// The request of that number is complete.
+    /// The request of that number is complete. A completion that is stamped earlier than the issue, by clocks that differ,
+    /// tells no response time: the row leaves without one, and is counted.
     ///
     /// # Panics
     /// If its row has left.
     pub(crate) fn complete(&mut self, number: u64, completion: Instant, failed: bool) {
         let place = number.checked_sub(self.left).expect("a row that is open has not left");
         let record = &mut self.waiting[usize::try_from(place).expect("it is in memory")].record;
+        if completion < record.issue.unwrap_or(record.arrival) {
+            self.reversed += 1;
+            return;
+        }
         record.completion = Some(completion);
         record.status = if failed { Status::Error } else { Status::Ok };
     }
@@ -100,8 +108,13 @@ impl<T> IssueOrder<T> {
 
     /// Appends what the user should know; so many rows were given up and so many completions had no issue.
     pub(crate) fn notes(&self, given_up: u64, completions: u64, notes: &mut Vec<Note>) {
-        if self.incomplete > 0 {
-            notes.push(Note::CompletionsMissing { requests: self.incomplete, given_up });
+        let missing = self.incomplete.saturating_sub(self.reversed);
+        if missing > 0 {
+            notes.push(Note::CompletionsMissing { requests: missing, given_up });
+        }
+        if self.reversed > 0 {
+            let what = "requests complete before they are issued by their stamps, and have no response time";
+            notes.push(Note::Remark(format!("{} {what}", self.reversed).into()));
         }
         if completions > 0 {
             notes.push(Note::IssuesMissing { completions });

@@ -19,7 +19,7 @@
 //! # References
 //! Open-CAS/open-cas-telemetry-framework, source/octf/proto/trace.proto; Protocol Buffers, encoding.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
@@ -166,8 +166,8 @@ struct Reader {
     block_size: u64,
     first_operation: u64,
     rows: IssueOrder<Key>,
-    /// Numbers in order of issue of what is outstanding, the first issued last.
-    open: BTreeMap<Key, Vec<u64>>,
+    /// Numbers of what is outstanding, in order of issue.
+    open: BTreeMap<Key, VecDeque<u64>>,
     /// Labels by id, and devices by id.
     names: BTreeMap<u64, String>,
     devices: BTreeMap<u64, u16>,
@@ -237,15 +237,15 @@ impl Reader {
                     self.given_up += open.len() as u64;
                     open.clear();
                 }
-                open.insert(0, number);
+                open.push_back(number);
             }
             Event::Completion { device, lba, sectors, failed, id } => {
                 let key = Key::of(id, device, lba, sectors);
-                match self.open.get_mut(&key).and_then(Vec::pop) {
+                match self.open.get_mut(&key).and_then(VecDeque::pop_front) {
                     Some(number) => self.rows.complete(number, Instant::from_ns(time_ns), failed),
                     None => self.unpaired += 1,
                 }
-                if self.open.get(&key).is_some_and(Vec::is_empty) {
+                if self.open.get(&key).is_some_and(VecDeque::is_empty) {
                     self.open.remove(&key);
                 }
             }
@@ -260,10 +260,11 @@ impl Reader {
                 return true;
             }
             let Some(numbers) = open.get_mut(key) else { return true };
-            if must {
-                numbers.retain(|other| *other != number);
+            let place = numbers.binary_search(&number).ok();
+            if let Some(place) = place.filter(|_| must) {
+                numbers.remove(place);
             }
-            let leaves = !numbers.contains(&number);
+            let leaves = must || place.is_none();
             if numbers.is_empty() {
                 open.remove(key);
             }

@@ -26,7 +26,8 @@
 //!   requests that a client really makes at the same time this may cost one. In a file, of which whole parts
 //!   may be missing, every such request is given up, whatever its operation, and at a `Queue` too.
 //! - Where events were lost, no request outstanding at that time is trusted: all are given up and counted,
-//!   as the oldest is when more than 65,536 are outstanding.
+//!   as the oldest is when more than 65,536 are outstanding, or more than 256 of one operation at one place: so many
+//!   no device has at a time, and each event looks at all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +37,9 @@ use super::block_event::{BlockEvent, Kind, Stamped, What};
 
 /// Requests that may be outstanding or queued; the oldest beyond are given up.
 pub(super) const OUTSTANDING_MAX: usize = 1 << 16;
+
+/// Requests of one operation that may be outstanding at one place; the oldest beyond are given up.
+const AT_ONE_PLACE_MAX: usize = 256;
 
 /// Bytes per sector of the block layer, whatever the device's own.
 pub(super) const SECTOR_BYTES: u64 = 512;
@@ -275,6 +279,11 @@ impl Pairing {
         self.open.insert(number, open);
         self.arrivals.insert((arrival_ns, number));
         self.places.insert((op, event.sector, number));
+        let mut there = self.at(op, event.sector);
+        let oldest = there.next().filter(|_| there.count() >= AT_ONE_PLACE_MAX);
+        if let Some(oldest) = oldest {
+            self.give_up(oldest);
+        }
         if self.open.len() > OUTSTANDING_MAX
             && let Some((number, oldest)) = self.open.pop_first()
         {
@@ -314,14 +323,19 @@ impl Pairing {
     fn take_queued(&mut self, op: Operation, sector: u64, sectors: u64) -> Option<Queued> {
         let end = sector.saturating_add(sectors);
         let within = |place: &Place| place.1 < end || op == Operation::Flush;
-        let mut taken: Vec<Place> = self
-            .queued
-            .range((op, sector, 0)..)
-            .map(|(place, _)| *place)
-            .take_while(|place| place.0 == op && within(place))
-            .collect();
-        if op != Operation::Flush {
-            taken.dedup_by_key(|place| place.1);
+        let mut taken: Vec<Place> = Vec::new();
+        let mut from = Some((op, sector, 0));
+        while let Some(place) =
+            from.and_then(|from| self.queued.range(from..).next()).map(|(place, _)| *place)
+            && place.0 == op
+            && within(&place)
+        {
+            taken.push(place);
+            // Of those that start together only the first, however many they are.
+            from = match op {
+                Operation::Flush => Some((op, place.1, place.2 + 1)),
+                _ => place.1.checked_add(1).map(|next| (op, next, 0)),
+            };
         }
         let Self { queued, arrivals, .. } = self;
         let taken = taken.iter().filter_map(|place| {
@@ -437,6 +451,26 @@ mod tests {
     }
 
     use Kind::{Complete, Issue, Queue, Requeue};
+
+    #[test]
+    fn is_it_bounded_what_is_outstanding_at_one_place() {
+        let mut events = Events { pairing: Pairing::of_issues(), now: 0 };
+        for _ in 0..AT_ONE_PLACE_MAX + 3 {
+            events.read(Queue, 8, 8);
+            events.read(Issue, 8, 8);
+        }
+        assert_eq!(events.pairing.open.len(), AT_ONE_PLACE_MAX);
+        assert_eq!(events.pairing.counts.given_up, 3, "the oldest");
+        assert_eq!(
+            events.read(Complete, 8, 8).map(|(issue, ..)| issue),
+            Some(8),
+            "the fourth is the oldest now"
+        );
+        // Elsewhere or with another operation it is another place.
+        events.read(Issue, 16, 8);
+        events.event(Issue, Some(Operation::Write), 8, 8);
+        assert_eq!(events.pairing.counts.given_up, 3);
+    }
 
     #[test]
     fn is_a_request_timed_from_its_issue_to_its_completion() {

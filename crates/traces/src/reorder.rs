@@ -84,7 +84,10 @@ impl Reorder {
         let origin = *self.origin.get_or_insert(arrival);
         if origin > Instant::ZERO {
             let since: Duration = origin - Instant::ZERO;
-            let from_origin = |time: Instant| Instant::from_ns(time.as_ns() - since.as_ns());
+            let from_origin = |time: Instant| {
+                let since_origin = time.as_ns().checked_sub(since.as_ns());
+                Instant::from_ns(since_origin.expect("no time of a row lies before its arrival"))
+            };
             let times = [&mut record.issue, &mut record.start, &mut record.completion];
             record.arrival = from_origin(record.arrival);
             times.into_iter().for_each(|time| *time = time.map(from_origin));

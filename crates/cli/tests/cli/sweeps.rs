@@ -38,6 +38,35 @@ fn does_a_clone_say_what_fio_measured() {
 }
 
 #[test]
+fn does_a_clone_flush_as_fio_measured() {
+    let bench = Bench::new();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/fio/flushes.json");
+    let document = bench.json(&["fit", sample.to_str().unwrap(), "-o", "clone.toml"]);
+    let points = document["sweep"]["points"].as_array().unwrap();
+    let flushes: Vec<&Value> = points.iter().filter(|point| point["op"] == "flush").collect();
+    assert_eq!((points.len(), flushes.len()), (5, 2), "{points:?}");
+    for point in &flushes {
+        assert_eq!((&point["bytes"], &point["fits"]), (&json!(0), &json!(true)));
+        // Writes and flushes come in turns there and by chance here, so that counts differ by chance alone.
+        let errors = &point["in_sample"];
+        assert!(number(&errors["mean_pct"]).abs() < 2.0 && number(&errors["p99_pct"]).abs() < 5.0, "{point}");
+    }
+    // One at a time, as was measured: each of that mean.
+    let mut trace = "arrival_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..4_000_u64 {
+        trace += &format!("{},0,flush,0,0\n", index * 100_000_000);
+    }
+    bench.write("flushes.csv", trace);
+    let simulated = bench.json(&["simulate", "clone.toml", "-w", "replay,trace=flushes.csv"]);
+    let device = &simulated["devices"][0];
+    let said = number(&device["response_mean_ms"]) * 1e3;
+    assert!((said / number(&flushes[0]["mean_us"]) - 1.0).abs() < 0.05, "{said} us, {}", flushes[0]);
+    assert_eq!(device["out_of_validated_range"], 0);
+    let page = bench.run(&["fit", sample.to_str().unwrap(), "-o", "again.toml"]).done();
+    assert!(page.contains("fdatasync-q4  flush"), "{page}");
+}
+
+#[test]
 fn is_what_is_wrong_with_results_told() {
     let bench = Bench::new();
     bench.write("cut.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");

@@ -24,6 +24,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Takes the lock: alone for writing, together with others for reading.
 pub(super) fn take(file: &File, path: &Path, access: Access) -> Result<(), StoreError> {
+    take_after(file, path, access, || std::thread::park_timeout(PAUSE))
+}
+
+/// The same with a pause of its own between two attempts.
+fn take_after(file: &File, path: &Path, access: Access, mut pause: impl FnMut()) -> Result<(), StoreError> {
     for _ in 0..ATTEMPTS {
         let taken = match access {
             Access::ReadOnly => file.try_lock_shared(),
@@ -33,7 +38,7 @@ pub(super) fn take(file: &File, path: &Path, access: Access) -> Result<(), Store
             Ok(()) => return Ok(()),
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path, error)),
             Err(TryLockError::WouldBlock) if is_held(file) => break,
-            Err(TryLockError::WouldBlock) => std::thread::park_timeout(PAUSE),
+            Err(TryLockError::WouldBlock) => pause(),
         }
     }
     Err(StoreError::Locked { path: path.to_owned() })
@@ -43,10 +48,14 @@ pub(super) fn take(file: &File, path: &Path, access: Access) -> Result<(), Store
 fn is_held(file: &File) -> bool {
     (|| -> io::Result<bool> {
         let number = file.metadata()?.ino().to_string();
-        let locks = fs::read_to_string("/proc/locks")?;
-        Ok(locks.lines().filter_map(|line| holder_of(line, &number)).any(lives))
+        Ok(is_held_by_one_of(&fs::read_to_string("/proc/locks")?, &number, lives))
     })()
     .unwrap_or(true)
+}
+
+/// Whether the kernel's list names a process that lives as holder of the file of that number.
+fn is_held_by_one_of(locks: &str, number: &str, lives: impl Fn(&str) -> bool) -> bool {
+    locks.lines().filter_map(|line| holder_of(line, number)).any(lives)
 }
 
 /// The process that a line of `/proc/locks` names, if it is about the file of that number.
@@ -68,6 +77,12 @@ fn lives(process: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::os::fd::AsFd;
+    use std::process::{Child, Command, Stdio};
+
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
     use super::*;
 
     #[test]
@@ -82,7 +97,25 @@ mod tests {
     }
 
     #[test]
-    fn does_a_lock_without_a_living_holder_only_delay() {
+    fn is_a_file_held_only_by_the_living() {
+        let locks = "\
+            1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
+            2: FLOCK  ADVISORY  READ 12 fe:00:77 0 EOF\n\
+            3: FLOCK  ADVISORY  READ 13 fe:00:77 0 EOF\n\
+            3: -> FLOCK  ADVISORY  WRITE 14 fe:00:78 0 EOF\n\
+            4: FLOCK  ADVISORY  WRITE 15 fe:00:177 0 EOF\n\
+            5: LEASE  ACTIVE    READ 16 fe:00:77 0 EOF\n";
+        let held =
+            |number, living: &[&str]| is_held_by_one_of(locks, number, |process| living.contains(&process));
+        assert!(held("77", &["13"]), "one of two that share it");
+        assert!(!held("77", &["11", "14", "15", "16"]), "locks of other kinds and of other files");
+        assert!(held("78", &["14"]), "one who waits lives too");
+        assert!(!held("77", &[]) && !held("79", &["12", "13"]));
+        assert!(!is_held_by_one_of("", "77", |_| true));
+    }
+
+    #[test]
+    fn is_a_file_held_that_a_living_process_has_locked() {
         assert!(lives(&std::process::id().to_string()));
         assert!(!lives("4194305"), "beyond the largest number of a process");
         let folder = tempfile::tempdir().unwrap();
@@ -91,5 +124,68 @@ mod tests {
         assert!(!is_held(&file), "nobody has locked it");
         file.lock().unwrap();
         assert!(is_held(&File::open(&path).unwrap()));
+    }
+
+    const HOLDER: &str = "SEEKLAB_TEST_LOCK_HOLDER";
+
+    /// A process of its own that has locked `file`, an open file that it shares with this one.
+    fn holder(file: &File) -> Child {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "store::lock::tests::is_a_lock_waited_for_whose_holder_was_killed",
+                "--nocapture",
+            ])
+            .env(HOLDER, "1")
+            .stdin(file.try_clone().unwrap())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(said.into_iter().any(|line| line.contains("has locked it")), "the process has not locked it");
+        child
+    }
+
+    #[test]
+    fn is_a_lock_waited_for_whose_holder_was_killed() {
+        if std::env::var_os(HOLDER).is_some() {
+            File::from(io::stdin().as_fd().try_clone_to_owned().unwrap()).lock().unwrap();
+            println!("has locked it");
+            loop {
+                std::thread::park(); // until it is killed
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        // The lock stays for as long as this is open, as it does while the kernel finishes a transfer.
+        let shared = File::create(&path).unwrap();
+        let mut child = holder(&shared);
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let never = || panic!("one that lives is not waited for");
+        let told = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
+        assert!(matches!(told, StoreError::Locked { .. }), "{told}");
+        child.kill().unwrap();
+        // Dead, but its parent has not asked yet.
+        let pid = Pid::from_child(&child);
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(!lives(&child.id().to_string()) && !is_held(&file));
+        child.wait().unwrap();
+        assert!(!is_held(&file), "of one that is gone nothing is listed");
+        for access in [Access::ReadOnly, Access::ReadWrite] {
+            let mut rounds = 0;
+            let waiting = || {
+                rounds += 1;
+                assert!(rounds <= ATTEMPTS, "it gives up in the end");
+            };
+            let told = take_after(&file, &path, access, waiting).unwrap_err();
+            assert!(matches!(told, StoreError::Locked { .. }) && rounds == ATTEMPTS, "{told} after {rounds}");
+        }
+        let (mut shared, mut rounds) = (Some(shared), 0);
+        let waiting = || {
+            rounds += 1;
+            shared = shared.take().filter(|_| rounds < 3);
+        };
+        take_after(&file, &path, Access::ReadWrite, waiting).unwrap();
+        assert_eq!(rounds, 3, "as soon as it can be had");
     }
 }

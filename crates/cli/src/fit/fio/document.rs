@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use seeklab_core::Operation;
 use serde_json::{Map, Value};
 
-use super::figures::{DIRECTIONS, component, merged};
+use super::figures::{DIRECTIONS, MIXED, component, elapsed_s, flushes, merged};
 use super::options::{Options, Pattern};
 use super::{Component, Load, Loop, Sweep};
 use crate::failure::Failure;
@@ -69,7 +70,7 @@ fn document(value: &Value, sweep: &mut Sweep) -> Result<(), Failure> {
         let mut names: Vec<&str> = group.iter().map(|job| name(job)).collect();
         names.dedup();
         let name = names.join("+");
-        match load(&name, group, global) {
+        match load(&name, group, global, &mut sweep.notes) {
             Ok(Some(load)) => sweep.loads.push(load),
             Ok(None) => sweep.notes.push(format!("{name} was left out: no request was made")),
             Err(problem) => sweep.notes.push(format!("{name} was left out: {problem}")),
@@ -82,11 +83,71 @@ fn name(job: &Map<String, Value>) -> &str {
     job.get("jobname").and_then(Value::as_str).unwrap_or("unnamed")
 }
 
+/// Where the requests of a job are reported, and what they did.
+fn directions(
+    job: &Map<String, Value>,
+    options: &Options<'_>,
+) -> Result<Vec<(&'static str, Operation)>, String> {
+    let apart = DIRECTIONS.iter().any(|(key, _)| job.contains_key(*key));
+    if apart || !job.contains_key(MIXED) {
+        return Ok(DIRECTIONS.to_vec());
+    }
+    let only = options.only_direction().ok_or(
+        "its directions were reported as one (`unified_rw_reporting=mixed`), so the times of neither are known; \
+         run it with `both` or `none`",
+    )?;
+    Ok(vec![(MIXED, only)])
+}
+
+/// The flushes of a job; if they cannot be used, a note says why.
+fn flushes_of(
+    name: &str,
+    job: &Map<String, Value>,
+    options: &Options<'_>,
+    notes: &mut Vec<String>,
+) -> Option<Component> {
+    let sync = job.get("sync").and_then(Value::as_object)?;
+    let found = match (flushes(sync, elapsed_s(job)), options.why_not_flushes()) {
+        (Ok(Some(_)), Some(why)) => Err(why.to_owned()),
+        (found, _) => found,
+    };
+    match found {
+        Ok(found) => {
+            let beside = options.beside_the_device().filter(|_| found.is_some());
+            notes.extend(
+                beside.map(|beside| format!("{name}: the times of its flushes are those of {beside} too")),
+            );
+            found
+        }
+        Err(problem) => {
+            notes.push(format!("{name}: its flushes were left out: {problem}"));
+            None
+        }
+    }
+}
+
+/// Adds what a job made to what others made, one kind to its like; its place and how many per second.
+fn add(components: &mut Vec<Component>, found: Component) -> (usize, f64) {
+    let iops = found.iops;
+    let kind = |of: &Component| (of.op, of.bytes, of.is_sequential);
+    match components.iter().position(|of| kind(of) == kind(&found)) {
+        Some(place) => {
+            components[place] = merged(&components[place], &found);
+            (place, iops)
+        }
+        None => {
+            components.push(found);
+            (components.len() - 1, iops)
+        }
+    }
+}
+
 /// What jobs made that ran at the same time.
 fn load(
     name: &str,
     jobs: &[&Map<String, Value>],
     global: Option<&Map<String, Value>>,
+    notes: &mut Vec<String>,
 ) -> Result<Option<Load>, String> {
     let (mut components, mut loops): (Vec<Component>, Vec<Loop>) = (Vec::new(), Vec::new());
     let mut region_bytes = None;
@@ -99,42 +160,32 @@ fn load(
         if let Some(error) = job.get("error").and_then(Value::as_i64).filter(|error| *error != 0) {
             return Err(format!("job `{}` ended with error {error}", self::name(job)));
         }
-        if job.contains_key("mixed") {
-            return Err("directions were reported as one (`unified_rw_reporting`)".to_owned());
-        }
         let options = Options { own: job.get("job options").and_then(Value::as_object), global };
         let copies = options.jobs()?;
         let copies = if unseen[self::name(job)] == copies { 1 } else { copies };
         let pattern = options.pattern()?;
         let alone = copies == 1 && jobs.len() == 1;
-        let mut makes = Vec::new();
-        for (key, op) in DIRECTIONS {
+        let mut made = Vec::new();
+        for (key, op) in directions(job, &options)? {
             let Some(direction) = job.get(key).and_then(Value::as_object) else { continue };
             let found = component(direction, op, pattern).map_err(|problem| format!("{key}: {problem}"))?;
-            let Some(found) = found else { continue };
-            if pattern == Pattern::Sequential && !alone {
+            if key == MIXED && found.is_some() {
+                notes.push(format!(
+                    "{name}: directions were reported as one (`unified_rw_reporting`); all are {}s, as `rw` says",
+                    op.name()
+                ));
+            }
+            if found.is_some() && pattern == Pattern::Sequential && !alone {
                 return Err(
                     "sequential jobs beside others: what reaches the device is neither sequential nor \
                             random"
                         .to_owned(),
                 );
             }
-            let alike = |of: &Component| {
-                (of.op, of.bytes, of.is_sequential) == (op, found.bytes, found.is_sequential)
-            };
-            let iops = found.iops;
-            let place = match components.iter().position(alike) {
-                Some(place) => {
-                    components[place] = merged(&components[place], &found);
-                    place
-                }
-                None => {
-                    components.push(found);
-                    components.len() - 1
-                }
-            };
-            makes.push((place, iops));
+            made.extend(found);
         }
+        made.extend(flushes_of(name, job, &options, notes));
+        let makes: Vec<_> = made.into_iter().map(|found| add(&mut components, found)).collect();
         if makes.is_empty() {
             continue;
         }

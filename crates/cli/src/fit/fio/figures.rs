@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 use super::Component;
 use super::options::Pattern;
 
+/// Where fio writes the directions together.
+pub(super) const MIXED: &str = "mixed";
+
 /// What a block is at least; lengths are multiples of it.
 pub(super) const BLOCK_BYTES: u64 = 512;
 
@@ -57,6 +60,43 @@ pub(super) fn component(
         p99_ns,
         times,
     }))
+}
+
+/// What was measured of flushes, in a job that ran so long; `Ok(None)` if there were none.
+pub(super) fn flushes(sync: &Map<String, Value>, elapsed_s: f64) -> Result<Option<Component>, String> {
+    // fio leaves `total_ios` at 0 with engines that wait for a flush.
+    let Some(of) = sync.get("lat_ns").and_then(Value::as_object).filter(|of| of.contains_key("N")) else {
+        return Ok(None);
+    };
+    let requests = number(of, "N")?;
+    if requests < 1.0 {
+        return Ok(None);
+    }
+    let iops = requests / elapsed_s;
+    if !(iops.is_finite() && iops > 0.0) {
+        return Err(format!("there were {requests}, but in {elapsed_s} s"));
+    }
+    let (times, mean_ns, p99_ns) = times(sync)?;
+    Ok(Some(Component {
+        op: Operation::Flush,
+        bytes: 0,
+        is_sequential: false,
+        requests: requests as u64,
+        iops,
+        mean_ns,
+        whole_mean_ns: mean_ns,
+        p99_ns,
+        times,
+    }))
+}
+
+/// For how long a job made requests, in seconds: by the requests of its directions, else as it says.
+pub(super) fn elapsed_s(job: &Map<String, Value>) -> f64 {
+    let of = |map: &Map<String, Value>| Some(map.get("total_ios")?.as_f64()? / map.get("iops")?.as_f64()?);
+    let directions = DIRECTIONS.iter().map(|(key, _)| *key).chain([MIXED]);
+    let longest = directions.filter_map(|key| of(job.get(key)?.as_object()?)).fold(0.0, f64::max);
+    let said = || job.get("job_runtime").and_then(Value::as_f64).map_or(0.0, |ms| ms / 1e3);
+    if longest > 0.0 { longest } else { said() }
 }
 
 /// Response times, their mean and 99th percentile in nanoseconds.

@@ -8,9 +8,13 @@
 //! Jobs that were told apart only by `numjobs` or `group_reporting` are one component.
 //!
 //! # Scope and limits
-//! Times are `clat_ns`, from the submission to the completion, or `lat_ns` where percentiles are only there. Left out,
-//! and told: failed jobs, directions without percentiles or bins, sequential jobs beside others (what reaches
-//! the device is neither sequential nor random). Not read: `sync` (flushes), `mixed` (unified reporting), fio 2.
+//! Times are `clat_ns`, from the submission to the completion, or `lat_ns` where percentiles are only there; of flushes
+//! (`sync`: what `fsync=` and `fdatasync=` ask for) `lat_ns`. Of directions that are reported as one (`mixed`) the times of
+//! neither are known, so a job of two is left out; one of a single direction has its times there.
+//!
+//! Left out, and told: failed jobs, directions without percentiles or bins, sequential jobs beside others (what reaches
+//! the device is neither sequential nor random), `sync_file_range` (it flushes nothing). Told: flushes of files, in which
+//! file system and page cache have their part. Not read: fio 2.
 //!
 //! # References
 //! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, version 3.33.
@@ -37,7 +41,7 @@ pub use document::read;
 pub struct Component {
     /// What they did.
     pub op: Operation,
-    /// Bytes of each, a multiple of 512; the mean where they differed.
+    /// Bytes of each, a multiple of 512, the mean where they differed; 0 of flushes.
     pub bytes: u64,
     /// Whether each began where the one before ended.
     pub is_sequential: bool,
@@ -98,8 +102,14 @@ impl Load {
     }
 
     /// Whether the jobs kept their depth: by Little's law between 90 and 105 % of it were outstanding.
+    ///
+    /// Engines that wait for a flush do so while their other requests are under way, and fio counts both: what
+    /// is too much by no more than the flushes fits.
     pub fn fits(&self) -> bool {
-        FITS.contains(&(self.outstanding() / f64::from(self.depth())))
+        let flushes = self.components.iter().filter(|component| component.op == Operation::Flush);
+        let flushing: f64 = flushes.map(|flushes| flushes.iops * flushes.whole_mean_ns / 1e9).sum();
+        let share = |outstanding: f64| outstanding / f64::from(self.depth());
+        share(self.outstanding()) >= *FITS.start() && share(self.outstanding() - flushing) <= *FITS.end()
     }
 
     /// Requests outstanding that another finds at its arrival: of N that each comes back after a while those of

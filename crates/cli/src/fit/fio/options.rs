@@ -1,9 +1,14 @@
 //! What fio's job options say of a load.
 
+use seeklab_core::Operation;
 use serde_json::{Map, Value};
 
 /// Engines that have one request outstanding in each job, whatever the depth that was asked for.
 const ONE_AT_A_TIME: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
+
+/// Engines whose flushes are `fsync` or `fdatasync` of files.
+const OF_FILES: [&str; 9] =
+    ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio"];
 
 /// The most that jobs may keep outstanding together: a queue length of the tables' last class.
 const DEPTH_MAX: u64 = 1 << 16;
@@ -66,6 +71,36 @@ impl<'a> Options<'a> {
             )),
             _ => Err(format!("`rw={text}` is no pattern of fio's that is known")),
         }
+    }
+
+    /// Its only direction, if it has but one.
+    pub(super) fn only_direction(&self) -> Option<Operation> {
+        let text = self.get(&["rw", "readwrite"]).unwrap_or("read");
+        match text.split(':').next().unwrap_or_default() {
+            "read" | "randread" => Some(Operation::Read),
+            "write" | "randwrite" => Some(Operation::Write),
+            "trim" | "randtrim" => Some(Operation::Discard),
+            _ => None,
+        }
+    }
+
+    /// Why the times of its flushes are not those of flushes, if they are not.
+    pub(super) fn why_not_flushes(&self) -> Option<&'static str> {
+        self.get(&["sync_file_range"])
+            .is_some()
+            .then_some("`sync_file_range` writes pages back and flushes nothing")
+    }
+
+    /// What has its part in the times of its flushes beside the device, if something has.
+    pub(super) fn beside_the_device(&self) -> Option<&'static str> {
+        if !OF_FILES.contains(&self.get(&["ioengine"]).unwrap_or("psync")) {
+            return None;
+        }
+        let files = self.get(&["filename"]);
+        if files.is_none_or(|files| files.split(':').any(|file| !file.starts_with("/dev/"))) {
+            return Some("a file system");
+        }
+        (self.get(&["direct"]) != Some("1")).then_some("a page cache")
     }
 
     /// Bytes that it addresses at most, from zero on, if it says so.

@@ -48,6 +48,103 @@ fn is_what_fio_wrote_read() {
     assert!((two.components[0].iops - 59_781.0).abs() < 2.0);
 }
 
+/// What fio 3.33 wrote of directions reported as one, and of flushes, on a loop device; most of it left out.
+const UNIFIED: &[u8] = include_bytes!("../../../tests/data/fio/unified.json");
+const FLUSHES: &[u8] = include_bytes!("../../../tests/data/fio/flushes.json");
+
+#[test]
+fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {
+    let Sweep { loads, notes } = read(UNIFIED).unwrap();
+    let made: Vec<(&str, Vec<Operation>, bool)> = loads
+        .iter()
+        .map(|load| (load.name.as_str(), load.components.iter().map(|of| of.op).collect(), load.fits()))
+        .collect();
+    let [read, write] = [Operation::Read, Operation::Write];
+    assert_eq!(made, [("mixed-read", vec![read], true), ("both", vec![read, write], true)]);
+    let mixed = &loads[0].components[0];
+    assert!((mixed.iops - 30_282.6).abs() < 0.1 && (mixed.mean_ns - 127_121.0).abs() < 1.0, "{mixed:?}");
+    let both = &loads[1].components;
+    assert!(
+        (both[1].iops - 9_794.4).abs() < 0.1,
+        "each by itself, what is there of both passed over: {both:?}"
+    );
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].starts_with("mixed-read: ") && notes[0].contains("all are reads"), "{notes:?}");
+    assert!(
+        notes[1].starts_with("mixed-both was left out") && notes[1].contains("run it with `both`"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn are_flushes_read_beside_the_writes_that_they_follow() {
+    let Sweep { loads, notes } = read(FLUSHES).unwrap();
+    assert_eq!(notes, Vec::<String>::new(), "of a block device past the page cache");
+    let flushes = |load: usize| loads[load].components.iter().find(|of| of.op == Operation::Flush);
+    // Each write followed by a flush, one at a time: the whole of the time is theirs.
+    let (each, load) = (flushes(0).unwrap(), &loads[0]);
+    assert!((each.iops / load.components[0].iops - 1.0).abs() < 1e-6 && each.requests == 11_650, "{each:?}");
+    assert!((each.mean_ns - 159_233.0).abs() < 1.0 && each.bytes == 0 && !each.is_sequential, "{each:?}");
+    assert!(
+        (each.times.mean_ns() / each.mean_ns - 1.0).abs() < 1e-6 && each.p99_ns > 2.0 * each.mean_ns,
+        "{each:?}"
+    );
+    assert!(load.fits() && load.queue_length() == 0, "{}", load.outstanding());
+    // One after eight writes; `total_ios` says 0. The engine waits for it while four writes are out.
+    let (eighth, load) = (flushes(1).unwrap(), &loads[1]);
+    assert_eq!(eighth.requests, 6_448);
+    assert!((eighth.iops - load.components[0].iops / 8.0).abs() < 1.0, "{eighth:?}");
+    assert!(
+        load.outstanding() > 1.05 * 4.0 && load.fits() && load.queue_length() == 3,
+        "{}",
+        load.outstanding()
+    );
+    assert!(flushes(2).is_none() && loads[2].fits());
+    assert!(loads.iter().flat_map(|load| &load.loops).all(|of| of.makes.iter().all(|(_, iops)| *iops > 0.0)));
+}
+
+#[test]
+fn is_it_told_what_flush_times_are_not_the_devices() {
+    let sync = json!({"total_ios": 0, "lat_ns": {
+        "min": 200_000, "max": 900_000, "mean": 300_000.0, "N": 250, "percentile": {"50.0": 290_000, "99.0": 700_000},
+    }});
+    let with =
+        |options: Value, sync: &Value| of_jobs(&[job(&[("/job options", options), ("/sync", sync.clone())])]);
+    let options = |of: [&str; 3]| json!({"rw": "randread", "iodepth": "4", "ioengine": of[0], "filename": of[1], "direct": of[2]});
+    for (of, told) in [
+        (["libaio", "/dev/vda", "1"], None),
+        (["nbd", "", "0"], None),
+        (["libaio", "/dev/vda", "0"], Some("those of a page cache too")),
+        (["psync", "/dev/vda:data", "1"], Some("those of a file system too")),
+    ] {
+        let Sweep { loads, notes } = with(options(of), &sync);
+        let made: Vec<Operation> = loads[0].components.iter().map(|component| component.op).collect();
+        assert_eq!(made, [Operation::Read, Operation::Flush], "{of:?}");
+        // 250 in the time in which there were 1,000 requests at 10,000 per second.
+        assert!((loads[0].components[1].iops - 2_500.0).abs() < 1e-6, "{loads:?}");
+        assert_eq!(notes.len(), usize::from(told.is_some()), "{of:?}: {notes:?}");
+        assert!(told.is_none_or(|told| notes[0].contains(told)), "{notes:?}");
+    }
+    let ranges =
+        json!({"rw": "randread", "ioengine": "libaio", "iodepth": "4", "sync_file_range": "write:8"});
+    let mut bare = sync.clone();
+    bare["lat_ns"]["percentile"].take();
+    let none = json!({"total_ios": 0, "lat_ns": {"mean": 0.0, "N": 0}});
+    let aio = || options(["libaio", "/dev/vda", "1"]);
+    for (options, sync, told) in [
+        (ranges, &sync, Some("flushes nothing")),
+        (aio(), &bare, Some("its flushes were left out: there are no percentiles")),
+        (aio(), &none, None),
+        (aio(), &json!({"total_ios": 3}), None),
+        (aio(), &json!({"lat_ns": {"N": -1}}), Some("`N` is `-1`")),
+    ] {
+        let Sweep { loads, notes } = with(options, sync);
+        assert_eq!(loads[0].components.len(), 1, "the reads: {loads:?}");
+        assert!(notes.len() == usize::from(told.is_some()), "{notes:?}");
+        assert!(told.is_none_or(|told| notes[0].contains(told)), "{notes:?}");
+    }
+}
+
 /// A job of one direction that keeps 4 outstanding at 10,000 per second.
 fn job(changes: &[(&str, Value)]) -> Value {
     let mut job = json!({
@@ -164,7 +261,8 @@ fn check(sweep: &Sweep) {
         let _ = load.queue_length();
         for component in &load.components {
             assert!(component.iops > 0.0 && component.mean_ns >= 1.0 && component.requests > 0);
-            assert!(component.bytes >= 512 && component.bytes % 512 == 0);
+            let is_flush = component.op == Operation::Flush;
+            assert!((component.bytes >= 512) != is_flush && component.bytes % 512 == 0);
             assert!(component.times.mean_ns().is_finite() && component.p99_ns.is_finite());
         }
     }
@@ -177,11 +275,13 @@ proptest! {
             "/jobname", "/groupid", "/error", "/job options", "/job options/rw", "/job options/iodepth",
             "/job options/numjobs", "/job options/size", "/read", "/read/total_ios", "/read/io_bytes", "/read/iops",
             "/read/clat_ns", "/read/clat_ns/min", "/read/clat_ns/max", "/read/clat_ns/mean",
-            "/read/clat_ns/percentile", "/read/clat_ns/bins", "/read/lat_ns", "/write", "/trim", "/mixed",
+            "/read/clat_ns/percentile", "/read/clat_ns/bins", "/read/lat_ns", "/write", "/trim", "/mixed", "/sync",
+            "/sync/lat_ns", "/sync/lat_ns/N", "/sync/lat_ns/mean", "/sync/lat_ns/bins", "/job_runtime",
         ]),
         value in any_json(),
     ) {
-        check(&of_jobs(&[job(&[(pointer, value)]), job(&[])]));
+        let sync = json!({"lat_ns": {"min": 1, "max": 9, "mean": 5.0, "N": 10, "bins": {"5": 10}}});
+        check(&of_jobs(&[job(&[("/sync", sync), (pointer, value)]), job(&[])]));
     }
 
     #[test]

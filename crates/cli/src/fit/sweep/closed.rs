@@ -115,6 +115,13 @@ impl<'a> Jobs<'a> {
         });
         let kind = makes[chosen.unwrap_or(makes.len() - 1)].0;
         let (component, blocks) = (&self.load.components[kind], self.blocks[kind]);
+        // The request's number says its job and its kind.
+        let kinds = self.load.components.len() as u64;
+        let id = (self.made * self.load.loops.len() as u64 + index as u64) * kinds + kind as u64;
+        self.made += 1;
+        if !component.op.addresses_blocks() {
+            return Request::new(id, component.op, 0, 0);
+        }
         let places = (self.capacity_blocks / u64::from(blocks)).max(1);
         let lbn = if !component.is_sequential {
             self.stream.below(places) * u64::from(blocks)
@@ -124,10 +131,6 @@ impl<'a> Jobs<'a> {
             0
         };
         self.end = lbn + u64::from(blocks);
-        // The request's number says its job and its kind.
-        let kinds = self.load.components.len() as u64;
-        let id = (self.made * self.load.loops.len() as u64 + index as u64) * kinds + kind as u64;
-        self.made += 1;
         Request::new(id, component.op, lbn, blocks)
     }
 }

@@ -19,6 +19,8 @@
 //!   one, by the logarithm of the length), within these bounds: they do not fall with the depth, nor grow faster than it.
 //! - *Between two lengths*, the mean is linear in the length; *beyond the longest*, the data rate stays what it was, to
 //!   eight times the longest; *below the shortest*, times are those of the shortest.
+//! - Flushes have no length, and beyond the depths that were measured they take as long as at the nearest: that throughput
+//!   stays says nothing of requests of which one waits for others.
 //! - Points of one class are mixed by their requests, of equal precedence; of others the first is taken.
 //!
 //! # Scope and limits
@@ -52,7 +54,7 @@ pub use quantiles::Quantiles;
 pub struct Point {
     /// What the requests did.
     pub op: Operation,
-    /// Their length, at least 1.
+    /// Their length, at least 1; of flushes nothing.
     pub blocks: u32,
     /// Requests outstanding that each found at its arrival.
     pub queue_length: u32,
@@ -77,7 +79,11 @@ pub fn tables(points: &[Point], about: About) -> Option<TableParameters> {
     for ((op, is_sequential), surface) in &surfaces {
         let distance = if *is_sequential { Distance::Sequential } else { Distance::Blocks(0) };
         let distance = classes.of(1, 0, distance).distance;
-        for (length, queue, found) in surface.cells(&classes) {
+        let of_all: Box<dyn Iterator<Item = _>> = match op.addresses_blocks() {
+            true => Box::new(surface.cells(&classes)),
+            false => Box::new(surface.cells_without_length(&classes)),
+        };
+        for (length, queue, found) in of_all {
             let place = Place {
                 op: *op,
                 class: Class { length, queue, distance },
@@ -91,7 +97,8 @@ pub fn tables(points: &[Point], about: About) -> Option<TableParameters> {
     Some(TableParameters {
         capacity_blocks: about.capacity_blocks.max(end),
         block_size: about.block_size,
-        volatile_write_cache: false,
+        // Who asks for flushes gets them.
+        volatile_write_cache: surfaces.keys().any(|(op, _)| *op == Operation::Flush),
         rotational: false,
         cells,
         classes,

@@ -91,6 +91,22 @@ impl Surface {
             .map(move |(length, queue)| (length, queue, self.at(classes, length, queue)))
     }
 
+    /// The same of requests that have no length, as deep as was measured: beyond, the nearest class answers.
+    pub(super) fn cells_without_length<'a>(
+        &'a self,
+        classes: &'a Classes,
+    ) -> impl Iterator<Item = (u32, u32, Found)> + 'a {
+        let [_, queues, _] = classes.counts();
+        let all = self
+            .rows
+            .iter()
+            .flat_map(move |(length, row)| (0..queues).map(move |queue| (*length, row, queue)));
+        all.filter(|(.., queue)| is_of_whole_numbers(classes, *queue)).filter_map(|(length, row, queue)| {
+            let depth = row.known.get(&queue).map_or_else(|| depth_of(classes, queue), |known| known.depth);
+            Some((length, queue, Found { times: row.between(depth)?, is_beyond: false }))
+        })
+    }
+
     fn at(&self, classes: &Classes, length: u32, queue: u32) -> Found {
         // A depth that was measured, of any length, stands for its class; else the middle does.
         let measured = self.rows.get(&length).into_iter().chain(self.rows.values());

@@ -135,6 +135,43 @@ fn does_a_length_that_was_measured_at_one_depth_go_with_the_others() {
 }
 
 #[test]
+fn do_flushes_take_as_long_as_at_the_nearest_depth() {
+    let flush =
+        |queue_length, mean_us| Point { op: Operation::Flush, ..point(1, queue_length, false, mean_us) };
+    let points = [point(8, 0, false, 100.0), flush(0, 1000.0), flush(4, 2000.0)];
+    let mut clone = model(&points);
+    assert!(clone.capabilities().volatile_write_cache, "who asks for flushes gets them");
+    let mut done = Vec::new();
+    let mut now = Instant::ZERO;
+    for (queue_length, expected_us, beyond) in
+        [(0, 1000.0, 0), (2, 1500.0, 0), (4, 2000.0, 0), (40, 2000.0, 1)]
+    {
+        let (mut sum, mut outside) = (0.0, 0);
+        for _ in 0..400 {
+            for id in 1..=queue_length {
+                clone.submit(now, Request::new(id, Operation::Read, 1000 * id, 8)).unwrap();
+            }
+            let before = clone.coverage().unwrap().outside;
+            clone.submit(now, Request::new(0, Operation::Flush, 0, 0)).unwrap();
+            outside += clone.coverage().unwrap().outside - before;
+            while let Some(next) = clone.next_event() {
+                clone.poll(next, &mut done);
+                now = next;
+            }
+            sum += done.drain(..).find(|done| done.request.id.0 == 0).unwrap().response_time().as_us();
+        }
+        let us = sum / 400.0;
+        assert!(
+            (us / expected_us - 1.0).abs() < 0.02,
+            "{us} us behind {queue_length}, {expected_us} expected"
+        );
+        assert_eq!(outside, 400 * beyond, "behind {queue_length}");
+    }
+    let no_flushes = [point(8, 0, false, 100.0)];
+    assert!(!model(&no_flushes).capabilities().volatile_write_cache);
+}
+
+#[test]
 fn do_only_the_first_of_a_class_count() {
     let later = Point { precedence: 2, requests: 1 << 40, ..point(8, 0, false, 900.0) };
     for points in [[point(8, 0, false, 100.0), later.clone()], [later, point(8, 0, false, 100.0)]] {

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""How well clones predict: the tables of docs/models/station.md, as Markdown on stdout.
+
+    scripts/clones.py [evaluation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
+
+evaluation   both models on every real trace with response times: fitted to the first half, the second predicted. A
+             trace that is absent is said and left out.
+degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
+             moves away from it (6.3 of the issue that asked for clones).
+pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
+             table as evaluation, and one table with it if both are asked for. Needs root, fio and loop devices, and a machine that
+             does nothing else for a minute and a half.
+
+Seeds are stated above each table: fits and first loads have 1, fresh loads 2, fio 3; so all but what is captured comes out the
+same to the digit. --traces: ../shared/traces unless said. --out: keeps every document of seeklab and the captured traces,
+and takes those that are there already instead of capturing anew; without it nothing stays. --disk: the folder on the
+disk that is captured; that of --out, else the temporary one. Settings: SEEKLAB (the program).
+Exit status 1 if a row could not be made.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MODELS = ("station", "plain")
+
+# What is evaluated: name in the table, file below --traces, what `seeklab fit` is told beside.
+TRACES = [
+    *((f"{drive}, measured drive", f"disksim-validate/{drive}.trace.zst", [])
+      for drive in ("atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "hp_c2490a")),
+    ("YCSB on RocksDB, Optane", "opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", []),
+    ("pgbench, ext4 on a loop device", "pgbench-loop/pgbench.ftrace.zst", []),
+    ("hplajw, disk 0", "hpl-srt-ajw/ajw.1week.srt.zst", ["--device", "0"]),
+    ("hplajw, disk 1", "hpl-srt-ajw/ajw.1week.srt.zst", ["--device", "1"]),
+    ("Windows 11 boot", "wpa-win11-boot/diskio.part1.csv.zst", []),
+    ("Hadoop node", "blktrace-hadoop-node8/sdb.blktrace.tar.zst", []),
+]
+
+# The columns of the evaluation: title, and what it takes of two documents of `seeklab fit`: arrivals that found the device
+# idle wait until it is again, and none waits (--open). Each is a demerit: its percent of the measured mean is shown.
+COLUMNS = [
+    ("floor", lambda waits, _: model(waits, "station")["floor_to_p99"]),
+    ("by stretches", lambda waits, _: waits["rest"]["floor_of_stretches"]["to_p99"]),
+    ("change", lambda waits, _: waits["rest"]["change"]["to_p99"]),
+    ("station", lambda waits, _: model(waits, "station")["to_p99"]),
+    ("plain", lambda waits, _: model(waits, "plain")["to_p99"]),
+    ("station, open", lambda _, none_waits: model(none_waits, "station")["to_p99"]),
+    ("plain, open", lambda _, none_waits: model(none_waits, "plain")["to_p99"]),
+    ("everything: station", lambda waits, _: model(waits, "station")["all"]),
+    ("plain", lambda waits, _: model(waits, "plain")["all"]),
+    ("floor", lambda waits, _: model(waits, "station")["floor_all"]),
+]
+
+# The disk that is cloned, and its loads of so many requests: name, workload, what the disk is told beside. RATE is the
+# arrivals per second at which it is 70 % busy.
+DISK = "atlas10k"
+REQUESTS = 200_000
+SAME_LOADS = [
+    ("one at a time, 5 ms of think time", "random,closed=1,think=5ms", []),
+    ("open, Poisson at 70 % utilisation, FCFS", "random,poisson=RATE", []),
+    ("eight outstanding behind SPTF", "random,closed=8", ["--scheduler", "sptf"]),
+]
+FITTED_LOAD = "random,poisson=RATE"
+OTHER_LOADS = [
+    *((f"open, {share} utilisation", f"random,poisson={share}", []) for share in (0.3, 0.5, 0.7, 0.8, 0.9)),
+    ("eight outstanding, FCFS", "random,closed=8", []),
+    ("eight outstanding, SPTF", "random,closed=8", ["--scheduler", "sptf"]),
+    ("writes alone, 50 %", "synthetic,size=8KiB,read=0%,poisson=0.5", []),
+    ("64 KiB reads, 50 %", "synthetic,size=64KiB,read=100%,poisson=40/s", []),
+    ("sequential 8 KiB reads, one at a time", "sequential,closed=1", []),
+]
+
+# Pairs of workloads: name in the table, file, what fio is told first and then.
+PAIR_MIB = 1024
+PAIR_SECONDS = 8
+PAIRS = [
+    ("this machine's disk, fio, one mixture throughout", "same",
+     *["--rw=randrw --rwmixread=60 --bssplit=4k/60:32k/40 --iodepth=4"] * 2),
+    ("… longer requests in the second half", "size", "--rw=randrw --bssplit=4k/50:16k/30:64k/20 --iodepth=4",
+     "--rw=randrw --bssplit=4k/10:16k/30:64k/60 --iodepth=4"),
+    ("… 80 % reads, then 30 %", "mix", "--rw=randrw --rwmixread=80 --bs=8k --iodepth=8",
+     "--rw=randrw --rwmixread=30 --bs=8k --iodepth=8"),
+    ("… depth 2, then 16", "depth", "--rw=randread --bs=4k --iodepth=2", "--rw=randread --bs=4k --iodepth=16"),
+]
+
+
+def say(text):
+    print(f"clones: {text}", file=sys.stderr, flush=True)
+
+
+def fail(message):
+    sys.exit(f"error: {message}")
+
+
+class Failed(Exception):
+    """A command that a row needs has failed."""
+
+
+def run(*command):
+    """What a command prints; it goes if this process is killed."""
+    command = [str(part) for part in command]
+    done = subprocess.run(["setpriv", "--pdeathsig", "KILL", *command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failed(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def model(fit, name):
+    return next(of for of in fit["evaluations"] if of["model"] == name)
+
+
+def percent(demerit):
+    """A demerit in percent of the measured mean, to two digits behind the point where it is small."""
+    value = demerit["ea_rms_pct"]
+    return "–" if value is None else f"{value:.2f}" if value < 3 else f"{value:.1f}"
+
+
+def heading(*titles):
+    print("| " + " | ".join(titles) + " |")
+    print("|" + " --- |" * len(titles), flush=True)
+
+
+def row(*cells):
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+class Clones:
+    def __init__(self, options, work):
+        self.options, self.out, self.work = options, options.out or work, work
+        self.failed = 0
+
+    def seeklab(self, name, *arguments):
+        """The JSON document of a verb, kept under that name."""
+        text = run(self.options.seeklab, *arguments, "--json")
+        (self.out / f"{name}.json").write_text(text)
+        return json.loads(text)
+
+    @contextlib.contextmanager
+    def attempt(self, label):
+        """A row; one that fails is told, and the others follow."""
+        begun = time.monotonic()
+        say(f"{label} …")
+        try:
+            yield
+            say(f"{label}: {time.monotonic() - begun:.0f} s")
+        except Failed as problem:
+            say(f"{label} FAILED: {problem}")
+            self.failed += 1
+
+    # Real traces
+
+    def evaluation(self, rows):
+        """One table of rows (label, function that gives the trace or nothing, further arguments)."""
+        version = run(self.options.seeklab, "--version").strip()
+        print(f"{version}: `seeklab fit TRACE --model {','.join(MODELS)}`, without and with `--open`; seed 1, first half of the "
+              "time against the second.\n")
+        heading("trace", *(title for title, _ in COLUMNS))
+        for label, name, trace, more in rows:
+            with self.attempt(label):
+                if path := trace():
+                    both = []
+                    for way, flag in (("waits", []), ("open", ["--open"])):
+                        fit = self.seeklab(f"{name}-{way}", "fit", path, *more, "--model", ",".join(MODELS), "--seed", "1",
+                                           "-o", self.out / f"{name}.toml", *flag)["fit"]
+                        both.append(fit)
+                    row(label, *(percent(of(*both)) for _, of in COLUMNS))
+        print()
+
+    def of_traces(self):
+        def trace(file):
+            path = self.options.traces / file
+            if not path.exists():
+                say(f"skipped: {path} is absent")
+                return None
+            return path
+        for label, file, more in TRACES:
+            name = Path(file).name.split(".")[0] + "".join(more[1:])
+            yield label, name, lambda file=file: trace(file), more
+
+    def of_pairs(self):
+        for label, name, first, then in PAIRS:
+            yield label, name, lambda name=name, first=first, then=then: self.pair(name, first, then), []
+
+    # Pairs
+
+    @contextlib.contextmanager
+    def disk(self):
+        """A loop device over a file that was written in full; both go with this process, however that ends."""
+        path = self.options.disk / f"clones-{os.getpid()}.img"
+        try:
+            with open(path, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, PAIR_MIB << 20)
+                for _ in range(PAIR_MIB):
+                    file.write(bytes(1 << 20))
+                os.fsync(file.fileno())
+            device = run("losetup", "--find", "--show", "--direct-io=on", path).strip()
+            try:
+                held = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+            finally:
+                # Of a device that is open the kernel does this when the last that has it open is gone.
+                run("losetup", "--detach", device)
+        finally:
+            path.unlink(missing_ok=True)
+        try:
+            Path("/sys/block", Path(device).name, "queue/scheduler").write_text("none")
+            yield device
+        finally:
+            os.close(held)
+
+    def pair(self, name, first, then):
+        """The trace of a pair, captured unless it is there."""
+        trace = self.out / f"{name}.parquet"
+        if trace.exists():
+            say(f"{trace} is there and taken as it is")
+            return trace
+        with self.disk() as device:
+            partial = self.out / f"{name}.partial.parquet"
+            capture = subprocess.Popen(["setpriv", "--pdeathsig", "INT", self.options.seeklab, "capture", device, "-o", partial,
+                                        "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       start_new_session=True)
+            try:
+                while not list(self.out.glob(f"*{partial.name}*")) and capture.poll() is None:
+                    time.sleep(0.05)
+                for workload in (first, then):
+                    # Its job as a thread, which goes with it.
+                    run("fio", "--name=x", "--thread", f"--filename={device}", "--direct=1", "--ioengine=libaio",
+                        "--time_based", f"--runtime={PAIR_SECONDS}", "--minimal", "--randseed=3", *workload.split())
+                capture.send_signal(signal.SIGINT)
+                document, errors = capture.communicate(timeout=60)
+                if capture.returncode != 0:
+                    raise Failed(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")
+                (self.out / f"{name}-capture.json").write_text(document)
+                if lost := json.loads(document).get("lost_events"):
+                    raise Failed(f"the capture lost {lost} events; is the machine busy?")
+                partial.rename(trace)
+            finally:
+                if capture.poll() is None:
+                    capture.kill()
+                    capture.wait()
+                for left in self.out.glob(f"*{partial.name}*"):
+                    left.unlink()
+        return trace
+
+    # A simulated disk
+
+    def simulated(self, name, device, load, more, seed):
+        return self.seeklab(name, "simulate", device, "-w", f"{load},requests={REQUESTS}", "--seed", seed, *more)["devices"][0]
+
+    def clone(self, name, load, more):
+        """Fits each model to what the disk does under a load; returns their files."""
+        trace = self.work / f"{name}.parquet"
+        self.simulated(f"{name}-seen", DISK, load, [*more, "--out", trace], 1)
+        clones = {}
+        for of in MODELS:
+            clones[of] = self.out / f"{name}-{of}.toml"
+            self.seeklab(f"{name}-{of}-fit", "fit", trace, "--model", of, "--seed", "1", "-o", clones[of])
+        trace.unlink()
+        return clones
+
+    def answers(self, name, clones, load, more):
+        """What the disk says under fresh requests, and for each clone its difference in mean and p99, and the share unlike."""
+        own = self.simulated(f"{name}-disk", DISK, load, more, 2)
+        for of, file in clones.items():
+            said = self.simulated(f"{name}-{of}", file, load, [], 2)
+            differs = [100 * (said[key] / own[key] - 1) for key in ("response_mean_ms", "response_p99_ms")]
+            yield (*differs, 100 * said["out_of_validated_range"] / said["requests"])
+
+    def degradation(self):
+        alone = self.seeklab("alone", "simulate", DISK, "-w", "random,closed=1,requests=20000", "--seed", "1")["devices"][0]
+        def at(load):
+            """`poisson=RATE` and `poisson=0.3`: at 70 and 30 % of the requests that the disk serves one after the other."""
+            head, found, rate = load.partition("poisson=")
+            if not found or rate.endswith("/s"):
+                return load
+            share = 0.7 if rate == "RATE" else float(rate)
+            return f"{head}poisson={share * 1e3 / alone['response_mean_ms']:.1f}/s"
+        version = run(self.options.seeklab, "--version").strip()
+        about = f"{version}: `{DISK}`, {REQUESTS:,} requests with seed 1 fitted, as many with seed 2 asked"
+        print(f"{about}; the difference of clone and disk.\n")
+        heading("load", "mean", "p99", "plain tables: mean", "p99")
+        for index, (label, load, more) in enumerate(SAME_LOADS):
+            with self.attempt(label):
+                clones = self.clone(f"same{index}", at(load), more)
+                found = [f"{value:+.2f} %" for said in self.answers(f"same{index}", clones, at(load), more) for value in said[:2]]
+                row(label, *found)
+        print(f"\n{about}; fitted under `{at(FITTED_LOAD)}`.\n")
+        heading("load", "station: mean", "p99", "unlike", "plain: mean", "p99", "unlike")
+        clones = None
+        for index, (label, load, more) in enumerate(OTHER_LOADS):
+            with self.attempt(label):
+                clones = clones or self.clone("away", at(FITTED_LOAD), [])
+                found = self.answers(f"away{index}", clones, at(load), more)
+                row(label, *(cell for mean, p99, unlike in found
+                             for cell in (f"{mean:+.1f} %", f"{p99:+.1f} %", f"{unlike:.0f} %")))
+        print()
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", choices=("evaluation", "degradation", "pairs", "all"), metavar="TABLE",
+                        help="evaluation, degradation, pairs, all")
+    parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
+                        help="where the real traces are")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep documents and captured traces there")
+    parser.add_argument("--disk", type=Path, metavar="FOLDER", help="on the disk that is captured")
+    return parser.parse_args()
+
+
+def main():
+    options = arguments()
+    wanted = {"evaluation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
+    needed = [("setpriv", "util-linux")]
+    if "pairs" in wanted:
+        needed += [("losetup", "mount"), ("fio", "fio")]
+        if os.geteuid() != 0:
+            fail("pairs makes and captures a block device, which needs root")
+    for program, package in needed:
+        if not shutil.which(program):
+            fail(f"{program} is missing: install Debian's package {package}")
+    options.seeklab = os.environ.get("SEEKLAB")
+    if not options.seeklab:
+        subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "seeklab"], cwd=ROOT, check=True)
+        options.seeklab = str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/seeklab")
+    for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(kind, lambda number, _: sys.exit(128 + number))
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="clones-") as work:
+        clones = Clones(options, Path(work))
+        options.disk = options.disk or clones.out
+        rows = [*(clones.of_traces() if "evaluation" in wanted else []), *(clones.of_pairs() if "pairs" in wanted else [])]
+        if rows:
+            clones.evaluation(rows)
+        if "degradation" in wanted:
+            clones.degradation()
+    if clones.failed:
+        fail(f"{clones.failed} rows could not be made")
+
+
+if __name__ == "__main__":
+    main()
