@@ -257,7 +257,6 @@ fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
             .then(|| 100.0 * tally.deadlines.missed_above_floor() as f64 / possible as f64),
         misses: MissCounts::new(misses),
         below_floor: outcome.floor.map(|_| tally.deadlines.below_floor()),
-        ..Evidence::default()
     }
 }
 
