@@ -1,20 +1,31 @@
 #!/usr/bin/env python3
 """Does the clone stand in for the original? A real disk is captured under applications, cloned, and run against its clone.
 
-    examples/clone-stands-in.py [--model NAME[,NAME...]] [--repeat N] [--disk FOLDER] [--out FOLDER] [--seconds N] [--quick]
+    examples/clone-stands-in.py [--model NAME[,NAME...]] [--repeat N] [--disk FOLDER] [--out FOLDER] [--seconds N] [--apart] [--quick]
 
 1. A file on a real disk (`--disk`, a folder; that of --out unless said), written in full and opened past the page
    cache, becomes a block device by `seeklab record --block`; a clone does by `seeklab serve --block`. So both are behind
    the same frontend and differ in the device alone. (`--original losetup`: the kernel's own loop device instead.)
-2. `seeklab capture` on the original's block device (what reaches a device under a file system), while PostMark and a
-   build run on it, on ext4 mounted sync; `seeklab fit --model ...` (the first is the clone).
+2. `seeklab capture --no-queue-times` on the original's block device, while PostMark and a build run on it, twice; `seeklab fit
+   --model ...` (the first is the clone). Times count from the issue to the driver: what a request waits for in the host
+   before (ext4's flush ahead of a journal's commit), it waits for in front of the clone again.
 3. These two, and a third that the clone has not seen (an SQLite database, inserts and updates, each made durable), on
    the original, on the clone and on `immediate`, in turns: run times, mean, standard deviation and 95 % interval;
    the clone's and immediate's difference from the original. It counts where immediate is faster by 30 % or more.
 
+The build is that of GNU hello as its INSTALL says: unpack, configure, make (a job for each processor), install, each on a
+cold mount of ext4 with `sync`, and the compilers' temporary files on the same disk: whoever wants to know what a disk is
+to a build leaves nothing of it in memory. PostMark is mounted `sync` too; the database asks for durability by itself.
+
+The host is the same for all three: `--pacing balanced` lets its processors sleep when they are idle, as they do in front of
+a real disk (`exact` keeps them awake, and programs go on sooner after each request). The clone's times in the host are kept to
+the model's by the host's own stamps (`--follow-host`).
+
 Every run has a file system of its own, the same to the byte, and a cold mount. Leaves results.json (every run time),
 trace.parquet, clone.toml, fit.json in --out (clone-stands-in-out). Results are kept as they come: what was broken off goes
 on where it was, and `--seconds N` begins no run after so many seconds. --fresh forgets them.
+--apart: every run is captured too, and taken apart: how long the device was busy, and how long the host thought. That costs
+a percent or two of the run times, so it is kept apart from results without.
 --quick: two repetitions of small work, for a test. Needs root, FUSE, loop devices, mkfs.ext4, postmark, make, cc, apt for
 the source of GNU hello (not with --quick). Everything happens in a mount namespace of its own.
 Settings: SEEKLAB (the program).
@@ -22,6 +33,7 @@ Settings: SEEKLAB (the program).
 
 import argparse
 import contextlib
+import csv
 import json
 import math
 import os
@@ -40,6 +52,7 @@ HERE = Path(__file__).resolve().parent
 DEVICES = ("original", "clone", "immediate")
 KNOWN = ("postmark", "build")
 NEW = ("sqlite",)
+CAPTURED_RUNS = 2
 # Student's t, two-sided 95 %, by degrees of freedom; beyond, the normal distribution's.
 T_95 = [0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131]
 UUID = "5eec1ab0-0000-4000-8000-000000000001"
@@ -91,13 +104,33 @@ def processors():
     return {"busy_s": (sum(ticks[:3]) + sum(ticks[5:7])) / second, "io_wait_s": ticks[4] / second, "stolen_s": ticks[7] / second}
 
 
+def taken_apart(trace):
+    """Seconds in which requests were with the device, and in which none were and the host came back within 5 ms; the mean
+    response time of each operation."""
+    busy = think = until = 0
+    times = {}
+    with open(trace, newline="") as rows:
+        for row in csv.DictReader(line for line in rows if not line.startswith("#")):
+            arrival, completion = int(row["arrival_ns"]), int(row["completion_ns"] or 0)
+            if not completion:
+                continue
+            gap = arrival - until
+            think += gap if until and 0 < gap < 5_000_000 else 0
+            busy += max(0, completion - max(arrival, until))
+            until = max(until, completion)
+            times.setdefault(row["op"], []).append(completion - arrival)
+    means = {op: {"requests": len(of), "response_mean_ms": statistics.mean(of) / 1e6} for op, of in sorted(times.items())}
+    return {"busy_s": busy / 1e9, "think_s": think / 1e9, "operations": means}
+
+
 class Experiment:
     def __init__(self, options, work):
         self.options, self.work, self.out = options, work, options.out
         self.disk = options.disk / f"clone-stands-in-{os.getpid()}.img"
         self.results_path = self.out / "results.json"
         self.settings = {"model": options.model, "repeat": options.repeat, "size_mib": options.size, "quick": options.quick,
-                         "original": options.original, "pacing": options.pacing, "disk": str(options.disk.resolve())}
+                         "original": options.original, "pacing": options.pacing, "apart": options.apart,
+                         "disk": str(options.disk.resolve())}
         self.results = {"settings": self.settings, "runs": []}
         self.attributes = None
 
@@ -139,8 +172,31 @@ class Experiment:
     def device(self, name):
         if name == "original":
             return self.original()
-        what = self.out / "clone.toml" if name == "clone" else "immediate"
-        return self.door("serve", what, "--block", "--size", f"{self.options.size}MiB", "--pacing", self.options.pacing)
+        # A device that takes no time has no times to be kept to.
+        what = [self.out / "clone.toml", "--follow-host"] if name == "clone" else ["immediate"]
+        return self.door("serve", *what, "--block", "--size", f"{self.options.size}MiB", "--pacing", self.options.pacing)
+
+    @contextlib.contextmanager
+    def captured(self, device, trace):
+        """What reaches a block device meanwhile goes into a trace; its summary comes into the dictionary afterwards."""
+        summary = {}
+        command = ["setpriv", "--pdeathsig", "INT", self.options.seeklab, "capture", device, "--no-queue-times", "-o", trace, "--json"]
+        capture = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        try:
+            for _ in range(200):
+                if list(trace.parent.glob(f"*{trace.name}*")) or capture.poll() is not None:
+                    break
+                time.sleep(0.05)
+            yield summary
+        except BaseException:
+            stopped(capture)
+            raise
+        capture.send_signal(signal.SIGINT)
+        out, errors = capture.communicate()
+        if capture.returncode != 0:
+            fail(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")
+        summary.update(json.loads(out))
 
     def alike(self, device):
         """The host's queue of every device as that of the first; returns what differs and cannot be set."""
@@ -185,8 +241,10 @@ class Experiment:
         if application == "postmark":
             return [("sync", ["postmark", self.work / "postmark.config"])]
         if application == "build":
-            build = "cd */ && ./configure > /dev/null 2>&1 && make > /dev/null 2>&1"
-            return [("sync", ["tar", "xf", self.work / "source.tar"]), ("sync", ["sh", "-c", build])]
+            steps = ["./configure", f"make -j{os.cpu_count()}", 'make install DESTDIR="$TMPDIR"/installed']
+            shell = lambda step: f'export TMPDIR="$PWD"/tmp; mkdir -p "$TMPDIR" && cd source/*/ && {step} > /dev/null 2>&1'
+            unpack = f"mkdir source && tar xf {self.work / 'source.tar'} -C source"
+            return [("sync", ["sh", "-c", command]) for command in (unpack, *map(shell, steps))]
         return [("defaults", [sys.executable, "-c", SQLITE, "60" if self.options.quick else "1500"])]
 
     def make_sources(self):
@@ -205,18 +263,19 @@ class Experiment:
                 for index in range(12):
                     (tree / f"f{index}.c").write_text(f"int f{index}(int x) {{ return x + {index}; }}\n" + "// filler\n" * 400)
                 objects = " ".join(f"f{index}.o" for index in range(12))
-                (tree / "Makefile.in").write_text(f"lib.a: {objects}\n\tar rc lib.a {objects}\n")
+                (tree / "Makefile.in").write_text(f"lib.a: {objects}\n\tar rc lib.a {objects}\n"
+                                                  "install: lib.a\n\tmkdir -p $(DESTDIR)/lib && cp lib.a $(DESTDIR)/lib/\n")
                 (tree / "configure").write_text("#!/bin/sh\ncp Makefile.in Makefile\n")
                 (tree / "configure").chmod(0o755)
                 run("tar", "cf", self.work / "source.tar", "-C", folder, "small")
 
-    def apply(self, application, device):
-        """Runs an application on a device that has a file system; seconds of its phases, what they leave unwritten included."""
+    def apply(self, application, device, folder="it"):
+        """Runs an application in a folder of a device's file system; seconds of its phases, what they leave unwritten included."""
         environment = {**os.environ, "FORCE_UNSAFE_CONFIGURE": "1"}
         times = []
         for options, command in self.phases(application):
             with self.mounted(device, options) as mount:
-                place = mount / application
+                place = mount / folder
                 place.mkdir(exist_ok=True)
                 begun = time.monotonic()
                 child = subprocess.Popen([str(part) for part in command], cwd=place, env=environment, start_new_session=True,
@@ -242,26 +301,14 @@ class Experiment:
         with self.original() as (device, _):
             self.alike(device)
             self.make_file_system(device)
-            capture = subprocess.Popen(["setpriv", "--pdeathsig", "INT", self.options.seeklab, "capture", device, "-o", trace,
-                                        "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                       start_new_session=True)
-            try:
+            with self.captured(device, trace) as summary:
                 # The whole device is addressed once, so that the trace tells how large it is.
-                for _ in range(200):
-                    if list(self.work.glob("*trace.parquet*")) or capture.poll() is not None:
-                        break
-                    time.sleep(0.05)
                 run("dd", f"if={device}", "of=/dev/null", "bs=4096", f"skip={self.options.size * 256 - 1}", "count=1",
                     "iflag=direct")
-                seconds = {application: self.apply(application, device) for application in KNOWN}
-            except BaseException:
-                stopped(capture)
-                raise
-            capture.send_signal(signal.SIGINT)
-            out, errors = capture.communicate()
-            if capture.returncode != 0:
-                fail(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")
-        self.results["capture"] = {"seconds": seconds, "summary": json.loads(out)}
+                # More than once, for no run of a disk is like another.
+                seconds = [{application: self.apply(application, device, f"{application}-{turn}") for application in KNOWN}
+                           for turn in range(1 if self.options.quick else CAPTURED_RUNS)]
+        self.results["capture"] = {"seconds": seconds, "summary": summary}
         fitted = run(self.options.seeklab, "fit", trace, "--model", self.options.model, "-o", self.work / "clone.toml", "--json")
         self.results["fit"] = json.loads(fitted)["fit"]
         shutil.copy(trace, self.out / "trace.parquet")
@@ -273,12 +320,17 @@ class Experiment:
         with self.device(name) as (device, document):
             attributes = self.alike(device)
             self.make_file_system(device)
-            before = processors()
-            times = self.apply(application, device)
-            used = {key: after - before[key] for key, after in processors().items()}
+            trace = self.work / "apart.csv"
+            with self.captured(device, trace) if self.options.apart else contextlib.nullcontext():
+                before = processors()
+                times = self.apply(application, device)
+                used = {key: after - before[key] for key, after in processors().items()}
         row = {"application": application, "device": name, "repetition": repetition, "seconds": sum(times), "phases_s": times,
                "load_average": os.getloadavg()[0], "host_queue": attributes, **used}
-        for key in ("requests", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "emulator_cpu_s", "trust", "processors", "outside", "coverage", "notes", "warnings"):
+        if self.options.apart:
+            row["apart"] = taken_apart(trace)
+            trace.unlink()
+        for key in ("requests", "host", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "emulator_cpu_s", "trust", "processors", "outside", "coverage", "notes", "warnings"):
             if key in document:
                 row[key] = document[key]
         self.results["runs"].append(row)
@@ -360,11 +412,29 @@ class Experiment:
                 cells.append("–" if pct is None else f"{pct:+.1f} % ± {number(row[f'{name}_half_width_95_pct'], '.1f')}")
             cells.append({True: "yes", False: "no: immediate is too near", None: "–"}[row.get("counts")])
             print("| " + " | ".join(cells) + " |")
+        self.page_apart()
         evaluation = self.results.get("fit", {}).get("evaluations") or []
         for of in evaluation[:1]:
             print(f"\nclone: {of['model']}, {self.results['fit']['requests']} requests; demerit on the second half of the capture "
                   f"{number(of['all']['ea_rms_pct'], '.1f')} %, to p99 {number(of['to_p99']['ea_rms_pct'], '.1f')} % "
                   f"(floor {number(of['floor_to_p99']['ea_rms_pct'], '.1f')} %)")
+
+
+    def page_apart(self):
+        if not self.options.apart:
+            return
+        print("\n| application | device | runs | run time s | device busy s | host thinks s | mean ms of each operation |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for application in (*KNOWN, *NEW):
+            for name in DEVICES:
+                rows = [row for row in self.results["runs"] if (row["application"], row["device"]) == (application, name)]
+                if not rows:
+                    continue
+                mean = lambda figure: statistics.mean(map(figure, rows))
+                ops = sorted(set.intersection(*(set(row["apart"]["operations"]) for row in rows)))
+                each = (f"{op} {mean(lambda row: row['apart']['operations'][op]['response_mean_ms']):.4f}" for op in ops)
+                print(f"| {application} | {name} | {len(rows)} | {mean(lambda row: row['seconds']):.2f} | "
+                      f"{mean(lambda row: row['apart']['busy_s']):.2f} | {mean(lambda row: row['apart']['think_s']):.2f} | {', '.join(each)} |")
 
 
 def arguments():
@@ -376,8 +446,9 @@ def arguments():
     parser.add_argument("--disk", type=Path, help="folder on the real disk")
     parser.add_argument("--out", type=Path, default=Path("clone-stands-in-out"))
     parser.add_argument("--original", choices=("record", "losetup"), default="record", help="what the original is behind")
-    parser.add_argument("--pacing", default="exact", help="of the emulated devices")
+    parser.add_argument("--pacing", default="balanced", help="of the emulated devices")
     parser.add_argument("--seconds", type=float, help="begin no run after so many seconds")
+    parser.add_argument("--apart", action="store_true", help="take every run apart by a capture")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()

@@ -19,8 +19,12 @@ struct Served {
 
 impl Served {
     fn start(arguments: &[&str]) -> Self {
+        Self::device("immediate", arguments)
+    }
+
+    fn device(name: &str, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
-            .args(["serve", "immediate", "--size", "16MiB", "--json"])
+            .args(["serve", name, "--size", "16MiB", "--json"])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -82,6 +86,59 @@ fn does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store() {
     assert!(document["requests"].as_u64().unwrap() > 2, "{document}");
     assert!(fs::read(&store).unwrap()[..bytes.len()] == bytes, "contents differ");
     assert!(!of_kernel.join("loop").exists(), "the block device is left behind");
+}
+
+#[test]
+fn does_following_the_host_see_every_request_there_and_record_it() {
+    let test = "does_following_the_host_see_every_request_there_and_record_it";
+    let missing = (!geteuid().is_root() || !Path::new("/sys/kernel/tracing/events/block").is_dir())
+        .then(|| "the block layer cannot be watched: it needs root and tracefs".to_owned());
+    let missing = missing.or_else(|| unavailability(&Place::Detached)).or_else(loop_device::unavailability);
+    if !is_possible(test, missing) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.csv");
+    let settings =
+        ["--block", "--follow-host", "--set", "service_time=2ms", "--record", trace.to_str().unwrap()];
+    let served = Served::device("constant", &settings);
+    let mut file = OpenOptions::new().write(true).open(&served.paths[0]).unwrap();
+    for _ in 0..100 {
+        file.write_all(&[7; 4096]).unwrap();
+        file.sync_data().unwrap();
+    }
+    drop(file);
+    let document = served.interrupt();
+    let host = &document["host"];
+    assert_eq!(host["lost"], 0, "{document}");
+    // A write and a flush each; what came while the watch began, and after it ended, is not seen in the host.
+    assert!(host["requests"].as_u64().unwrap() >= 200, "{document}");
+    assert!(host["unmatched"].as_u64().unwrap() <= 20, "{document}");
+    let mean_ms = host["mean_ms"].as_f64().unwrap();
+    // A reply leaves no more than a millisecond before the model's completion.
+    assert!(mean_ms > 1.0 && host["ei_avg_ms"].as_f64().unwrap() < mean_ms, "{document}");
+    assert!(document["trust_sentence"].as_str().unwrap().contains("in the host"), "{document}");
+    let text = fs::read_to_string(&trace).unwrap();
+    let head =
+        text.lines().find(|line| line.contains("mp1_arrival_ns")).expect("the host's stamps are there");
+    let column = head.split(',').position(|name| name == "mp1_completion_ns").unwrap();
+    let rows = text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()));
+    let stamped =
+        rows.filter(|row| row.split(',').nth(column).is_some_and(|stamp| !stamp.is_empty())).count();
+    assert!(stamped >= 200, "{stamped} of the rows have them");
+}
+
+#[test]
+fn is_following_refused_where_there_is_nothing_to_follow() {
+    for arguments in [&["--follow-host"][..], &["--block", "--follow-host", "--uncalibrated"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
+            .args(["serve", "immediate", "--size", "1MiB"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("--follow-host"), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Emulation ── completed request ──▶ Observer ── joined with the host's stamps ──▶ Follower
-//!      ▲                                                                                │ median of a window
+//!      ▲                                                                                │ centre of a window
 //!      └────────────── Feedback: applied before the next request is taken ◀── Shift ────┘
 //! ```
 //! # Scope and limits
@@ -19,9 +19,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use seeklab_core::{Instant, SignedDuration, TraceRecord};
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::pacer::{Compensation, Direction, MedianAdjuster, Shift};
+use seeklab_emulator::pacer::{Compensation, Direction, ErrorAdjuster, Shift};
 
-/// Errors whose median counts.
+/// Errors whose centre counts.
 const WINDOW: usize = 16;
 
 /// What a [`Follower`] asks for, at the emulation's end.
@@ -45,14 +45,14 @@ pub struct Follower {
     shifts: Sender<Shift>,
     applied: Arc<Applied>,
     asked: u64,
-    adjuster: MedianAdjuster,
+    adjuster: ErrorAdjuster,
 }
 
 /// A follower, and the feedback by which an emulation hears from it.
 pub fn feedback() -> (Follower, Feedback) {
     let (sender, shifts) = channel();
     let applied = Arc::<Applied>::default();
-    let adjuster = MedianAdjuster::new(WINDOW);
+    let adjuster = ErrorAdjuster::new(WINDOW);
     let follower = Follower { shifts: sender, applied: Arc::clone(&applied), asked: 0, adjuster };
     (follower, Feedback { shifts, applied })
 }

@@ -7,6 +7,7 @@
 
 mod calibrated;
 mod feedback;
+mod host;
 mod live;
 mod observer;
 mod pace;
@@ -36,6 +37,7 @@ use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
 pub use feedback::{Feedback, Follower, feedback};
+pub use host::{HostFigures, HostFollowed, Joining, Told, watch};
 pub use observer::{Observer, Recorder, Sink};
 pub use pace::Pace;
 

@@ -9,9 +9,9 @@ use seeklab_emulator::client::{ClientError, RunnerOptions, run_builtin_with};
 use seeklab_workloads::application::{Builtin, Phase};
 
 use super::figures::PhaseFigures;
-use super::join::Told;
 use super::repetition::{Ran, Repetition};
 use crate::emulate::Running;
+use crate::emulate::Told;
 use crate::failure::Failure;
 
 /// Runs `builtin` on the device that is emulated; `connected` is called once its clients have connected.

@@ -2,27 +2,15 @@
 
 use std::sync::mpsc::Receiver;
 
-use seeklab_analysis::{MatchCounts, Matcher, Stamps};
-use seeklab_core::{HostRequest, Instant, Operation, TraceRecord};
+use seeklab_analysis::{MatchCounts, Stamps};
+use seeklab_core::{Operation, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
-use crate::emulate::{Follower, Sink};
-
-/// What the host tells.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Told {
-    /// A request of the host is complete.
-    Request(HostRequest),
-    /// Every request issued before this was told.
-    Until(Instant),
-}
+use crate::emulate::{Follower, Joining, Sink, Told};
 
 /// Joins what the host and the emulator saw, and takes it in.
 pub(super) struct Join {
-    matcher: Matcher,
-    host: Receiver<Told>,
-    host_until: Instant,
-    emulator_until: Instant,
+    joining: Joining,
     kept: Kept,
 }
 
@@ -55,18 +43,8 @@ impl Join {
         writer: Option<Box<dyn TraceWriter>>,
     ) -> Self {
         Self {
-            matcher: Matcher::new(block_bytes),
-            host,
-            host_until: Instant::ZERO,
-            emulator_until: Instant::ZERO,
+            joining: Joining::new(block_bytes, host),
             kept: Kept { stamps: Stamps::default(), transfers: 0, follower, writer, failed: None },
-        }
-    }
-
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Request(request) => self.matcher.host(&request),
-            Told::Until(until) => self.host_until = until,
         }
     }
 }
@@ -86,22 +64,13 @@ impl Sink for Join {
     type Outcome = Joined;
 
     fn take(&mut self, record: &TraceRecord) {
-        self.emulator_until = record.points.mp2_arrival.unwrap_or(record.arrival);
-        self.matcher.record(*record);
-        while let Ok(told) = self.host.try_recv() {
-            self.told(told);
-        }
         let kept = &mut self.kept;
-        self.matcher.advance(self.host_until, self.emulator_until, |record| kept.take(record));
+        self.joining.take(record, |record| kept.take(record));
     }
 
-    fn finish(mut self) -> Joined {
-        // The host has ended: it tells what is left.
-        while let Ok(told) = self.host.try_recv() {
-            self.told(told);
-        }
-        let Self { matcher, mut kept, .. } = self;
-        let matched = matcher.finish(|record| kept.take(record));
+    fn finish(self) -> Joined {
+        let Self { joining, mut kept } = self;
+        let matched = joining.finish(|record| kept.take(record));
         let written = match (kept.failed, kept.writer) {
             (Some(error), _) => Err(error),
             (None, Some(writer)) => writer.finish(),

@@ -9,15 +9,14 @@ use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
-use seeklab_traces::capture::{Capture, Observed, Options};
 
 use super::figures::{Figures, PhaseFigures, Seen};
 use super::host::{self, Interruption};
-use super::join::{Join, Told};
+use super::join::Join;
 use super::prepare::Prepared;
 use super::{Application, Commands, Series, builtin};
 use crate::devices::Resolved;
-use crate::emulate::{Doors, Observer, Running, Wishes, capabilities_of, feedback, start};
+use crate::emulate::{Doors, Observer, Running, Told, Wishes, capabilities_of, feedback, start, watch};
 use crate::failure::Failure;
 use crate::run::metadata;
 
@@ -111,20 +110,7 @@ impl Repetition<'_> {
         let block = running.block().expect("it was asked for").path();
         let options = host::options(self.series, commands, block, None)?;
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
-        let watched =
-            Options { origin_ns: running.clock().origin_ns(), queue_times: false, ..Options::default() };
-        let capture = Capture::start(block, &watched, move |observed| {
-            let told = match observed {
-                Observed::Request(request) => Told::Request(request),
-                Observed::Settled(until) => Told::Until(until),
-            };
-            // Who joins has ended early only if it panicked, which is told there.
-            let _ = host.send(told);
-        })
-        .map_err(|error| {
-            let hint = error.hint();
-            hint.into_iter().fold(Failure::chain(&error), Failure::hint)
-        })?;
+        let capture = watch(block, running.clock().origin_ns(), host)?;
         let mut figures = Vec::new();
         for phase in plan(commands)? {
             let outcome = stage.run_phase(&phase).map_err(host::failure)?;

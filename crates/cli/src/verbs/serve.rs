@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::{
-    Doors, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes, capabilities_of, exported_size,
-    open_store, signals, start,
+    Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
+    capabilities_of, exported_size, open_store, signals, start,
 };
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, print, print_json};
@@ -72,6 +72,10 @@ pub(crate) struct Arguments {
     read_only: bool,
     #[command(flatten)]
     pace: PaceFlags,
+    /// Keep the block device to its model's times by the host's own stamps, as `run` does: what the machine adds is
+    /// followed as it changes, for 2 to 3 us of processor time each request
+    #[arg(long, requires = "block", conflicts_with_all = ["nbd", "fuse", "uncalibrated"])]
+    follow_host: bool,
     /// Write every request as a trace, times as the emulator saw them
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
@@ -103,10 +107,27 @@ impl Arguments {
             store.load_image(image)?;
         }
         let mut wishes = self.wishes(&device)?;
-        let recorder = self.recorder(&device, &wishes.pace)?;
-        wishes.observe = recorder.as_ref().map(Observer::observe);
+        let mut recorder = self.recorder(&device, &wishes.pace)?;
+        let mut followed = None;
+        if self.follow_host {
+            let block_bytes = capabilities_of(&device)?.block_size.as_bytes() as u32;
+            let (host, feedback) = HostFollowed::prepare(block_bytes, recorder.take());
+            wishes.observe = Some(host.observe());
+            wishes.feedback = Some(feedback);
+            followed = Some(host);
+        }
+        let recorder = recorder.map(Observer::start);
+        if let Some(recorder) = &recorder {
+            wishes.observe = Some(recorder.observe());
+        }
         let signals = signals()?;
         let mut running = start(&device, store, wishes, &Stop::new()?)?;
+        if let Some(host) = &mut followed
+            && let Err(failure) = host.watch(&running)
+        {
+            let _ = running.end();
+            return Err(failure.context("--follow-host"));
+        }
         let host_queue = running.block().map(|block| block.queue().clone());
         let text = self.ready(&device, &running);
         if self.json {
@@ -121,17 +142,19 @@ impl Arguments {
             );
         });
         let outcome = running.end()?;
+        let host = followed.map(HostFollowed::finish).transpose()?;
         let not_recorded = recorder.map_or(Ok(0), |recorder| {
             let (written, lost) = recorder.finish();
             written.map(|()| lost)
         })?;
+        let (host, not_recorded) = host.map_or((None, not_recorded), |(host, lost)| (Some(host), lost));
         if let Some(path) = &self.save {
             outcome.store.save_image(path)?;
         }
         if self.json {
-            print_json(&document(&device, &self, &outcome, host_queue.as_ref(), not_recorded))
+            print_json(&document(&device, &self, &outcome, host_queue.as_ref(), host, not_recorded))
         } else {
-            print(&summary(&device, &outcome, not_recorded))
+            print(&summary(&device, &outcome, host, not_recorded))
         }
     }
 
@@ -160,12 +183,12 @@ impl Arguments {
         )
     }
 
-    fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Observer<Recorder>>, Failure> {
+    fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Recorder>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
         let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
         pace.describe(&mut metadata);
         let writer = seeklab_columnar::create(path, None, &metadata)?;
-        Ok(Some(Observer::start(Recorder::new(writer))))
+        Ok(Some(Recorder::new(writer)))
     }
 
     fn store_choice(&self) -> Result<StoreChoice, Failure> {
@@ -217,8 +240,8 @@ fn us(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_us()
 }
 
-/// What is known of its exactness: the host's side is not seen here.
-fn evidence(outcome: &Outcome) -> Evidence {
+/// What is known of its exactness; without `host`, its side is not seen here.
+fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
     let tally = &outcome.tally;
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
     let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
@@ -226,17 +249,18 @@ fn evidence(outcome: &Outcome) -> Evidence {
     Evidence {
         requests: tally.requests,
         model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
+        host_error_ms: host.filter(|host| host.requests > 0).map(|host| host.ei_avg_ms),
+        unmatched: host.map(|host| host.unmatched),
         reply_error_ms: mean_ms(tally.deadlines.lateness()),
         limit: outcome.deadline_limit,
         beyond_limit_pct: (possible > 0)
             .then(|| 100.0 * tally.deadlines.missed_above_floor() as f64 / possible as f64),
         misses: MissCounts::new(misses),
         below_floor: outcome.floor.map(|_| tally.deadlines.below_floor()),
-        ..Evidence::default()
     }
 }
 
-fn summary(device: &Resolved, outcome: &Outcome, not_recorded: u64) -> String {
+fn summary(device: &Resolved, outcome: &Outcome, host: Option<HostFigures>, not_recorded: u64) -> String {
     let tally = &outcome.tally;
     if tally.requests == 0 {
         return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
@@ -262,7 +286,16 @@ fn summary(device: &Resolved, outcome: &Outcome, not_recorded: u64) -> String {
         us(lateness.quantile(0.99)),
         lateness.moments().max().unwrap_or(0.0) / 1e3,
     );
-    text += &format!("trust     {}\n", evidence(outcome).trust().sentence);
+    if let Some(host) = host {
+        text += &format!(
+            "host      mean {:.3} ms, {:+.1} us beside the model, {} of {} requests seen there\n",
+            host.mean_ms,
+            host.ei_avg_ms * 1e3,
+            host.requests,
+            tally.requests,
+        );
+    }
+    text += &format!("trust     {}\n", evidence(outcome, host).trust().sentence);
     if let Some(note) = device.unlike_its_fit(tally.coverage) {
         text += &format!("warning: {note}\n");
     }
@@ -277,6 +310,7 @@ fn document(
     arguments: &Arguments,
     outcome: &Outcome,
     host_queue: Option<&Queue>,
+    host: Option<HostFigures>,
     not_recorded: u64,
 ) -> Value {
     let tally = &outcome.tally;
@@ -305,7 +339,8 @@ fn document(
         "emulator_cpu_s": outcome.cpu.as_s(),
         "processors": outcome.processors.name(),
         "host_queue": host_queue,
-        "trust": evidence(outcome).trust().level,
-        "trust_sentence": evidence(outcome).trust().sentence,
+        "host": host,
+        "trust": evidence(outcome, host).trust().level,
+        "trust_sentence": evidence(outcome, host).trust().sentence,
     })
 }

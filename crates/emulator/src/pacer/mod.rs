@@ -58,7 +58,7 @@ use behind::Behind;
 
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
-pub use compensation::{Allowance, Compensation, Direction, MedianAdjuster, PerOperation, Shift};
+pub use compensation::{Allowance, Compensation, Direction, ErrorAdjuster, PerOperation, Shift};
 pub use deadline::{Deadlines, Steps};
 pub use options::{Mode, Options};
 pub use seeklab_core::MissCause;
@@ -215,7 +215,7 @@ impl Pacer {
         self.options.compensation
     }
 
-    /// Compensates so from now on: the hook of dynamic compensation, such as by a [`MedianAdjuster`].
+    /// Compensates so from now on: the hook of dynamic compensation, such as by a [`ErrorAdjuster`].
     /// Answers that are known keep their due.
     pub fn set_compensation(&mut self, compensation: Compensation) {
         self.options.compensation = compensation;

@@ -1,0 +1,308 @@
+//! What the host sees of an emulated block device, beside what the emulator saw of the same requests.
+//!
+//! ```text
+//!  Emulation ── completed request ─▶ Observer ─▶ Joining ─▶ requests with both sides' stamps
+//!  kernel ── issue, completion ─▶ watch ── Told ──▲             ├─▶ Follower ─▶ the emulation's compensation
+//!                                                               └─▶ trace, HostFigures
+//! ```
+//! # Scope and limits
+//! Memory does not grow with the run. Requests of the host that stand for several of the emulator, or the other way
+//! round, are compared as one where they follow each other.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+
+use seeklab_analysis::{MatchCounts, Matcher};
+use seeklab_core::{HostRequest, Instant, TraceRecord};
+use seeklab_traces::TraceError;
+use seeklab_traces::capture::{Capture, Observed, Options};
+use serde::Serialize;
+
+use super::feedback::{Feedback, Follower, feedback};
+use super::observer::{Observer, Recorder, Sink};
+use super::{Outcome, Running};
+use crate::failure::Failure;
+
+/// What the host tells.
+#[derive(Debug, Clone, Copy)]
+pub enum Told {
+    /// A request of the host is complete.
+    Request(HostRequest),
+    /// Every request issued before this was told.
+    Until(Instant),
+}
+
+/// Tells `host` of the requests of `block` from now on; zero is `origin_ns` of CLOCK_MONOTONIC.
+///
+/// # Errors
+/// What is missing to watch the block layer, and its remedy.
+pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture, Failure> {
+    let options = Options { origin_ns, queue_times: false, ..Options::default() };
+    let sink = move |observed| {
+        let told = match observed {
+            Observed::Request(request) => Told::Request(request),
+            Observed::Settled(until) => Told::Until(until),
+        };
+        // Who joins has ended early only if it panicked, which is told there.
+        let _ = host.send(told);
+    };
+    Capture::start(block, &options, sink).map_err(|error| {
+        let hint = error.hint();
+        hint.into_iter().fold(Failure::chain(&error), Failure::hint)
+    })
+}
+
+/// Joins what the host tells with what the emulator saw, as it comes.
+pub struct Joining {
+    matcher: Matcher,
+    host: Receiver<Told>,
+    host_until: Instant,
+    emulator_until: Instant,
+}
+
+impl Joining {
+    /// Joins records in blocks of that many bytes with what `host` tells.
+    pub fn new(block_bytes: u32, host: Receiver<Told>) -> Self {
+        let (host_until, emulator_until) = (Instant::ZERO, Instant::ZERO);
+        Self { matcher: Matcher::new(block_bytes), host, host_until, emulator_until }
+    }
+
+    fn listen(&mut self) {
+        loop {
+            match self.host.try_recv() {
+                Ok(Told::Request(request)) => self.matcher.host(&request),
+                Ok(Told::Until(until)) => self.host_until = until,
+                Err(TryRecvError::Empty) => return,
+                // It tells nothing more, so nothing waits for it.
+                Err(TryRecvError::Disconnected) => return self.host_until = Instant::MAX,
+            }
+        }
+    }
+
+    /// Takes a record in; `emit` is given those that are settled, in order of arrival.
+    pub fn take(&mut self, record: &TraceRecord, emit: impl FnMut(&TraceRecord)) {
+        self.emulator_until = record.points.mp2_arrival.unwrap_or(record.arrival);
+        self.matcher.record(*record);
+        self.listen();
+        self.matcher.advance(self.host_until, self.emulator_until, emit);
+    }
+
+    /// Settles everything, once the host has ended and told what was left.
+    pub fn finish(mut self, emit: impl FnMut(&TraceRecord)) -> MatchCounts {
+        self.listen();
+        self.matcher.finish(emit)
+    }
+}
+
+/// How long requests took in the host, and how far that was from the model.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct HostFigures {
+    /// Requests that were seen by both; those that stand for one request of the host count as one.
+    pub requests: u64,
+    /// Mean response time in the host (MP1).
+    pub mean_ms: f64,
+    /// What that is longer than in the model (MP3): EI_avg.
+    pub ei_avg_ms: f64,
+    /// Requests that one side alone has seen.
+    pub unmatched: u64,
+    /// Events of the host that were lost, and requests given up for that.
+    pub lost: u64,
+}
+
+/// Sums up both sides' response times.
+#[derive(Debug, Default)]
+struct Sums {
+    requests: u64,
+    host_ns: u128,
+    model_ns: u128,
+    /// The request of the host that the last records stand for, and when the model began and completed them.
+    open: Option<Open>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    host: (Instant, Instant),
+    model: (Instant, Instant),
+}
+
+impl Sums {
+    fn take(&mut self, record: &TraceRecord) {
+        let points = &record.points;
+        let (Some(issue), Some(done), Some(completion)) =
+            (points.mp1_arrival, points.mp1_completion, record.completion)
+        else {
+            return;
+        };
+        match &mut self.open {
+            Some(open) if open.host == (issue, done) => {
+                open.model = (open.model.0.min(record.arrival), open.model.1.max(completion));
+            }
+            _ => {
+                self.close();
+                self.open = Some(Open { host: (issue, done), model: (record.arrival, completion) });
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(Open { host, model }) = self.open.take() else { return };
+        self.requests += 1;
+        self.host_ns += u128::from(host.1.saturating_since(host.0).as_ns());
+        self.model_ns += u128::from(model.1.saturating_since(model.0).as_ns());
+    }
+
+    fn figures(mut self, matched: &MatchCounts) -> HostFigures {
+        self.close();
+        let mean_ms = |ns: u128| ns as f64 / self.requests.max(1) as f64 / 1e6;
+        let unmatched = matched.unmatched_host + matched.unmatched_emulated;
+        let (mean_ms, model_ms) = (mean_ms(self.host_ns), mean_ms(self.model_ns));
+        HostFigures { requests: self.requests, mean_ms, ei_avg_ms: mean_ms - model_ms, unmatched, lost: 0 }
+    }
+}
+
+/// Takes what was joined in: follows it, sums it up, records it.
+struct Following {
+    joining: Joining,
+    taken: Taken,
+}
+
+struct Taken {
+    follower: Follower,
+    sums: Sums,
+    recorder: Option<Recorder>,
+}
+
+impl Taken {
+    fn take(&mut self, record: &TraceRecord) {
+        self.follower.see(record);
+        self.sums.take(record);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.take(record);
+        }
+    }
+}
+
+impl Sink for Following {
+    type Outcome = (HostFigures, Result<(), TraceError>);
+
+    fn take(&mut self, record: &TraceRecord) {
+        let taken = &mut self.taken;
+        self.joining.take(record, |record| taken.take(record));
+    }
+
+    fn finish(self) -> Self::Outcome {
+        let Self { joining, mut taken } = self;
+        let matched = joining.finish(|record| taken.take(record));
+        (taken.sums.figures(&matched), taken.recorder.map_or(Ok(()), Sink::finish))
+    }
+}
+
+/// Keeps an emulated block device to its model's times by the host's own stamps.
+pub struct HostFollowed {
+    observer: Observer<Following>,
+    host: Option<Sender<Told>>,
+    capture: Option<Capture>,
+}
+
+impl HostFollowed {
+    /// What an emulation in blocks of that many bytes is to be given as [`observe`](super::Wishes::observe) and as
+    /// [`feedback`](super::Wishes::feedback), and who sees to the rest; `recorder` writes what is joined.
+    pub fn prepare(block_bytes: u32, recorder: Option<Recorder>) -> (Self, Feedback) {
+        let (host, told) = channel();
+        let (follower, feedback) = feedback();
+        let taken = Taken { follower, sums: Sums::default(), recorder };
+        let observer = Observer::start(Following { joining: Joining::new(block_bytes, told), taken });
+        (Self { observer, host: Some(host), capture: None }, feedback)
+    }
+
+    /// What the emulation shows its requests to.
+    pub fn observe(&self) -> seeklab_emulator::emulation::Observe {
+        self.observer.observe()
+    }
+
+    /// Begins to watch the host's side of `running`.
+    ///
+    /// # Errors
+    /// As [`watch`].
+    ///
+    /// # Panics
+    /// If it is no block device, or watched already.
+    pub fn watch(&mut self, running: &Running<Outcome>) -> Result<(), Failure> {
+        let host = self.host.take().expect("it is watched once");
+        let block = running.block().expect("a block device is watched");
+        self.capture = Some(watch(block.path(), running.clock().origin_ns(), host)?);
+        Ok(())
+    }
+
+    /// What both saw, once the emulation has ended, and how many of its requests came faster than they were taken.
+    ///
+    /// # Errors
+    /// What went wrong in watching, or in writing.
+    pub fn finish(self) -> Result<(HostFigures, u64), Failure> {
+        let Self { observer, host, capture } = self;
+        drop(host);
+        let captured = capture.map(Capture::finish).transpose().map_err(|error| Failure::chain(&error));
+        let ((mut figures, written), not_recorded) = observer.finish();
+        figures.lost = captured?.map_or(0, |captured| captured.lost_events + captured.given_up);
+        written?;
+        Ok((figures, not_recorded))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Duration, MeasurementPoints, Operation};
+
+    use super::*;
+
+    /// A write of the model from one time to another, in us, that a request of the host stands for.
+    fn write(model_us: (u64, u64), host_us: Option<(u64, u64)>) -> TraceRecord {
+        let us = |time: u64| Instant::ZERO + Duration::from_us(time);
+        let points = MeasurementPoints {
+            mp1_arrival: host_us.map(|(from, _)| us(from)),
+            mp1_completion: host_us.map(|(_, to)| us(to)),
+            mp2_arrival: Some(us(model_us.0)),
+            ..MeasurementPoints::NONE
+        };
+        let record = TraceRecord::new(us(model_us.0), Operation::Write, 8, 8);
+        TraceRecord { completion: Some(us(model_us.1)), points, ..record }
+    }
+
+    #[test]
+    fn are_requests_that_stand_for_one_summed_up_as_one() {
+        let mut sums = Sums::default();
+        for record in [
+            write((10, 110), Some((5, 115))),
+            write((210, 310), Some((205, 420))),
+            write((212, 400), Some((205, 420))),
+            write((500, 900), None),
+        ] {
+            sums.take(&record);
+        }
+        let matched = MatchCounts::default();
+        let figures = sums.figures(&matched);
+        assert_eq!((figures.requests, figures.unmatched), (2, 0));
+        assert!((figures.mean_ms - 0.1625).abs() < 1e-9, "{figures:?}");
+        assert!((figures.ei_avg_ms - 0.0175).abs() < 1e-9, "{figures:?}");
+        assert_eq!(Sums::default().figures(&matched), HostFigures::default());
+    }
+
+    #[test]
+    fn does_a_host_that_has_ended_hold_nothing_up() {
+        let (host, told) = channel();
+        let mut joining = Joining::new(512, told);
+        let mut seen = Vec::new();
+        let us = |time: u64| Instant::ZERO + Duration::from_us(time);
+        let request = HostRequest::new(us(1_000), us(1_300), Operation::Write, 4096, 4096);
+        host.send(Told::Request(request)).unwrap();
+        joining.take(&write((1_005, 1_290), None), |record| seen.push(*record));
+        joining.take(&write((5_000, 5_100), None), |record| seen.push(*record));
+        assert!(seen.is_empty(), "the host may have more to tell");
+        drop(host);
+        joining.take(&write((900_000, 900_100), None), |record| seen.push(*record));
+        assert_eq!(seen.len(), 2);
+        assert_eq!(seen[0].points.mp1_arrival, Some(us(1_000)));
+        let matched = joining.finish(|record| seen.push(*record));
+        assert_eq!((seen.len(), matched.matched, matched.unmatched_emulated), (3, 1, 2));
+    }
+}
