@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo install cargo-fuzz
+//! scripts/fuzz.py                                                 # all targets, a minute each, from real samples
 //! cd fuzz && cargo +nightly fuzz run spc -- -max_total_time=60
 //! cargo +nightly fuzz run csv ../crates/traces/tests/data/csv    # starts from the samples
 //! ```

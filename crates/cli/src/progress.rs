@@ -1,6 +1,8 @@
 //! Progress on stderr, for whatever takes longer than a moment.
 
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::fmt::Write;
+
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use seeklab_traces::{OpenTrace, Position};
 
 /// Steps between two looks at the clock.
@@ -89,6 +91,20 @@ impl Progress {
         bar.set_style(
             ProgressStyle::with_template("{msg} {spinner} {elapsed}").expect("the template is right"),
         );
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        Self { bar, done: 0, position: None }
+    }
+
+    /// A line that says what is being done with the file that `position` is in, and how far that is, for as long as it lives.
+    pub fn of_position(what: &str, position: Position) -> Self {
+        let share = move |_: &ProgressState, text: &mut dyn Write| {
+            // A line that cannot be written is none.
+            let _ = position.share().map(|share| write!(text, "{:.0} %", 100.0 * share));
+        };
+        let template = "{msg} {spinner} {share}";
+        let style = ProgressStyle::with_template(template).expect("the template is right");
+        let bar = ProgressBar::new_spinner().with_style(style.with_key("share", share));
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(std::time::Duration::from_millis(200));
         Self { bar, done: 0, position: None }

@@ -25,7 +25,7 @@ mod writer;
 
 use std::path::Path;
 
-use seeklab_traces::{Metadata, OpenTrace, ReadOptions, TraceError, TraceFormat, TraceWriter};
+use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Source, TraceError, TraceFormat, TraceWriter};
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, TableColumn, write_table};
@@ -49,6 +49,18 @@ pub const FORMATS: &[&dyn TraceFormat] = &{
 /// If the file cannot be read, the name is not known, or not exactly one format recognises it.
 pub fn open(path: &Path, format: Option<&str>, options: &ReadOptions) -> Result<OpenTrace, TraceError> {
     seeklab_traces::open_with(FORMATS, path, format, options)
+}
+
+/// The same of a source that is open already.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_source(
+    source: Source,
+    format: Option<&str>,
+    options: &ReadOptions,
+) -> Result<OpenTrace, TraceError> {
+    seeklab_traces::open_source(FORMATS, source, format, options)
 }
 
 /// Begins to write the trace at `path` in the format of that name, else in that of its suffix.

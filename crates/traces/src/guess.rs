@@ -4,6 +4,7 @@
 //! Every format judges the first lines strictly. One that recognises them is taken; none or several
 //! is an error that lists the formats, never a silent choice.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use crate::compression::Compression;
@@ -152,7 +153,9 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
         [format] => Ok(format),
         [] => {
             let mut error = TraceError::new(ErrorKind::FormatNotRecognised { formats: names(formats) });
-            if let Some(reason) = suspicion(source.head(0)) {
+            if let Some((name, problem)) = told_by_name(formats, source) {
+                error = error.with_hint(format!("as `{name}`, which the name of the file tells: {problem}"));
+            } else if let Some(reason) = suspicion(source.head(0)) {
                 error = error.with_hint(format!("{reason}; name the format"));
             }
             Err(error.in_file(source.path()))
@@ -162,6 +165,27 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
             Err(TraceError::new(ErrorKind::FormatAmbiguous { formats }).in_file(source.path()))
         }
     }
+}
+
+/// The format that the file's name tells, if it takes the first line, and what it finds wrong with a later one.
+fn told_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'static str, TraceError)> {
+    let path = source.path().to_owned();
+    let format = by_suffix(formats, &path).ok()?;
+    let head = source.head(0);
+    let line = head.bytes.iter().position(|byte| *byte == b'\n')? + 1;
+    if format.sniff(Head { bytes: &head.bytes[..line], whole: true }) == Sniff::No {
+        return None;
+    }
+    // A line that is cut is none of which something is wrong.
+    let end =
+        if head.whole { head.bytes.len() } else { head.bytes.iter().rposition(|byte| *byte == b'\n')? + 1 };
+    let bytes = Cursor::new(head.bytes[..end].to_vec());
+    let lines = Source::from_stream(&path.to_string_lossy(), Box::new(bytes)).ok()?;
+    let problem = match format.open(lines, &ReadOptions::default()) {
+        Ok(mut rows) => rows.find_map(Result::err)?,
+        Err(problem) => problem,
+    };
+    Some((format.name(), problem))
 }
 
 /// What an unknown trace seems to be.

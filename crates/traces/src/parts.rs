@@ -92,7 +92,7 @@ impl Member {
 
     /// Begins to read it.
     ///
-    /// What is read of it counts in `position`, if it is a file.
+    /// What is read of it counts in `position`.
     ///
     /// # Errors
     /// If it cannot be read, or is damaged at its start.
@@ -104,7 +104,9 @@ impl Member {
                         .map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?,
                 ),
             ),
-            Self::Slice(_, slice) => Box::new(slice.clone()),
+            Self::Slice(_, slice) => {
+                Box::new(position.counting_of(slice.clone(), slice.end - slice.position))
+            }
         };
         let (compression, input) =
             decompress(stream).map_err(|error| stream_error(error, 0).in_file(self.name()))?;

@@ -1,10 +1,11 @@
 //! How far a trace was read, for whoever shows it while the reader goes on.
 //!
 //! # Scope and limits
-//! Bytes of files as they lie on disk, compressed or not, or rows where the format knows their number beforehand. Of
-//! pipes and archives nothing is known.
+//! Bytes of files as they lie on disk, compressed or not, or rows where the format knows their number beforehand. A
+//! compressed archive is read twice: as it lies on disk while it is unpacked, then the bytes of its parts. Of pipes nothing
+//! is known.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,26 +44,28 @@ impl Position {
     }
 
     /// A file of which every byte that is read counts.
-    pub(crate) fn counting(&self, file: File) -> Counting {
-        if let Ok(metadata) = file.metadata()
-            && metadata.is_file()
-        {
-            self.extend(metadata.len());
-        }
-        Counting { file, position: self.clone() }
+    pub(crate) fn counting(&self, file: File) -> Counting<File> {
+        let length = file.metadata().ok().filter(Metadata::is_file).map_or(0, |metadata| metadata.len());
+        self.counting_of(file, length)
+    }
+
+    /// A stream of so many bytes, 0 if that is not known, of which every byte that is read counts.
+    pub(crate) fn counting_of<R: Read>(&self, input: R, length: u64) -> Counting<R> {
+        self.extend(length);
+        Counting { input, position: self.clone() }
     }
 }
 
-/// A file of which every byte that is read counts.
+/// A stream of which every byte that is read counts.
 #[derive(Debug)]
-pub(crate) struct Counting {
-    file: File,
+pub(crate) struct Counting<R> {
+    input: R,
     position: Position,
 }
 
-impl Read for Counting {
+impl<R: Read> Read for Counting<R> {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(target)?;
+        let count = self.input.read(target)?;
         self.position.advance(count as u64);
         Ok(count)
     }

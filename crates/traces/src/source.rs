@@ -45,13 +45,22 @@ impl Source {
     /// # Errors
     /// If it cannot be opened or read, is empty, or is compressed and damaged at its very start.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
+        Self::open_counting(path, Position::default())
+    }
+
+    /// The same, and whoever has `position` sees how far that is, for a compressed archive is unpacked here; then how
+    /// far the trace was read.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_counting(path: &Path, position: Position) -> Result<Self, TraceError> {
         let members = match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => parts::in_folder(path)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => parts::of_base(path)?,
             _ => None,
         };
         if let Some(members) = members {
-            return Self::of_members(path.to_owned(), members);
+            return Self::of_members(path.to_owned(), members, position);
         }
         let open = || -> io::Result<(File, File)> {
             let file = File::open(path)?;
@@ -63,7 +72,6 @@ impl Source {
         let (file, stream) =
             open().map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?;
         let seekable = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let position = Position::default();
         let stream = Box::new(position.counting(stream));
         Self::new(path.to_owned(), seekable.then_some(file), stream, position)
     }
@@ -110,7 +118,7 @@ impl Source {
 
     /// The trace in the archive that this is.
     fn unpack(mut self) -> Result<Self, TraceError> {
-        let path = self.path.clone();
+        let (path, position) = (self.path.clone(), self.position.clone());
         let file = match self.file.take().filter(|_| self.compression == Compression::None) {
             Some(file) => Ok(file),
             None => tempfile::tempfile().and_then(|mut file| {
@@ -124,14 +132,14 @@ impl Source {
         });
         let file = file.map_err(|error| stream_error(error, 0).in_file(&path))?;
         let members = parts::in_archive(&path, file)?;
-        Self::of_members(path, members)
+        Self::of_members(path, members, position)
     }
 
     /// The trace in those files, looked at through the first.
-    fn of_members(path: PathBuf, members: Members) -> Result<Self, TraceError> {
+    fn of_members(path: PathBuf, members: Members, position: Position) -> Result<Self, TraceError> {
         let first = members.parts.first().ok_or_else(|| TraceError::new(ErrorKind::Empty).in_file(&path))?;
-        let position = Position::default();
-        let (compression, part) = first.open(&Position::default())?;
+        position.restart(0);
+        let (compression, part) = first.open(&position)?;
         Ok(Self { members, position, ..Self::begin(path, None, compression, part.input)? })
     }
 
@@ -240,6 +248,41 @@ mod tests {
 
     fn source(bytes: &[u8]) -> Result<Source, TraceError> {
         Source::from_stream("x", Box::new(Cursor::new(bytes.to_vec())))
+    }
+
+    /// Shares told while all parts are read, each ten bytes at a time.
+    fn shares(path: &Path) -> Vec<f64> {
+        let position = Position::default();
+        let source = Source::open_counting(path, position.clone()).unwrap();
+        let mut shares = vec![position.share().unwrap()];
+        for mut part in source.into_parts(false).unwrap() {
+            while part.input.read(&mut [0; 10]).unwrap() > 0 {
+                shares.push(position.share().unwrap());
+            }
+        }
+        shares
+    }
+
+    #[test]
+    fn is_it_told_how_far_an_archive_was_read_packed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in ["x.0", "x.1"] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(200_000);
+            header.set_mode(0o644);
+            builder.append_data(&mut header, name, &vec![b'a'; 200_000][..]).unwrap();
+        }
+        let bytes = builder.into_inner().unwrap();
+        let packed = zstd::encode_all(&bytes[..], 1).unwrap();
+        for (name, bytes) in [("x.tar", bytes), ("x.tar.zst", packed)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let shares = shares(&path);
+            // A part is read in pieces of 64 KiB.
+            assert!(shares.is_sorted() && shares.last() == Some(&1.0), "{name}");
+            assert!(shares.iter().any(|share| (0.4..0.6).contains(share)), "{name}: {:?}", shares.last());
+        }
     }
 
     #[test]

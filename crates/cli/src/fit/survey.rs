@@ -29,23 +29,32 @@ pub(super) const LOOKED_AT: [Column; 6] =
 impl Survey {
     pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
         let mut survey = Self::default();
+        let mut rows = 0;
         each_run(trace, "looking at the trace", |records, recorder| {
             for run in records.chunk_by(|one, next| one.device == next.device) {
-                survey.take(run, recorder);
+                survey.take(run, recorder, rows)?;
+                rows += run.len() as u64;
             }
             Ok(())
         })?;
         Ok(survey)
     }
 
-    /// Takes requests of one device in.
-    fn take(&mut self, run: &[TraceRecord], recorder: Recorder) {
+    /// Takes requests of one device in, which come behind so many rows.
+    ///
+    /// # Errors
+    /// If one arrives before one that comes before it.
+    fn take(&mut self, run: &[TraceRecord], recorder: Recorder, rows: u64) -> Result<(), Failure> {
         let device = run[0].device;
         let mut requests = run.iter().filter(|record| !recorder.is_recorders_own(record));
         let Some(first) = requests.next() else {
             self.recorders_own += run.len() as u64;
-            return;
+            return Ok(());
         };
+        let before = self.span.get(&device).map_or(first.arrival, |(_, last)| *last);
+        if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
+            return Err(out_of_order(run, before, rows));
+        }
         let end_of = |record: &TraceRecord| record.lbn.saturating_add(u64::from(record.blocks));
         let (mut count, mut last, mut end) = (1, first.arrival, end_of(first));
         for record in requests {
@@ -59,6 +68,7 @@ impl Survey {
         span.1 = span.1.max(last);
         let known = self.end.entry(device).or_default();
         *known = end.max(*known);
+        Ok(())
     }
 
     pub(super) fn device(&self, wanted: Option<u16>) -> Result<u16, Failure> {
@@ -75,6 +85,23 @@ impl Survey {
             }
         }
     }
+}
+
+/// The first request of a run that arrives before one that comes before it, of which the run has one.
+fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Failure {
+    for (row, record) in (rows + 1..).zip(run) {
+        if record.arrival < latest {
+            return Failure::new(format!(
+                "row {row} arrives at {} ns, before one that comes before it, at {} ns; a model learns from requests in order \
+                 of arrival",
+                record.arrival.as_ns(),
+                latest.as_ns()
+            ))
+            .hint("sort the rows by `arrival_ns`");
+        }
+        latest = record.arrival;
+    }
+    unreachable!("a run that is not in order has such a row")
 }
 
 /// Shows all rows to `take`, some at a time, and who recorded them.

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use seeklab::failure::Failure;
+use seeklab::progress::Progress;
 use seeklab_core::ByteSize;
+use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, ReadOptions, Setting};
+use seeklab_traces::{OpenTrace, Position, ReadOptions, Setting, Source};
 
 /// How a trace is read.
 #[derive(Debug, Args)]
@@ -39,6 +41,13 @@ impl Reading {
         let settings = self.format_option.clone();
         let options =
             ReadOptions { block_size: self.block_size, settings, columns, ..ReadOptions::default() };
-        Ok(seeklab_columnar::open(path, self.from.as_deref(), &options)?)
+        if let Some(name) = &self.from {
+            by_name(seeklab_columnar::FORMATS, name)?; // A name that is not known is told before a file that is not there.
+        }
+        let position = Position::default();
+        // An archive is unpacked here, which takes its time.
+        let _shown = Progress::of_position("opening", position.clone());
+        let source = Source::open_counting(path, position)?;
+        Ok(seeklab_columnar::open_source(source, self.from.as_deref(), &options)?)
     }
 }

@@ -156,6 +156,9 @@ struct Addresses {
     with_think: u64,
     with_response: u64,
     with_breakdown: u64,
+    /// The latest arrival, and rows that arrive before it.
+    latest: Instant,
+    backward: u64,
 }
 
 impl Addresses {
@@ -163,6 +166,8 @@ impl Addresses {
         let end = record.lbn.saturating_add(u64::from(record.blocks));
         self.requests += 1;
         *self.devices.entry(record.device).or_default() += 1;
+        self.backward += u64::from(record.arrival < self.latest);
+        self.latest = self.latest.max(record.arrival);
         if self.ends.insert(record.device, end) == Some(record.lbn) {
             self.sequential += 1;
         }
@@ -173,6 +178,18 @@ impl Addresses {
         self.with_think += u64::from(record.think.is_some());
         self.with_response += u64::from(record.completion.is_some());
         self.with_breakdown += u64::from(record.breakdown.is_some());
+    }
+}
+
+impl Addresses {
+    /// What is to be known of the order of rows.
+    fn note(&self) -> Option<String> {
+        (self.backward > 0).then(|| {
+            format!(
+                "{} rows arrive before a row that comes before them: sort them by `arrival_ns` for `seeklab fit` and replay",
+                self.backward
+            )
+        })
     }
 }
 
@@ -188,6 +205,7 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
         progress.step();
     }
     let metadata = trace.metadata();
+    let notes = trace.notes().iter().map(ToString::to_string).chain(addresses.note()).collect();
     let requests = addresses.requests.max(1) as f64;
     Ok(Info {
         file: path.display().to_string(),
@@ -223,7 +241,7 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
                 meaning: applied.meaning,
             })
             .collect(),
-        notes: trace.notes().iter().map(ToString::to_string).collect(),
+        notes,
         summary: metrics.summary(),
     })
 }

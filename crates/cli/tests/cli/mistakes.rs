@@ -46,6 +46,44 @@ fn are_broken_traces_told() {
 }
 
 #[test]
+fn are_hostile_traces_told_with_the_place_of_what_is_wrong() {
+    let bench = Bench::new();
+    let row = "0,1000,0,read,0,8\n";
+    let rows = |rows: &str| format!("arrival_ns,response_ns,device,op,lbn,blocks\n{row}{rows}");
+    let far = "99999999999999999999999999999";
+    for (name, bytes, parts) in [
+        ("cut.csv", rows("10,1000,0,re"), ["cut.csv, line 3", "`re`"]),
+        ("nul.csv", rows("\0\0,1000,0,read,0,8\n"), ["nul.csv, line 3", "`\\0\\0`"]),
+        ("far.csv", rows(&format!("0,1000,0,read,{far},8\n")), ["far.csv, line 3", far]),
+        ("end.csv", rows("0,1000,0,read,18446744073709551615,8\n"), ["end.csv, line 3", "beyond 64 bits"]),
+        ("late.csv", rows("9,18446744073709551615,0,read,0,8\n"), ["late.csv, line 3", "584 years"]),
+        ("minus.csv", rows("-5,1000,0,read,0,8\n"), ["minus.csv, line 3", "`-5`"]),
+        ("mixed.csv", rows("0,303567,3584,w,0.000000\n"), ["mixed.csv, line 3", "`w`"]),
+        ("long.csv", rows(&"7".repeat(1 << 20)), ["long.csv, line 3", "longer than 65536 bytes"]),
+        ("minus.spc", "0,1,512,w,0.5\n0,2,512,r,-1.5\n".to_owned(), ["no trace format", "as `spc`, which"]),
+        ("far.spc", format!("0,1,512,w,0.5\n0,{far},512,r,1.5\n"), ["far.spc, line 2", far]),
+        ("other.spc", "no trace at all\n".to_owned(), ["no trace format", "hint: name the format"]),
+    ] {
+        bench.write(name, bytes);
+        bench.run(&["trace", "info", name]).fails(&parts);
+        bench.run(&["trace", "convert", name, "x.parquet"]).fails(&parts);
+        bench.run(&["fit", name, "-o", "x.toml"]).fails(&parts);
+    }
+    assert!(!bench.path("x.toml").exists() && !bench.path("x.parquet").exists());
+    // Rows in another order than that of arrival: told, and nothing is learnt from them.
+    bench.write(
+        "back.csv",
+        rows("50,1000,1,read,8,8\n100,1000,0,read,8,8\n70,1000,0,read,8,8\n40,1000,1,read,8,8\n"),
+    );
+    let told = bench.run(&["trace", "info", "back.csv"]).done();
+    assert!(told.contains("2 rows arrive before a row that comes before them"), "{told}");
+    for model in ["station", "plain"] {
+        let fit = ["fit", "back.csv", "-o", "x.toml", "--device", "0", "--model", model];
+        bench.run(&fit).fails(&["row 4 arrives at 70 ns", "at 100 ns", "order of arrival", "hint: "]);
+    }
+}
+
+#[test]
 fn are_requests_beyond_the_end_an_error_unless_asked_for() {
     let bench = Bench::new();
     bench.write("beyond.csv", BEYOND);

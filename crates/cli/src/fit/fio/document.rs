@@ -40,7 +40,9 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, Failure> {
         }
     }
     if documents == 0 {
-        return Err(Failure::new("there is no JSON in it").hint("write it with `fio --output-format=json`"));
+        return Err(
+            Failure::new("there is no JSON object in it").hint("write it with `fio --output-format=json`")
+        );
     }
     Ok(sweep)
 }
