@@ -25,6 +25,8 @@ pub struct Limit {
     buckets: Buckets,
     capabilities: Capabilities,
     block_bytes: u64,
+    /// Whether a request has come: what is used of the buckets at the beginning is so then.
+    begun: bool,
     /// What the device holds at a time, and how much of that it has.
     depth: usize,
     inside: usize,
@@ -59,6 +61,7 @@ impl Limit {
             buckets,
             capabilities,
             block_bytes,
+            begun: false,
             depth,
             inside: 0,
             waiting: VecDeque::new(),
@@ -128,6 +131,11 @@ impl Limit {
 impl Device for Limit {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.capabilities.check(&request)?;
+        if !self.begun {
+            self.begun = true;
+            let Buckets { requests, bytes } = &mut self.buckets;
+            requests.iter_mut().chain(bytes).for_each(|bucket| *bucket = bucket.beginning(now));
+        }
         let others = self.inside + self.waiting.len() + self.passing.len();
         let taken =
             Taken { request, submitted: now, queue_length: u32::try_from(others).unwrap_or(u32::MAX) };
@@ -173,6 +181,7 @@ impl Device for Limit {
             buckets: self.buckets.clone(),
             capabilities: self.capabilities.clone(),
             block_bytes: self.block_bytes,
+            begun: self.begun,
             depth: self.depth,
             inside: self.inside,
             waiting: self.waiting.clone(),
@@ -192,6 +201,7 @@ impl Device for Limit {
                 target.buckets.bytes.clone_from(&self.buckets.bytes);
                 target.capabilities.clone_from(&self.capabilities);
                 target.block_bytes = self.block_bytes;
+                target.begun = self.begun;
                 target.depth = self.depth;
                 target.inside = self.inside;
                 target.waiting.clone_from(&self.waiting);

@@ -113,6 +113,12 @@ impl TokenBucket {
         Self { used: u128::from(used) * PARTS, ..self }
     }
 
+    /// The same, what is used being so at `now`.
+    #[must_use]
+    pub const fn beginning(self, now: Instant) -> Self {
+        Self { since: now, ..self }
+    }
+
     fn parts_used(&self, now: Instant) -> u128 {
         let passed = u128::from(now.saturating_since(self.since).as_ns());
         self.used.saturating_sub(u128::from(self.micro_per_s) * passed)

@@ -12,7 +12,7 @@
 //! [[bytes]]                  # … and of bytes
 //! rate = "125MB/s"
 //! burst = "12.5MB"
-//! used = "4MB"               # of the burst, at the beginning; none unless said
+//! used = "4MB"               # of the burst, when the first request comes; none unless said
 //! [device]
 //! kind = "station"
 //! ```
@@ -67,7 +67,7 @@ pub struct RequestBucket {
     pub rate: RequestRate,
     /// Requests that can go at once, at least one.
     pub burst: u64,
-    /// Of these, used at the beginning.
+    /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub used: u64,
 }
@@ -84,7 +84,7 @@ pub struct ByteBucket {
     pub rate: DataRate,
     /// Bytes that can go at once, at least one.
     pub burst: ByteSize,
-    /// Of these, used at the beginning.
+    /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub used: ByteSize,
 }

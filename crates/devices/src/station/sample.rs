@@ -77,6 +77,24 @@ impl Sample {
         self.stretches.last_mut().expect("there is one").seen.push(seen);
     }
 
+    /// The same requests without the waits for limits: `waits` are of all [`runs`](Self::runs). What was held up is not
+    /// learnt from, if `learns_enough` others are.
+    pub(super) fn past_limits(&self, waits: &[Duration], learns_enough: usize) -> Self {
+        let mut sample = self.clone();
+        let counted = self.stretches.iter().flat_map(|stretch| &stretch.seen).zip(waits);
+        let free = counted.filter(|(seen, wait)| seen.counts && wait.is_zero()).count();
+        let mut waits = waits.iter();
+        for stretch in &mut sample.stretches {
+            for (seen, wait) in stretch.seen.iter_mut().zip(&mut waits) {
+                seen.arrival += *wait;
+                seen.completion = seen.completion.max(seen.arrival + Duration::from_ns(1));
+                seen.counts &= wait.is_zero() || free < learns_enough;
+            }
+            stretch.seen.sort_by_key(|seen| seen.arrival);
+        }
+        sample
+    }
+
     /// At most that many of the stretches, evenly, as runs without gaps. Requests that arrived behind others that are
     /// not known do not count.
     pub(super) fn runs(&self, stretches_max: usize) -> Vec<Vec<Seen>> {
