@@ -6,9 +6,7 @@ use seeklab_core::{
 
 use super::*;
 use crate::Description;
-use crate::fit::{About, Fit};
 use crate::layer::Limit;
-use crate::station::StationFit;
 
 /// A part of a load.
 #[derive(Debug, Clone, Copy)]
@@ -107,12 +105,24 @@ fn of_bytes(rate: &str, burst: u64) -> TokenBucket {
     TokenBucket::of_bytes(rate.parse().unwrap(), burst)
 }
 
-fn fitted(records: &[TraceRecord]) -> toml::Table {
-    let mut fit = StationFit::default();
-    records.iter().for_each(|record| fit.record(record));
-    let about =
-        About { block_size: ByteSize::from_bytes(512), capacity_blocks: 10_000_000, fit: Default::default() };
-    fit.description(about).unwrap()
+/// The limits of a trace, the outermost layer first.
+fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
+    let mut history = History::default();
+    let passed = |record: &TraceRecord| {
+        let TraceRecord { arrival, op, blocks, .. } = *record;
+        Passed { arrival, completion: record.completion.unwrap(), op, blocks }
+    };
+    let passed: Vec<Passed> = records.iter().map(passed).collect();
+    passed.iter().for_each(|one| history.record(one.arrival, one.completion, one.op, one.blocks));
+    let block_size = ByteSize::from_bytes(512);
+    let device: toml::Table = "kind = \"immediate\"".parse().unwrap();
+    let found = find(&[passed], &history, block_size).around(device, block_size, false).unwrap();
+    let layers = layers(found);
+    println!("{} requests", records.len());
+    for layer in &layers {
+        println!("{:?}: {:?} {:?} {:?}", layer.of, layer.requests, layer.bytes, layer.fit);
+    }
+    layers
 }
 
 /// The layers of limits of a fitted device, the outermost first.
@@ -143,15 +153,145 @@ fn is_a_limit_of_requests_found_as_it_is() {
         let buckets = Buckets { requests: vec![of_requests(rate, burst)], bytes: Vec::new() };
         let mut limit = Limit::new(fast(), Limited::All, buckets);
         let records = record(&mut limit, phases, SMALL_READS, 3);
-        let found = layers(fitted(&records));
-        println!(
-            "{rate} {burst}: {} requests, {:?}",
-            records.len(),
-            found.iter().map(|layer| (&layer.requests, &layer.bytes, &layer.fit)).collect::<Vec<_>>()
-        );
+        let found = found(&records);
         let [layer] = &found[..] else { panic!("{} layers", found.len()) };
         let [bucket] = &layer.requests[..] else { panic!("{layer:?}") };
         near(bucket.rate.as_per_s(), rate, 0.005, "rate");
         near(bucket.burst as f64, burst as f64, 0.05, "burst");
+    }
+}
+
+/// Loads that use a burst up, let it come back, and ask for less and for more than the rate.
+const LOADS: &[Phase] = &[
+    Phase::Closed(12, 16),
+    Phase::Idle(8),
+    Phase::Open(8, 300),
+    Phase::Closed(8, 4),
+    Phase::Idle(20),
+    Phase::Open(6, 3_000),
+    Phase::Closed(10, 32),
+];
+
+fn found_behind(of: Limited, buckets: Buckets, mix: Mix) -> Vec<LimitParameters> {
+    let records = record(&mut Limit::new(fast(), of, buckets), LOADS, mix, 3);
+    found(&records)
+}
+
+#[test]
+fn is_a_limit_of_bytes_told_from_one_of_requests() {
+    let buckets = Buckets { requests: Vec::new(), bytes: vec![of_bytes("20MB/s", 30_000_000)] };
+    let found = found_behind(Limited::All, buckets, VARIED);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([], [bucket]) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    near(bucket.rate.as_bytes_per_s() as f64, 20e6, 0.005, "rate");
+    near(bucket.burst.as_bytes() as f64, 30e6, 0.05, "burst");
+    let buckets = Buckets { requests: vec![of_requests(600.0, 3_000)], bytes: Vec::new() };
+    let found = found_behind(Limited::All, buckets, VARIED);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([bucket], []) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    near(bucket.rate.as_per_s(), 600.0, 0.005, "rate");
+    near(bucket.burst as f64, 3_000.0, 0.05, "burst");
+}
+
+#[test]
+fn is_the_rate_of_a_burst_found_beside_the_one_that_lasts() {
+    let buckets = Buckets {
+        requests: vec![of_requests(1_000.0, 12_000), of_requests(4_000.0, 400)],
+        bytes: Vec::new(),
+    };
+    let found = found_behind(Limited::All, buckets, SMALL_READS);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let mut requests = layer.requests.clone();
+    requests.sort_by_key(|bucket| bucket.rate);
+    let [lasting, burst] = &requests[..] else { panic!("{layer:?}") };
+    near(lasting.rate.as_per_s(), 1_000.0, 0.005, "rate");
+    near(lasting.burst as f64, 12_000.0, 0.05, "burst");
+    near(burst.rate.as_per_s(), 4_000.0, 0.01, "rate of the burst");
+    near(burst.burst as f64, 400.0, 0.25, "burst of the burst");
+}
+
+#[test]
+fn are_limits_of_requests_and_of_bytes_found_together() {
+    // Long requests meet the one, short ones the other.
+    let buckets =
+        || Buckets { requests: vec![of_requests(800.0, 2_000)], bytes: vec![of_bytes("20MB/s", 2_000_000)] };
+    let mut limit = Limit::new(fast(), Limited::All, buckets());
+    let short = Mix { reads: 0.7, blocks: &[8, 16] };
+    let long = Mix { reads: 0.7, blocks: &[64, 128, 256] };
+    let mut records = record(&mut limit, LOADS, short, 3);
+    let mut limit = Limit::new(fast(), Limited::All, buckets());
+    let later = Duration::from_s(100);
+    let mut others = record(&mut limit, LOADS, long, 4);
+    others.iter_mut().for_each(|record| {
+        record.arrival += later;
+        record.completion = record.completion.map(|completion| completion + later);
+    });
+    records.extend(others);
+    let found = found(&records);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([requests], [bytes]) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    near(requests.rate.as_per_s(), 800.0, 0.01, "rate of requests");
+    near(requests.burst as f64, 2_000.0, 0.05, "burst of requests");
+    near(bytes.rate.as_bytes_per_s() as f64, 20e6, 0.01, "rate of bytes");
+    near(bytes.burst.as_bytes() as f64, 2e6, 0.1, "burst of bytes");
+}
+
+#[test]
+fn is_a_limit_of_writes_alone_found() {
+    let buckets = Buckets { requests: vec![of_requests(300.0, 600)], bytes: Vec::new() };
+    let found = found_behind(Limited::Writes, buckets, VARIED);
+    let [layer] = &found[..] else { panic!("{} layers", found.len()) };
+    let ([bucket], []) = (&layer.requests[..], &layer.bytes[..]) else { panic!("{layer:?}") };
+    assert_eq!(layer.of, Limited::Writes);
+    near(bucket.rate.as_per_s(), 300.0, 0.005, "rate");
+    near(bucket.burst as f64, 600.0, 0.05, "burst");
+}
+
+#[test]
+fn is_a_device_that_is_merely_busy_not_called_limited() {
+    let server = |kind: &str, us: u64| {
+        format!(
+            "kind = \"{kind}\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"{us}us\"\n"
+        )
+    };
+    // Servers of nearly constant time, as many as said; and a cache of writes before a slow medium that is nearly constant.
+    let station = |servers: u32, times: &str| {
+        format!(
+            "kind = \"station\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservers = {servers}\ntree = [\"= {times}\"]\n\
+             [[operations]]\nop = \"read\"\nrequests = 10\ntypical = \"1ms\"\nblocks_min = 8\nblocks_max = 256\nqueue_max = 31\n"
+        )
+    };
+    let behind = |scheduler: &str, depth: u32, device: &str| {
+        format!("kind = \"queue\"\nscheduler = \"{scheduler}\"\ndepth = {depth}\n[device]\n{device}")
+    };
+    let devices = [
+        server("constant", 1_000),
+        server("exponential", 1_000),
+        station(1, "1000*5 1*5"),
+        station(4, "1150*9 1*5"),
+        station(16, "1200*9 1*5 1*5 1*2"),
+        station(16, "1200*9 30*5 100*1"),
+        behind("fcfs", 1, "base = \"atlas10k\""),
+        behind("sptf", 1, "base = \"atlas10k\""),
+        behind("c-look", 1, "base = \"cheetah9lp\""),
+        behind("fcfs", 1, "base = \"hp-c2247a\""),
+    ];
+    // Half of what a disk can bear, twice as much, and always some.
+    const BUSY: &[Phase] = &[
+        Phase::Closed(60, 8),
+        Phase::Idle(5),
+        Phase::Open(60, 50),
+        Phase::Open(20, 200),
+        Phase::Closed(60, 1),
+        Phase::Closed(100, 16),
+    ];
+    for text in devices {
+        for mix in [SMALL_READS, VARIED, Mix { reads: 0.0, blocks: &[8] }] {
+            let phases = if text.contains("base") { BUSY } else { LOADS };
+            let records = record(device(&text).as_mut(), phases, mix, 7);
+            println!("{text}: {mix:?}");
+            let found = found(&records);
+            assert!(found.is_empty(), "{text}: {mix:?}: {found:?}");
+        }
     }
 }

@@ -15,10 +15,12 @@
 //!    least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would
 //!    take at once.
 //! 5. It matters: the mean wait is at least [`MATTERS`] of the response elsewhere.
+//! 6. It is steady: while it holds, the variance of work less `rate * time` over some number of requests is at most
+//!    [`WANDERS`] times that over a [`APART`]th of them. Of what draws service times it is [`APART`] times.
 //!
-//! A device that is merely busy fails the second: its completions wander from any line of constant rate by the square root of
-//! their number, so that the bucket is hardly ever empty when they wait. One whose service is constant fails the
-//! fourth: it was never faster.
+//! A device that is merely busy fails the last and mostly the second: its completions wander from any line of constant rate by
+//! the square root of their number, so that the bucket is hardly ever empty when they wait. One whose service is constant
+//! fails the fourth: it was never faster.
 
 use super::rates::Ceiling;
 use super::traffic::{Traffic, quantile};
@@ -41,6 +43,14 @@ const FREE: usize = 64;
 /// Requests of a burst, beyond twice those in service, at least.
 const BEYOND: f64 = 4.0;
 
+/// Lags of requests over which variances are compared, and how many times they go into what was held.
+const LAGS: [usize; 3] = [2_048, 512, 128];
+const LAGS_HELD: usize = 8;
+const APART: usize = 16;
+
+/// Variance over a lag by that over a [`APART`]th of it, at most.
+const WANDERS: f64 = 4.0;
+
 /// Mean wait by the response elsewhere.
 const MATTERS: f64 = 0.25;
 
@@ -52,6 +62,9 @@ pub(super) struct Suspect {
     /// Cost that can go at once.
     pub(super) burst: f64,
 }
+
+/// A wait that is shorter is the clock's.
+const CLOCK_NS: f64 = 1_000.0;
 
 /// What comes of leading a trace through a bucket.
 #[derive(Debug)]
@@ -127,8 +140,6 @@ pub(super) fn evidence(
     suspect: &Suspect,
     passage: &Passage,
 ) -> Evidence {
-    // What is short of a microsecond is the clock's.
-    const CLOCK_NS: f64 = 1_000.0;
     let mut inside: Vec<(f64, f64)> = Vec::new();
     let mut free: Vec<f64> = Vec::new();
     let mut held = 0;
@@ -165,6 +176,48 @@ pub(super) fn evidence(
         && passage.forgiven <= FORGIVEN * passage.held
         && frees >= FREE
         && suspect.burst >= BEYOND * traffic.cost_mean + 2.0 * in_service
-        && waited >= MATTERS * elsewhere * inside.len() as f64;
+        && waited >= MATTERS * elsewhere * inside.len() as f64
+        && is_steady(traffic, suspect, passage);
     Evidence { held, explained: share, score: explained - (excess - explained), is_found }
+}
+
+/// Whether the work wanders no further from the line of the rate the longer the limit holds.
+fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
+    let mut segments: Vec<Vec<f64>> = Vec::new();
+    for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
+        let (mut work, mut segment) = (0.0, Vec::new());
+        for index in &run.completed {
+            let request = &run.requests[*index as usize];
+            work += request.cost;
+            if admitted[*index as usize] - request.arrival > CLOCK_NS {
+                segment.push(work - suspect.rate * request.completion);
+            } else if !segment.is_empty() {
+                segments.push(std::mem::take(&mut segment));
+            }
+        }
+        segments.push(segment);
+    }
+    let lag = LAGS.into_iter().find(|lag| {
+        let long = segments.iter().map(Vec::len).filter(|length| length > lag);
+        long.sum::<usize>() >= LAGS_HELD * lag
+    });
+    lag.is_some_and(|lag| {
+        let least = (0.5 * traffic.cost_mean).powi(2);
+        variance(&segments, lag, lag) <= WANDERS * variance(&segments, lag / APART, lag).max(least)
+    })
+}
+
+/// The variance of differences over a lag, in segments that are longer than `least`.
+fn variance(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
+    let long = segments.iter().filter(|segment| segment.len() > least);
+    let differences =
+        long.flat_map(|segment| segment.iter().zip(&segment[lag..]).map(|(one, other)| other - one));
+    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    for difference in differences {
+        count += 1.0;
+        let beyond = difference - mean;
+        mean += beyond / count;
+        squares += beyond * (difference - mean);
+    }
+    squares / count.max(1.0)
 }

@@ -90,7 +90,6 @@ impl Sample {
                 seen.completion = seen.completion.max(seen.arrival + Duration::from_ns(1));
                 seen.counts &= wait.is_zero() || free < learns_enough;
             }
-            stretch.seen.sort_by_key(|seen| seen.arrival);
         }
         sample
     }
@@ -112,6 +111,8 @@ impl Sample {
             }
             next = stretch.number + 1;
         }
+        // As they were recorded they are in order; past limits that hold up some of them they need not be.
+        runs.iter_mut().for_each(|run| run.sort_by_key(|seen| seen.arrival));
         runs
     }
 }
