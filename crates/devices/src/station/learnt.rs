@@ -48,7 +48,7 @@ pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, Parameter
     let station = match parameters.servers {
         0 => ("as many servers as requests".to_owned(), vec![0.0, 0.0]),
         _ => (
-            format!("takes what waits {}", parameters.order.describe()),
+            format!("takes what waits {}", parameters.line().describe()),
             vec![servers, overtaken(parameters)],
         ),
     };

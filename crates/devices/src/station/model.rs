@@ -9,7 +9,7 @@ use seeklab_core::{
     Request, Seed, Status, Stream,
 };
 
-use super::order::Order;
+use super::order::Line;
 use super::parameters::{Region, StationParameters};
 use super::picks::Picks;
 use super::state::{Asked, Scale, State};
@@ -40,8 +40,8 @@ pub(super) struct Parts {
     pub(super) capabilities: Capabilities,
     /// Requests served at a time.
     pub(super) servers: usize,
-    /// The order in which it looks at what waits.
-    pub(super) order: Order,
+    /// How those that wait stand in line.
+    pub(super) line: Line,
     pub(super) picks: Picks,
     pub(super) scale: Scale,
     pub(super) tree: Tree<Times>,
@@ -142,7 +142,7 @@ impl Device for Station {
             if !self.waiting.is_empty() {
                 let rank = self.station.picks.draw(self.waiting.len(), &mut self.choices);
                 let last_end = self.state.last_end();
-                let place = self.station.order.place(self.asked.iter(), rank, last_end, &mut self.scratch);
+                let place = self.station.line.place(self.asked.iter(), rank, last_end, &mut self.scratch);
                 self.asked.remove(place);
                 let next = self.waiting.remove(place).expect("a rank is below the number that wait");
                 self.start(end, next);

@@ -3,7 +3,7 @@
 use seeklab_core::{Duration, Operation};
 
 use super::grow::Service;
-use super::order::Order;
+use super::order::Line;
 use super::picks::PickCounts;
 use super::sample::Seen;
 use super::starts::{Event, Starts};
@@ -15,8 +15,8 @@ use crate::table::bucket;
 pub(super) struct Observed {
     /// The services that count, each with the number of its request, in order of arrival.
     pub(super) services: Vec<(u32, Service)>,
-    /// The order in which it looks at what waits: the one of which the picks are least surprising.
-    pub(super) order: Order,
+    /// How those that wait stand in line: so that the picks are least surprising.
+    pub(super) line: Line,
     pub(super) picks: PickCounts,
     pub(super) scale: Scale,
     /// Median service time of each operation.
@@ -29,7 +29,7 @@ impl Observed {
     /// The services of runs at a station of so many servers.
     pub(super) fn of(runs: &[Vec<Seen>], servers: usize, capacity_blocks: u64) -> Self {
         let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
-        let mut picks = Order::ALL.map(|_| PickCounts::default());
+        let mut picks: Vec<(Line, PickCounts)> = Line::all().map(|line| (line, PickCounts::default())).collect();
         let each = || runs.iter().zip(&all);
         let times: Vec<(Operation, Duration)> = each()
             .flat_map(|(run, starts)| run.iter().zip(&starts.starts))
@@ -48,12 +48,11 @@ impl Observed {
         }
         services.sort_unstable_by_key(|(index, _)| *index);
         let overtaking = all.iter().map(|starts| starts.overtaking).sum();
-        let orders = Order::ALL.into_iter().zip(picks);
-        let likelier = |best: (Order, PickCounts), next: (Order, PickCounts)| {
+        let likelier = |best: (Line, PickCounts), next: (Line, PickCounts)| {
             if next.1.likelihood() > best.1.likelihood() { next } else { best }
         };
-        let (order, picks) = orders.reduce(likelier).expect("there are orders");
-        Self { services, order, picks, scale, typical, overtaking }
+        let (line, picks) = picks.into_iter().reduce(likelier).expect("there are lines");
+        Self { services, line, picks, scale, typical, overtaking }
     }
 }
 
@@ -62,7 +61,7 @@ fn observe(
     run: &[Seen],
     starts: &Starts,
     scale: &Scale,
-    picks: &mut [PickCounts; Order::ALL.len()],
+    picks: &mut [(Line, PickCounts)],
     mut take: impl FnMut(u32, Service),
 ) {
     let mut state = State::default();
@@ -80,9 +79,9 @@ fn observe(
             Event::Start => {
                 if let Some(place) = waiting.iter().position(|(waits, _)| *waits == index) {
                     let length = waiting.len() as u32;
-                    for (order, picks) in Order::ALL.iter().zip(&mut *picks).filter(|_| length > 1) {
+                    for (line, picks) in picks.iter_mut().filter(|_| length > 1) {
                         let others = waiting.iter().map(|(_, asked)| asked);
-                        picks.record(order.rank(others, place, asked, state.last_end()) as u32, length);
+                        picks.record(line.rank(others, place, asked, state.last_end()) as u32, length);
                     }
                     waiting.remove(place);
                 }

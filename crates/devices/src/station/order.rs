@@ -21,21 +21,54 @@ impl Order {
     pub const ALL: [Self; 3] = [Self::Fcfs, Self::Nearest, Self::Ascending];
 
     /// In words.
-    pub(super) const fn describe(self) -> &'static str {
+    const fn describe(self) -> &'static str {
         match self {
             Self::Fcfs => "in order of arrival",
             Self::Nearest => "nearest first",
             Self::Ascending => "in ascending order",
         }
     }
+}
+
+/// How those that wait stand in line: an order, and how finely it tells addresses apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) order: Order,
+    /// Blocks of a band, at least one. Within a band requests stand in order of arrival: so elevators do that know
+    /// cylinders.
+    pub(super) band_blocks: u64,
+}
+
+/// Blocks of a band that are tried.
+const BANDS: [u64; 8] = [1, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
+
+impl Line {
+    /// First come, first served.
+    const FCFS: Self = Self { order: Order::Fcfs, band_blocks: 1 };
+
+    /// All that are tried.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let banded = |order| BANDS.into_iter().map(move |band_blocks| Self { order, band_blocks });
+        [Self::FCFS].into_iter().chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
+    }
+
+    /// In words.
+    pub(super) fn describe(self) -> String {
+        let order = self.order.describe();
+        match self.band_blocks {
+            1 => order.to_owned(),
+            blocks => format!("{order}, that of arrival within {blocks} blocks"),
+        }
+    }
 
     /// What comes first has the least key; at equal keys the first that arrived.
-    pub(super) fn key(self, asked: &Asked, last_end: u64) -> u64 {
-        match self {
+    fn key(self, asked: &Asked, last_end: u64) -> u64 {
+        let band = |block: u64| block / self.band_blocks;
+        match self.order {
             _ if !asked.op.addresses_blocks() => 0,
-            Self::Fcfs => 0,
-            Self::Nearest => asked.lbn.abs_diff(last_end),
-            Self::Ascending => asked.lbn.wrapping_sub(last_end),
+            Order::Fcfs => 0,
+            Order::Nearest => band(asked.lbn).abs_diff(band(last_end)),
+            Order::Ascending => band(asked.lbn).wrapping_sub(band(last_end)),
         }
     }
 
@@ -47,7 +80,7 @@ impl Order {
         own: &Asked,
         last_end: u64,
     ) -> usize {
-        if self == Self::Fcfs {
+        if self.order == Order::Fcfs {
             return place;
         }
         let own = self.key(own, last_end);
@@ -63,7 +96,7 @@ impl Order {
         last_end: u64,
         scratch: &mut Vec<(u64, u32)>,
     ) -> usize {
-        if self == Self::Fcfs {
+        if self.order == Order::Fcfs {
             return rank;
         }
         let keys = waiting.enumerate().map(|(at, asked)| (self.key(asked, last_end), at as u32));
@@ -87,11 +120,20 @@ mod tests {
         let at = |lbn| Asked { op: Operation::Read, lbn, blocks: 8 };
         let waiting = [at(500), at(90), at(110), at(90), at(0)];
         let mut scratch = Vec::new();
-        for (order, first) in [(Order::Fcfs, 0), (Order::Nearest, 1), (Order::Ascending, 2)] {
-            assert_eq!(order.place(waiting.iter(), 0, 100, &mut scratch), first, "{order:?}");
+        for (order, band_blocks, first) in [
+            (Order::Fcfs, 1, 0),
+            (Order::Nearest, 1, 1),
+            (Order::Ascending, 1, 2),
+            // All but the first are in the band of the request before: the one that arrived first.
+            (Order::Nearest, 256, 1),
+            (Order::Ascending, 64, 1),
+            (Order::Ascending, 1024, 0),
+        ] {
+            let line = Line { order, band_blocks };
+            assert_eq!(line.place(waiting.iter(), 0, 100, &mut scratch), first, "{line:?}");
             for rank in 0..waiting.len() {
-                let place = order.place(waiting.iter(), rank, 100, &mut scratch);
-                assert_eq!(order.rank(waiting.iter(), place, &waiting[place], 100), rank, "{order:?}");
+                let place = line.place(waiting.iter(), rank, 100, &mut scratch);
+                assert_eq!(line.rank(waiting.iter(), place, &waiting[place], 100), rank, "{line:?}");
             }
         }
     }

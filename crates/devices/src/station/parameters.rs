@@ -6,7 +6,8 @@
 //! block_size = "512B"
 //! servers = 4
 //! order = "nearest"
-//! picks = ["2: 0*90 32*10"]
+//! band_blocks = 1024
+//! picks = ["2: 0*90 -1*10"]
 //! tree = ["op < write", ". = 1210 3*7", ". = 1800"]
 //! [[operations]]
 //! op = "read"
@@ -26,7 +27,7 @@ use seeklab_core::{ByteSize, Capabilities, Duration, Operation};
 use serde::{Deserialize, Serialize};
 
 use super::model::Parts;
-use super::order::Order;
+use super::order::{Line, Order};
 use super::picks::PickCounts;
 use super::state::{Asked, Scale};
 use super::tree::Tree;
@@ -52,6 +53,9 @@ pub struct StationParameters {
     /// The order in which it looks at requests that wait.
     #[serde(default = "fcfs")]
     pub order: Order,
+    /// Blocks of a band within which requests are taken in order of arrival, at least one.
+    #[serde(default = "one")]
+    pub band_blocks: u64,
     /// Which of the requests that wait, in that order, is taken next, by how many wait, as text.
     #[serde(default)]
     pub picks: Vec<String>,
@@ -66,6 +70,10 @@ pub struct StationParameters {
 
 const fn fcfs() -> Order {
     Order::Fcfs
+}
+
+const fn one() -> u64 {
+    1
 }
 
 /// What was seen of an operation: the region in which the device was fitted.
@@ -100,9 +108,15 @@ impl Region {
 }
 
 impl StationParameters {
+    /// How those that wait stand in line.
+    pub(super) const fn line(&self) -> Line {
+        Line { order: self.order, band_blocks: self.band_blocks }
+    }
+
     /// Checks everything and reads what is text.
     pub(super) fn read(&self) -> Result<Parts, ParameterError> {
         check_size(self.capacity_blocks, self.block_size)?;
+        check(self.band_blocks > 0, "band_blocks", "0", "at least 1")?;
         let picks = PickCounts::read(&self.picks).map_err(|(index, allowed)| {
             ParameterError::new(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
         })?;
@@ -129,7 +143,7 @@ impl StationParameters {
                 rotational: self.rotational,
             },
             servers: if self.servers == 0 { usize::MAX } else { self.servers as usize },
-            order: self.order,
+            line: self.line(),
             picks: picks.picks(),
             scale: Scale { capacity_blocks: self.capacity_blocks, typical },
             tree,

@@ -1,14 +1,23 @@
-//! Which of the requests that wait is served next: by its rank in order of arrival, as was seen.
+//! Which of the requests that wait is served next: by its rank in line, as was seen.
 //!
-//! As text, for a class of how many wait: `2: 0*90 32*10` says that of two the first was taken 90 times, and 10 times
-//! the one that has 32/64 of them before it.
+//! Ranks near either end are told one by one, for the end of a circular line is just behind where the last service was;
+//! those between by 32nds of what lies between.
+//!
+//! As text, for a class of how many wait: `24: 0*90 2*1 -1*7 ~16*2` says that the first in line was taken 90 times, the
+//! third once, the last 7 times, and twice one halfway between.
 
 use seeklab_core::Stream;
 
 use crate::table::{least_of, octave_class};
 
-/// Shares of a line in which ranks are counted.
-const SHARES: u32 = 64;
+/// Ranks at either end that are told one by one.
+const END: u32 = 16;
+
+/// Parts of what lies between.
+const BETWEEN: u32 = 32;
+
+/// Where a pick was: the ranks from the first on, those between, those to the last.
+const PLACES: usize = (END + BETWEEN + END) as usize;
 
 /// Classes of how many wait: four for each doubling.
 const CLASSES: usize = 64;
@@ -17,48 +26,92 @@ fn class(waiting: u32) -> usize {
     (octave_class(u64::from(waiting.max(1)), 4) as usize).min(CLASSES - 1)
 }
 
+/// The place of a rank (from 0) among `waiting`.
+fn place(rank: u32, waiting: u32) -> usize {
+    let behind = waiting.saturating_sub(rank).max(1);
+    let place = match (rank, behind) {
+        (front, _) if front < END && 2 * front < waiting => front,
+        (_, behind) if behind <= END => END + BETWEEN + END - behind,
+        _ => {
+            let (before, all) = (u64::from(rank - END), u64::from(waiting - 2 * END));
+            END + (before * u64::from(BETWEEN) / all) as u32
+        }
+    };
+    place as usize
+}
+
+/// The ranks of a place among `waiting`, the least and the number of them; there are at least two that wait.
+fn ranks(place: usize, waiting: u32) -> (u32, u32) {
+    let place = place as u32;
+    let (least, count) = if place < END {
+        (place, 1)
+    } else if place >= END + BETWEEN {
+        (waiting.saturating_sub(END + BETWEEN + END - place), 1)
+    } else if waiting > 2 * END {
+        let from = |part: u32| {
+            END + (u64::from(part) * u64::from(waiting - 2 * END)).div_ceil(u64::from(BETWEEN)) as u32
+        };
+        let (least, next) = (from(place - END), from(place - END + 1));
+        (least, next.saturating_sub(least).max(1))
+    } else {
+        (waiting / 2, 1)
+    };
+    (least.min(waiting - 1), count)
+}
+
+fn write_place(place: usize) -> String {
+    match place as u32 {
+        front if front < END => front.to_string(),
+        between if between < END + BETWEEN => format!("~{}", between - END),
+        back => format!("-{}", END + BETWEEN + END - back),
+    }
+}
+
+fn read_place(text: &str) -> Option<usize> {
+    (0..PLACES).find(|place| write_place(*place) == text)
+}
+
 /// Picks being counted.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PickCounts(Vec<(usize, [u64; SHARES as usize])>);
+pub(super) struct PickCounts(Vec<(usize, [u64; PLACES])>);
 
 impl PickCounts {
     /// The request of that rank (from 0) was taken of `waiting`.
     pub(super) fn record(&mut self, rank: u32, waiting: u32) {
         let class = class(waiting);
-        let place = match self.0.binary_search_by_key(&class, |(class, _)| *class) {
-            Ok(place) => place,
-            Err(place) => {
-                self.0.insert(place, (class, [0; SHARES as usize]));
-                place
+        let at = match self.0.binary_search_by_key(&class, |(class, _)| *class) {
+            Ok(at) => at,
+            Err(at) => {
+                self.0.insert(at, (class, [0; PLACES]));
+                at
             }
         };
-        // Upwards, so that the share leads back to the rank where few wait.
-        let share = (u64::from(rank) * u64::from(SHARES)).div_ceil(u64::from(waiting.max(1)));
-        self.0[place].1[share.min(u64::from(SHARES) - 1) as usize] += 1;
+        self.0[at].1[place(rank, waiting)] += 1;
     }
 
     /// Logarithm of the likelihood of the picks by their own shares.
     pub(super) fn likelihood(&self) -> f64 {
-        let of = |shares: &[u64]| {
-            let total = shares.iter().sum::<u64>() as f64;
-            let counted = shares.iter().filter(|count| **count > 0).map(|count| *count as f64);
+        let of = |places: &[u64]| {
+            let total = places.iter().sum::<u64>() as f64;
+            let counted = places.iter().filter(|count| **count > 0).map(|count| *count as f64);
             counted.map(|count| count * (count / total).ln()).sum::<f64>()
         };
-        self.0.iter().map(|(_, shares)| of(shares)).sum()
+        self.0.iter().map(|(_, places)| of(places)).sum()
     }
 
     /// Share of the picks that did not fall on the first in line.
     pub(super) fn out_of_order(&self) -> f64 {
-        let all: u64 = self.0.iter().flat_map(|(_, shares)| shares).sum();
-        let first: u64 = self.0.iter().map(|(_, shares)| shares[0]).sum();
+        let all: u64 = self.0.iter().flat_map(|(_, places)| places).sum();
+        let first: u64 = self.0.iter().map(|(_, places)| places[0]).sum();
         (all - first) as f64 / all.max(1) as f64
     }
 
     /// As texts, one for each class.
     pub(super) fn write(&self) -> Vec<String> {
-        let line = |(class, shares): &(usize, [u64; SHARES as usize])| {
-            let counted = shares.iter().enumerate().filter(|(_, count)| **count > 0);
-            let items: Vec<String> = counted.map(|(share, count)| format!("{share}*{count}")).collect();
+        let line = |(class, places): &(usize, [u64; PLACES])| {
+            let counted = places.iter().enumerate().filter(|(_, count)| **count > 0);
+            let items: Vec<String> =
+                counted.map(|(place, count)| format!("{}*{count}", write_place(place))).collect();
             format!("{}: {}", least_of(*class as u32, 4), items.join(" "))
         };
         self.0.iter().map(line).collect()
@@ -66,16 +119,16 @@ impl PickCounts {
 
     /// To pick by.
     pub(super) fn picks(&self) -> Picks {
-        let classes: Vec<Option<Vec<(u32, u64)>>> = (0..CLASSES)
+        let classes: Vec<Option<Vec<(u8, u64)>>> = (0..CLASSES)
             .map(|wanted| {
                 let nearest = self.0.iter().min_by_key(|(class, _)| class.abs_diff(wanted))?;
                 let mut until = 0;
                 let counted = nearest.1.iter().enumerate().filter(|(_, count)| **count > 0);
                 Some(
                     counted
-                        .map(|(share, count)| {
+                        .map(|(place, count)| {
                             until += count;
-                            (share as u32, until)
+                            (place as u8, until)
                         })
                         .collect(),
                 )
@@ -91,23 +144,23 @@ impl PickCounts {
     pub(super) fn read(lines: &[String]) -> Result<Self, (usize, String)> {
         let mut counts = Self::default();
         for (index, line) in lines.iter().enumerate() {
-            let wrong = || (index, "WAITING: SHARE*COUNT …, such as `2: 0*90 32*10`".to_owned());
+            let wrong = || (index, "WAITING: RANK*COUNT …, such as `2: 0*90 -1*10`".to_owned());
             let (waiting, items) = line.split_once(':').ok_or_else(wrong)?;
             let waiting: u32 = waiting.trim().parse().map_err(|_| wrong())?;
-            let mut shares = [0; SHARES as usize];
+            let mut places = [0; PLACES];
             for item in items.split_ascii_whitespace() {
-                let (share, count) = item.split_once('*').ok_or_else(wrong)?;
-                let share: usize = share.parse().map_err(|_| wrong())?;
+                let (rank, count) = item.split_once('*').ok_or_else(wrong)?;
+                let place = read_place(rank).ok_or_else(wrong)?;
                 let count: u32 = count.parse().map_err(|_| wrong())?;
-                *shares.get_mut(share).ok_or_else(wrong)? += u64::from(count);
+                places[place] += u64::from(count);
             }
-            if shares.iter().sum::<u64>() == 0 {
+            if places.iter().sum::<u64>() == 0 {
                 return Err(wrong());
             }
             let class = class(waiting);
             match counts.0.binary_search_by_key(&class, |(class, _)| *class) {
                 Ok(_) => return Err((index, "one line for each class of waiting requests".to_owned())),
-                Err(place) => counts.0.insert(place, (class, shares)),
+                Err(at) => counts.0.insert(at, (class, places)),
             }
         }
         Ok(counts)
@@ -117,8 +170,8 @@ impl PickCounts {
 /// Picks to draw from.
 #[derive(Debug, Clone)]
 pub(super) struct Picks {
-    /// Shares and how often these or smaller ones were seen; `None` where nothing ever waited.
-    classes: Vec<Option<Vec<(u32, u64)>>>,
+    /// Places and how often these or ones before them were seen; `None` where nothing ever waited.
+    classes: Vec<Option<Vec<(u8, u64)>>>,
 }
 
 impl Picks {
@@ -127,16 +180,14 @@ impl Picks {
         if waiting < 2 {
             return 0;
         }
-        let Some(shares) = &self.classes[class(u32::try_from(waiting).unwrap_or(u32::MAX))] else { return 0 };
-        let (_, total) = *shares.last().expect("something was counted");
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+        let Some(places) = &self.classes[class(waiting)] else { return 0 };
+        let (_, total) = *places.last().expect("something was counted");
         let drawn = stream.below(total);
-        let (share, _) = shares[shares.partition_point(|(_, until)| *until <= drawn)];
-        let Some(before) = share.checked_sub(1) else { return 0 };
-        // The ranks that are counted in that share; none but the first in the share 0.
-        let rank_until = |share: u32| u64::from(share) * waiting as u64 / u64::from(SHARES);
-        let (least, most) = (rank_until(before) + 1, rank_until(share));
-        let rank = if most > least { least + stream.below(most - least + 1) } else { least };
-        (rank as usize).min(waiting - 1)
+        let (place, _) = places[places.partition_point(|(_, until)| *until <= drawn)];
+        let (least, count) = ranks(usize::from(place), waiting);
+        let rank = if count > 1 { least + stream.below(u64::from(count)) as u32 } else { least };
+        rank.min(waiting - 1) as usize
     }
 }
 
@@ -172,11 +223,27 @@ mod tests {
     }
 
     #[test]
+    fn is_a_rank_among_those_of_its_place() {
+        for waiting in (2..200).chain([1_000, 100_003]) {
+            let mut before = 0;
+            for rank in 0..waiting {
+                let place = place(rank, waiting);
+                let (least, count) = ranks(place, waiting);
+                assert!((least..least + count).contains(&rank), "{rank} of {waiting}: {least}, {count}");
+                assert!(place >= before, "{rank} of {waiting}");
+                before = place;
+                assert_eq!(read_place(&write_place(place)), Some(place));
+            }
+            assert_eq!((place(0, waiting), place(waiting - 1, waiting)), (0, PLACES - 1));
+        }
+    }
+
+    #[test]
     fn are_mistakes_told() {
-        for line in ["2", "x: 0*1", "2: 64*1", "2: 0", "2:", "2: 0*0"] {
+        for line in ["2", "x: 0*1", "2: 16*1", "2: -17*1", "2: ~32*1", "2: -0*1", "2: 0", "2:", "2: 0*0"] {
             assert!(PickCounts::read(&[line.to_owned()]).is_err(), "{line}");
         }
-        let twice = ["2: 0*1".to_owned(), "2: 1*1".to_owned()];
+        let twice = ["2: 0*1".to_owned(), "2: -1*1".to_owned()];
         assert_eq!(PickCounts::read(&twice).unwrap_err().0, 1);
     }
 }
