@@ -83,7 +83,8 @@ fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[
     let is_mixed = reads.min(all - reads) >= all / SHARE_LEAST;
     let mut best: Option<Candidate> = None;
     for of in [Limited::All, Limited::Reads, Limited::Writes] {
-        if of != Limited::All && !is_mixed {
+        // What is of reads alone or of writes alone does not show in all of them.
+        if of != Limited::All && (!is_mixed || best.is_some()) {
             continue;
         }
         let Some(blocks) = Traffic::of(runs, history, of, Unit::Blocks) else { continue };

@@ -122,8 +122,8 @@ impl Ceiling {
 
     /// What was used as each episode of the rate begins, and whether the bucket had been full since the one before.
     fn used_at_episodes(&self, traffic: &Traffic, burst: Option<f64>) -> Vec<(f64, bool)> {
-        // Where within the first window of an episode what is used is looked at: clumps lie beyond.
-        const SHARE: f64 = 0.9;
+        // Where within the first window of an episode what is used is looked at: clumps of completions lie beyond, stalls below.
+        const SHARE: f64 = 0.5;
         let (mut used, mut was_full) = (0.0_f64, true);
         let mut episodes = Vec::new();
         let mut first = Vec::new();

@@ -28,14 +28,14 @@ use super::traffic::{Traffic, quantile};
 /// Requests that are held up, at least.
 const HELD: usize = 256;
 
-/// Share of the waiting that a limit explains.
-const EXPLAINED: f64 = 0.75;
+/// Share of the waiting that a limit explains: where it lets requests go in portions, half of it is the portion's.
+const EXPLAINED: f64 = 0.4;
 
 /// Share of the work that may have gone in spite of the limit.
 const FORGIVEN: f64 = 0.02;
 
 /// By how much the rate is taken for lower than it is.
-const LOWER: f64 = 0.002;
+const LOWER: f64 = 0.004;
 
 /// Requests outside of the windows that do not wait, at least.
 const FREE: usize = 64;

@@ -113,11 +113,19 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
             best = next;
         }
     }
-    for trial in &trials { eprintln!("TRIAL {:?} q{} L {:.4} D {:.4}", trial.structure.servers as i64, trial.structure.mask[2], trial.likelihood, trial.demerit); }
+    for trial in &trials {
+        eprintln!(
+            "TRIAL {:?} q{} L {:.4} D {:.4}",
+            trial.structure.servers as i64, trial.structure.mask[2], trial.likelihood, trial.demerit
+        );
+    }
     eprintln!("BEST {:?} L {:.4} D {:.4}", best.structure, best.likelihood, best.demerit);
     if let Ok(force) = std::env::var("FORCE") {
         let (servers, mask) = force.split_once(':').unwrap();
-        let servers = match servers.parse::<usize>().unwrap() { 0 => usize::MAX, n => n };
+        let servers = match servers.parse::<usize>().unwrap() {
+            0 => usize::MAX,
+            n => n,
+        };
         return Structure { servers, mask: Feature::ALL.map(|f| !mask.split('+').any(|m| m == f.name())) };
     }
     best.structure

@@ -29,7 +29,8 @@ impl Observed {
     /// The services of runs at a station of so many servers.
     pub(super) fn of(runs: &[Vec<Seen>], servers: usize, capacity_blocks: u64) -> Self {
         let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
-        let mut picks: Vec<(Line, PickCounts)> = Line::all().map(|line| (line, PickCounts::default())).collect();
+        let mut picks: Vec<(Line, PickCounts)> =
+            Line::all().map(|line| (line, PickCounts::default())).collect();
         let each = || runs.iter().zip(&all);
         let times: Vec<(Operation, Duration)> = each()
             .flat_map(|(run, starts)| run.iter().zip(&starts.starts))
