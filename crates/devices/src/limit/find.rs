@@ -11,6 +11,7 @@ use super::parameters::{ByteBucket, LimitParameters, Limited, RequestBucket};
 use super::rates::{Ceiling, ceilings};
 use super::traffic::{Passed, Traffic, Unit};
 use super::trial::{Evidence, Passage, Suspect, evidence};
+use super::{Told, told};
 use crate::description::DescriptionError;
 use crate::registry::described;
 
@@ -41,12 +42,22 @@ pub(crate) struct Found {
 pub(crate) struct Limits {
     pub(crate) found: Vec<Found>,
     /// Of the requests of all runs; none if there is no limit.
-    pub(crate) waits: Vec<Duration>,
+    pub(crate) waits: Vec<Wait>,
 }
 
-/// A limit, the traffic that it was found in, and how that came past.
+/// What a request waited for limits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wait {
+    /// How long.
+    pub(crate) time: Duration,
+    /// Whether a limit held others while it was there, so that its time may be the limit's as well as the device's.
+    pub(crate) is_held: bool,
+}
+
+/// A limit, the traffic that it was found in, when it held, and how that came past.
 struct Candidate {
     found: Found,
+    ceiling: Ceiling,
     traffic: Traffic,
     passage: Passage,
 }
@@ -55,8 +66,10 @@ struct Candidate {
 pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize) -> Limits {
     let mut past = runs.to_vec();
     let mut found: Vec<Found> = Vec::new();
+    let mut held: Vec<Vec<bool>> = runs.iter().map(|run| vec![false; run.len()]).collect();
     while found.len() < LIMITS_MAX {
-        let Some(Candidate { found: next, traffic, passage }) = best(&past, history, block_size, &found)
+        let Some(Candidate { found: next, ceiling, traffic, passage }) =
+            best(&past, history, block_size, &found)
         else {
             break;
         };
@@ -66,14 +79,22 @@ pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize
                 passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(*time));
             }
         }
+        for ((held, seen), windows) in held.iter_mut().zip(&traffic.runs).zip(&ceiling.windows) {
+            for index in windows.iter().flat_map(|(from, to)| &seen.completed[*from..*to]) {
+                held[seen.requests[*index as usize].place as usize] = true;
+            }
+        }
         found.push(next);
     }
     if found.is_empty() {
         return Limits::default();
     }
-    let waits = past.iter().flatten().zip(runs.iter().flatten());
-    let waits = waits.map(|(past, came)| past.arrival.saturating_since(came.arrival)).collect();
-    Limits { found, waits }
+    let both = past.iter().flatten().zip(runs.iter().flatten());
+    let waits = both.zip(held.iter().flatten()).map(|((past, came), held)| {
+        let time = past.arrival.saturating_since(came.arrival);
+        Wait { time, is_held: *held || !time.is_zero() }
+    });
+    Limits { found, waits: waits.collect() }
 }
 
 /// The limit that explains most of the waiting.
@@ -97,14 +118,14 @@ fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[
         };
         let is_even = units.len() == 1;
         for traffic in units {
-            let found: Option<(Found, Passage)> = ceilings(&traffic)
-                .iter()
+            let found: Option<(Found, Passage, Ceiling)> = ceilings(&traffic)
+                .into_iter()
                 .filter(|ceiling| known.iter().all(|known| !known.is_near(of, traffic.unit, ceiling.rate)))
                 .filter_map(|ceiling| tried(&traffic, ceiling, of, is_even))
                 .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
-            let Some((found, passage)) = found else { continue };
+            let Some((found, passage, ceiling)) = found else { continue };
             if best.as_ref().is_none_or(|best| found.evidence.score > best.found.evidence.score) {
-                best = Some(Candidate { found, traffic, passage });
+                best = Some(Candidate { found, ceiling, traffic, passage });
             }
         }
     }
@@ -112,12 +133,17 @@ fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[
 }
 
 /// The limit of a rate, if it is one.
-fn tried(traffic: &Traffic, ceiling: &Ceiling, of: Limited, is_even: bool) -> Option<(Found, Passage)> {
+fn tried(
+    traffic: &Traffic,
+    ceiling: Ceiling,
+    of: Limited,
+    is_even: bool,
+) -> Option<(Found, Passage, Ceiling)> {
     let suspect = Suspect { rate: ceiling.rate, burst: ceiling.burst(traffic) };
     let passage = suspect.passage(traffic);
-    let evidence = evidence(traffic, ceiling, &suspect, &passage);
+    let evidence = evidence(traffic, &ceiling, &suspect, &passage);
     let found = Found { of, unit: traffic.unit, suspect, used: passage.used, evidence, is_even };
-    evidence.is_found.then_some((found, passage))
+    evidence.is_found.then_some((found, passage, ceiling))
 }
 
 impl Found {
@@ -129,6 +155,12 @@ impl Found {
 }
 
 impl Limits {
+    /// As they are told.
+    pub(crate) fn told(&self, block_size: ByteSize) -> Vec<Told> {
+        // Of layers around nothing: what is told does not look at the device.
+        self.around(Table::new(), block_size, false).map_or_else(|_| Vec::new(), |table| told(&table))
+    }
+
     /// The layers of these limits around a device; their buckets as the trace left them if it `goes_on`, else full.
     pub(crate) fn around(
         &self,

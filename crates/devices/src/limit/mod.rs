@@ -22,7 +22,7 @@ mod tests;
 pub use bucket::{RequestRate, TokenBucket};
 pub use parameters::{Buckets, ByteBucket, LimitParameters, Limited, RequestBucket};
 
-pub(crate) use find::{Limits, find};
+pub(crate) use find::{Limits, Wait, find};
 pub(crate) use history::History;
 pub(crate) use traffic::Passed;
 

@@ -295,3 +295,65 @@ fn is_a_device_that_is_merely_busy_not_called_limited() {
         }
     }
 }
+
+#[test]
+fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
+    use crate::fit::Fit;
+    // Two and a half million requests, of which every fourth stretch is kept; what the bucket holds in between is reckoned.
+    let buckets = Buckets { requests: vec![of_requests(5_000.0, 100_000)], bytes: Vec::new() };
+    let cycle = [Phase::Closed(60, 16), Phase::Idle(30), Phase::Open(30, 4_000)];
+    let phases = cycle.repeat(5);
+    let records = record(&mut Limit::new(fast(), Limited::All, buckets), &phases, SMALL_READS, 3);
+    assert!(records.len() > 2 * crate::station::SAMPLE_MAX, "{}", records.len());
+    let mut fit = crate::station::StationFit::default();
+    records.iter().for_each(|record| fit.record(record));
+    let told = fit.limits_told(ByteSize::from_bytes(512));
+    let [limit] = &told[..] else { panic!("{told:?}") };
+    near(limit.rate_per_s, 5_000.0, 0.005, "rate");
+    near(limit.burst as f64, 100_000.0, 0.05, "burst");
+    fit.ignore_limits();
+    assert!(fit.limits_told(ByteSize::from_bytes(512)).is_empty());
+}
+
+#[test]
+fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
+    use crate::fit::{About, Fit};
+    let volume = || {
+        let buckets = Buckets { requests: vec![of_requests(1_000.0, 5_000)], bytes: Vec::new() };
+        Limit::new(fast(), Limited::All, buckets)
+    };
+    let seen = [Phase::Closed(6, 16), Phase::Idle(6), Phase::Open(8, 800), Phase::Closed(4, 1)];
+    let mut fit = crate::station::StationFit::default();
+    record(&mut volume(), &seen, SMALL_READS, 3).iter().for_each(|record| fit.record(record));
+    let about = || About {
+        block_size: ByteSize::from_bytes(512),
+        capacity_blocks: 10_000_000,
+        fit: Default::default(),
+    };
+    let build = |table: toml::Table| {
+        let text = table.to_string();
+        device(&text)
+    };
+    // What was used is said, and goes on only where it is asked for.
+    let going_on = fit.going_on(about()).unwrap();
+    assert!(going_on["requests"][0].get("used").is_some_and(|used| used.as_integer() > Some(100)));
+    let mut clone = build(fit.description(about()).unwrap());
+    // Another load, within the burst and beyond.
+    for (phase, what) in [(Phase::Closed(1, 4), "within"), (Phase::Closed(12, 32), "beyond")] {
+        let [theirs, ours] = [
+            record(&mut volume(), &[phase], SMALL_READS, 9),
+            record(&mut *clone.fork(), &[phase], SMALL_READS, 9),
+        ];
+        near(ours.len() as f64, theirs.len() as f64, 0.02, what);
+        let mean = |records: &[TraceRecord]| {
+            records.iter().map(|record| record.response_time().unwrap().as_ms()).sum::<f64>()
+                / records.len() as f64
+        };
+        near(mean(&ours), mean(&theirs), 0.03, what);
+    }
+    // Without limits learnt, the queue of the same device is all that there is to learn from.
+    fit.ignore_limits();
+    clone = build(fit.description(about()).unwrap());
+    let ours = record(clone.as_mut(), &[Phase::Closed(12, 32)], SMALL_READS, 9);
+    assert!((ours.len() as f64 / 17_000.0 - 1.0).abs() > 0.1, "{}", ours.len());
+}

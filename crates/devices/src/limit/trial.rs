@@ -15,8 +15,8 @@
 //!    least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would
 //!    take at once.
 //! 5. It matters: the mean wait is at least [`MATTERS`] of the response elsewhere.
-//! 6. It is steady: while it holds, the variance of work less `rate * time` over some number of requests is at most
-//!    [`WANDERS`] times that over a [`APART`]th of them. Of what draws service times it is [`APART`] times.
+//! 6. It is steady: while it holds, the spread of work less `rate * time` over some number of requests is at most
+//!    [`WANDERS`] times that over a [`APART`]th of them. Of what draws service times it is the root of that, 4 times.
 //!
 //! A device that is merely busy fails the last and mostly the second: its completions wander from any line of constant rate by
 //! the square root of their number, so that the bucket is hardly ever empty when they wait. One whose service is constant
@@ -43,13 +43,13 @@ const FREE: usize = 64;
 /// Requests of a burst, beyond twice those in service, at least.
 const BEYOND: f64 = 4.0;
 
-/// Lags of requests over which variances are compared, and how many times they go into what was held.
+/// Lags of requests over which spreads are compared, and how many times they go into what was held.
 const LAGS: [usize; 3] = [2_048, 512, 128];
 const LAGS_HELD: usize = 8;
 const APART: usize = 16;
 
-/// Variance over a lag by that over a [`APART`]th of it, at most.
-const WANDERS: f64 = 4.0;
+/// Spread over a lag by that over a [`APART`]th of it, at most.
+const WANDERS: f64 = 2.0;
 
 /// Mean wait by the response elsewhere.
 const MATTERS: f64 = 0.25;
@@ -202,22 +202,18 @@ fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
         long.sum::<usize>() >= LAGS_HELD * lag
     });
     lag.is_some_and(|lag| {
-        let least = (0.5 * traffic.cost_mean).powi(2);
-        variance(&segments, lag, lag) <= WANDERS * variance(&segments, lag / APART, lag).max(least)
+        let least = 0.5 * traffic.cost_mean;
+        spread(&segments, lag, lag) <= WANDERS * spread(&segments, lag / APART, lag).max(least)
     })
 }
 
-/// The variance of differences over a lag, in segments that are longer than `least`.
-fn variance(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
+/// The median by which differences over a lag miss their median, in segments that are longer than `least`: a few segments in
+/// which the bucket was wrongly empty do not count.
+fn spread(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
     let long = segments.iter().filter(|segment| segment.len() > least);
-    let differences =
-        long.flat_map(|segment| segment.iter().zip(&segment[lag..]).map(|(one, other)| other - one));
-    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-    for difference in differences {
-        count += 1.0;
-        let beyond = difference - mean;
-        mean += beyond / count;
-        squares += beyond * (difference - mean);
-    }
-    squares / count.max(1.0)
+    let pairs = long.flat_map(|segment| segment.iter().zip(&segment[lag..]));
+    let mut differences: Vec<f64> = pairs.map(|(one, other)| other - one).collect();
+    let middle = quantile(&mut differences, 0.5);
+    differences.iter_mut().for_each(|difference| *difference = (*difference - middle).abs());
+    quantile(&mut differences, 0.5)
 }

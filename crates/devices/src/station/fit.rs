@@ -11,7 +11,7 @@ use super::parameters::{OperationSeen, StationParameters};
 use super::sample::{Sample, Seen};
 use crate::description::DescriptionError;
 use crate::fit::{About, Fit, FitSummary};
-use crate::limit::{self, History, Limits, Passed};
+use crate::limit::{self, History, Limits, Passed, Told};
 use crate::registry::described;
 use crate::table::Counts;
 use crate::tally::Tally;
@@ -38,6 +38,11 @@ impl StationFit {
     /// If nothing was learnt from.
     pub fn parameters(&self, about: About) -> Result<StationParameters, DescriptionError> {
         self.station(&self.sample, about)
+    }
+
+    /// The limits of what was taken in, in blocks of that size, as they are told.
+    pub fn limits_told(&self, block_size: ByteSize) -> Vec<Told> {
+        self.limits(block_size).told(block_size)
     }
 
     /// The limits of what was taken in.
