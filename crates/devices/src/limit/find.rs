@@ -219,8 +219,10 @@ impl Found {
             (true, Unit::Blocks) => "; all requests were as long, so it may be one of requests",
         };
         let Evidence { held, explained, .. } = self.evidence;
-        let text =
-            format!("held up {held} requests and explains {:.0} % of their waiting{even}", 100.0 * explained);
+        let text = format!(
+            "made {held} requests wait and explains {:.0} % of their time beyond others{even}",
+            100.0 * explained
+        );
         layer.fit.insert(key, text);
     }
 }

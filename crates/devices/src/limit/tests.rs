@@ -115,7 +115,7 @@ fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
     let passed: Vec<Passed> = records.iter().map(passed).collect();
     passed.iter().for_each(|one| history.record(one.arrival, one.completion, one.op, one.blocks));
     let block_size = ByteSize::from_bytes(512);
-    let device: toml::Table = "kind = \"immediate\"".parse().unwrap();
+    let device: Table = "kind = \"immediate\"".parse().unwrap();
     let found = find(&[passed], &history, block_size).around(device, block_size, false).unwrap();
     let layers = layers(found);
     println!("{} requests", records.len());
@@ -126,7 +126,7 @@ fn found(records: &[TraceRecord]) -> Vec<LimitParameters> {
 }
 
 /// The layers of limits of a fitted device, the outermost first.
-fn layers(mut table: toml::Table) -> Vec<LimitParameters> {
+fn layers(mut table: Table) -> Vec<LimitParameters> {
     let mut layers = Vec::new();
     while table["kind"].as_str() == Some("limit") {
         table.remove("kind");
@@ -330,7 +330,7 @@ fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
         capacity_blocks: 10_000_000,
         fit: Default::default(),
     };
-    let build = |table: toml::Table| {
+    let build = |table: Table| {
         let text = table.to_string();
         device(&text)
     };

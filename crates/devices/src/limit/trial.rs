@@ -123,7 +123,7 @@ impl Suspect {
 /// What speaks for a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Evidence {
-    /// Requests that it held up.
+    /// Requests that it made wait.
     pub(super) held: usize,
     /// Share of the waiting that it explains, while it held.
     pub(super) explained: f64,
