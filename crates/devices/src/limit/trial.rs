@@ -203,7 +203,9 @@ fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
     });
     lag.is_some_and(|lag| {
         let least = 0.5 * traffic.cost_mean;
-        spread(&segments, lag, lag) <= WANDERS * spread(&segments, lag / APART, lag).max(least)
+        // Where requests go in portions, a lag of whole portions misses what they are apart.
+        let shorter = (0..4).map(|less| spread(&segments, lag / APART - less, lag));
+        spread(&segments, lag, lag) <= WANDERS * shorter.fold(least, f64::max)
     })
 }
 
