@@ -119,6 +119,7 @@ fn measure_model(
             split,
             is_open: false,
             classes: Classes::default(),
+            ignores_limits: false,
             seed: Seed(1),
         };
         fit(

@@ -34,9 +34,20 @@ pub trait Fit: Send {
     /// # Errors
     /// If it cannot be written.
     fn description(&self, about: About) -> Result<Table, DescriptionError>;
+
+    /// The same device in the state in which the trace left it, as far as that lasts: credits that were used.
+    ///
+    /// # Errors
+    /// As [`description`](Self::description).
+    fn going_on(&self, about: About) -> Result<Table, DescriptionError> {
+        self.description(about)
+    }
+
+    /// Rate and burst limits are not looked for, of models that do.
+    fn ignore_limits(&mut self) {}
 }
 
-/// The device fitted so far, its draws from `seed` by streams that begin with `name`.
+/// The device fitted so far, [going on](Fit::going_on), its draws from `seed` by streams that begin with `name`.
 ///
 /// # Errors
 /// If nothing was learnt.
@@ -46,7 +57,7 @@ pub fn build(
     seed: Seed,
     name: &str,
 ) -> Result<Box<dyn Device>, DescriptionError> {
-    Description::from_table(name, name, fit.description(about)?, 0)?.build(seed, name)
+    Description::from_table(name, name, fit.going_on(about)?, 0)?.build(seed, name)
 }
 
 /// The model of that name.

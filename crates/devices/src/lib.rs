@@ -6,9 +6,10 @@
 //!                                              ├─ simple/     immediate, constant, exponential
 //!                                              ├─ station/    servers, waiting and service times learnt from a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
-//!                                              └─ layer/      queue, bank: devices that own devices
+//!                                              └─ layer/      queue, limit, bank: devices that own devices
 //! fit         a model learnt from a trace: the list of those that can be
 //! learnt      what such a model knows, as tables and curves
+//! limit/      rate and burst limits: the token bucket, and finding them in a trace
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
@@ -23,6 +24,7 @@ mod error;
 pub mod fit;
 pub mod layer;
 pub mod learnt;
+pub mod limit;
 pub mod names;
 mod outstanding;
 mod reader;

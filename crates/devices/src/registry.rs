@@ -8,8 +8,9 @@ use toml::Table;
 use crate::description::{Description, DescriptionError};
 use crate::disk::{Disk, DiskParameters, Layout};
 use crate::error::ParameterError;
-use crate::layer::{Queue, QueueError};
+use crate::layer::{Limit, Queue, QueueError};
 use crate::learnt::Learnt;
+use crate::limit::LimitParameters;
 use crate::reader::read;
 use crate::scheduler::SchedulerSpec;
 use crate::simple::{Server, ServerParameters};
@@ -112,6 +113,22 @@ pub static KINDS: &[Kind] = &[
             inner(layer.device, 1)?.learnt()
         }),
     },
+    Kind {
+        name: "limit",
+        description: "a layer: rate and burst limits in front of the device that it owns",
+        complete: complete_limit,
+        build: |table, seed, name| {
+            let layer: LimitParameters = read(table)?;
+            let buckets = layer.buckets()?;
+            Ok(Box::new(Limit::new(inner(layer.device, 1)?.build(seed, name)?, layer.of, buckets)))
+        },
+        bare: None,
+        tracks: None,
+        learnt: Some(|table| {
+            let layer: LimitParameters = read(table)?;
+            Ok(inner(layer.device.clone(), 1)?.learnt()?.map(|learnt| crate::limit::learnt(&layer, learnt)))
+        }),
+    },
 ];
 
 /// The kind of that name.
@@ -162,6 +179,14 @@ fn complete_queue(table: &Table) -> Result<Table, DescriptionError> {
     let depth = nesting(&layer.device);
     let device = inner(layer.device, depth)?.into_table();
     written(&QueueLayer { device, ..layer })
+}
+
+fn complete_limit(table: &Table) -> Result<Table, DescriptionError> {
+    let layer: LimitParameters = read(table)?;
+    layer.buckets()?;
+    let depth = nesting(&layer.device);
+    let device = inner(layer.device, depth)?.into_table();
+    written(&LimitParameters { device, ..layer })
 }
 
 /// How many tables `device` lie within each other.

@@ -116,3 +116,10 @@ fn does_a_warm_disk_allocate() {
         check(&bare(name, &[]));
     }
 }
+
+#[test]
+fn do_warm_limits_allocate() {
+    let text = "kind = \"limit\"\n[[requests]]\nrate = \"200/s\"\nburst = 3\n[[bytes]]\nrate = \"1MB/s\"\nburst = \"8kB\"\n\
+                [device]\nbase = \"atlas10k\"\nset = { \"queue.scheduler\" = \"fcfs\" }\n";
+    check(&Description::parse("limited", "limited.toml", text).unwrap_or_else(|error| panic!("{error}")));
+}

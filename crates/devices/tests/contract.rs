@@ -1,7 +1,7 @@
 //! Does every device keep the contract of [`Device`]?
 //!
 //! Every device of the catalog and its bare mechanics, behind every scheduler, with every scheduler inside
-//! the drive, two beside each other, and a queue behind a queue; each under random mixes of all
+//! the drive, two beside each other, a queue behind a queue, and limits before all; each under random mixes of all
 //! operations, sizes and gaps.
 
 #[path = "shared/drives.rs"]
@@ -18,7 +18,8 @@ use seeklab_core::{
     Workload, simulate,
 };
 use seeklab_devices::catalog;
-use seeklab_devices::layer::{Bank, Queue};
+use seeklab_devices::layer::{Bank, Limit, Queue};
+use seeklab_devices::limit::{Buckets, Limited, TokenBucket};
 use seeklab_devices::registry::queue_before;
 use seeklab_devices::scheduler::SCHEDULERS;
 
@@ -522,6 +523,33 @@ fn does_a_queue_behind_a_queue_keep_it() {
             let inner = queue(built(name, &[]), "c-look", 1);
             let outer = queue(Box::new(inner), "fcfs", 3);
             subject(format!("{name} behind c-look behind fcfs"), Box::new(outer), track_blocks(name))
+        }),
+        60,
+    );
+}
+
+/// Tight enough that most of a load waits, and that some of it finds the buckets full.
+fn limited(device: Box<dyn Device>, of: Limited) -> Box<dyn Device> {
+    let buckets = Buckets {
+        requests: vec![
+            TokenBucket::of_requests("300/s".parse().unwrap(), 3),
+            TokenBucket::of_requests("100/s".parse().unwrap(), 20).with_used(5),
+        ],
+        bytes: vec![TokenBucket::of_bytes("4MB/s".parse().unwrap(), 50_000)],
+    };
+    Box::new(Limit::new(device, of, buckets))
+}
+
+#[test]
+fn do_limits_before_a_device_keep_it() {
+    check_all(
+        catalog::names().flat_map(|name| {
+            let track_blocks = track_blocks(name);
+            let each_apart = limited(limited(built(name, &[]), Limited::Reads), Limited::Writes);
+            [
+                subject(format!("{name} limited"), limited(built(name, &[]), Limited::All), track_blocks),
+                subject(format!("{name} limited in reads and in writes"), each_apart, track_blocks),
+            ]
         }),
         60,
     );

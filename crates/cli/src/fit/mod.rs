@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::fit::{About, Model};
+use seeklab_devices::limit::{Told, told};
 use seeklab_devices::table::Classes;
 use seeklab_traces::OpenTrace;
 use seeklab_traces::schema::Column;
@@ -44,6 +45,8 @@ pub struct FitOptions {
     pub is_open: bool,
     /// How finely requests are told apart.
     pub classes: Classes,
+    /// Whether rate and burst limits are not looked for.
+    pub ignores_limits: bool,
     /// Root of the draws of the prediction.
     pub seed: Seed,
 }
@@ -74,6 +77,8 @@ pub struct FitReport {
     pub queue_length_max: u32,
     /// From the first arrival to the last.
     pub span_s: f64,
+    /// Rate and burst limits of the saved device.
+    pub limits: Vec<Told>,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
     pub evaluations: Vec<Evaluation>,
     /// The rest as it was measured; none if either part has no requests.
@@ -116,6 +121,9 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
+    if options.ignores_limits {
+        fits.iter_mut().for_each(|fit| fit.ignore_limits());
+    }
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
     each_run(trace, "fitting", |records, recorder| {
@@ -141,6 +149,10 @@ pub fn fit(
     if let Some(evaluation) = evaluations.first() {
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
     }
+    let description = {
+        let _working = Progress::working("learning from all");
+        fitted.description(About { fit: about, ..place })?
+    };
     let report = FitReport {
         device,
         requests: summary.requests,
@@ -149,9 +161,9 @@ pub fn fit(
         recorders_own: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
+        limits: told(&description),
         evaluations,
         rest: measured,
     };
-    let _working = Progress::working("learning from all");
-    Ok(Fitted { description: fitted.description(About { fit: about, ..place })?, report })
+    Ok(Fitted { description, report })
 }

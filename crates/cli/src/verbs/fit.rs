@@ -51,6 +51,9 @@ pub(crate) struct Arguments {
     /// Let the arrivals of the prediction wait for nothing; else one that found the device idle waits until it is again
     #[arg(long)]
     open: bool,
+    /// Do not look for rate and burst limits, of models that do
+    #[arg(long)]
+    no_limits: bool,
     /// Classes of request lengths for each doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().lengths_per_octave)]
     length_classes: u32,
@@ -89,6 +92,7 @@ impl Arguments {
                 queues_per_octave: self.queue_classes,
                 distances_per_octave: self.distance_classes,
             },
+            ignores_limits: self.no_limits,
             seed: self.seed,
         };
         let about = BTreeMap::from([
@@ -140,6 +144,9 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
 
 fn page(arguments: &Arguments, report: &FitReport) -> String {
     let mut text = format!("{}: {}\n", arguments.trace.display(), about(report));
+    for limit in &report.limits {
+        text += &format!("limit: {limit}\n");
+    }
     for note in left_out(report) {
         text += &format!("note: {note}\n");
     }
@@ -216,7 +223,8 @@ fn folded(text: &str) -> String {
 
 /// The report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
-    let notes = report::alike(report).into_iter().chain(left_out(report));
+    let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
+    let notes = report::alike(report).into_iter().chain(limits).chain(left_out(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

@@ -1,7 +1,9 @@
 //! Layers: devices that own a device. They stack in any order; the engine knows nothing of them.
 
 mod bank;
+mod limit;
 mod queue;
 
 pub use bank::Bank;
+pub use limit::Limit;
 pub use queue::{Queue, QueueError};

@@ -1,6 +1,7 @@
-//! Fitting a station to a trace: requests are kept while it goes on, and learnt from when the device is asked for.
+//! Fitting a station to a trace: requests are kept while it goes on, and learnt from when the device is asked for, less
+//! what they waited for [limits](crate::limit).
 
-use seeklab_core::{Operation, TraceRecord};
+use seeklab_core::{ByteSize, Operation, TraceRecord};
 use toml::Table;
 
 use super::choose::{Structure, choose};
@@ -10,6 +11,7 @@ use super::parameters::{OperationSeen, StationParameters};
 use super::sample::{Sample, Seen};
 use crate::description::DescriptionError;
 use crate::fit::{About, Fit, FitSummary};
+use crate::limit::{self, History, Limits, Passed, Told};
 use crate::registry::described;
 use crate::table::Counts;
 use crate::tally::Tally;
@@ -17,27 +19,66 @@ use crate::tally::Tally;
 /// Stretches of the sample by which the structure is chosen.
 const CHOOSING: usize = 8;
 
+/// Requests that no limit held up, from which alone is learnt if there are as many.
+const LEARNT_LEAST: usize = 1_024;
+
 /// A station being fitted.
 #[derive(Debug, Clone, Default)]
 pub struct StationFit {
     sample: Sample,
     tally: Tally,
+    history: History,
+    ignores_limits: bool,
 }
 
 impl StationFit {
-    /// The station fitted so far.
+    /// The station fitted so far, limits left aside.
     ///
     /// # Errors
     /// If nothing was learnt from.
     pub fn parameters(&self, about: About) -> Result<StationParameters, DescriptionError> {
-        let capacity_blocks = about.capacity_blocks.max(self.tally.summary().end).max(1);
+        self.station(&self.sample, about)
+    }
+
+    /// The limits of what was taken in, in blocks of that size, as they are told.
+    pub fn limits_told(&self, block_size: ByteSize) -> Vec<Told> {
+        self.limits(block_size).told(block_size)
+    }
+
+    /// The limits of what was taken in.
+    fn limits(&self, block_size: ByteSize) -> Limits {
+        if self.ignores_limits {
+            return Limits::default();
+        }
+        let passed = |seen: &Seen| {
+            let Seen { arrival, completion, asked, .. } = *seen;
+            Passed { arrival, completion, op: asked.op, blocks: asked.blocks }
+        };
         let runs = self.sample.runs(usize::MAX);
+        let runs: Vec<Vec<Passed>> = runs.iter().map(|run| run.iter().map(passed).collect()).collect();
+        limit::find(&runs, &self.history, block_size)
+    }
+
+    /// The station behind its limits, whose buckets are full, or as the trace left them.
+    fn limited(&self, about: About, goes_on: bool) -> Result<Table, DescriptionError> {
+        let block_size = about.block_size;
+        let limits = self.limits(block_size);
+        if limits.found.is_empty() {
+            return described("station", &self.parameters(about)?);
+        }
+        let sample = self.sample.past_limits(&limits.waits, LEARNT_LEAST);
+        limits.around(described("station", &self.station(&sample, about)?)?, block_size, goes_on)
+    }
+
+    fn station(&self, sample: &Sample, about: About) -> Result<StationParameters, DescriptionError> {
+        let capacity_blocks = about.capacity_blocks.max(self.tally.summary().end).max(1);
+        let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
             return Err(DescriptionError::new(
                 "no request has a response time, so there is nothing to learn from",
             ));
         }
-        let Structure { servers, mask } = choose(&self.sample.runs(CHOOSING), capacity_blocks);
+        let Structure { servers, mask } = choose(&sample.runs(CHOOSING), capacity_blocks);
         let observed = Observed::of(&runs, servers, capacity_blocks);
         let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
         let tree = grow(&services, mask);
@@ -76,6 +117,9 @@ impl Fit for StationFit {
     fn record(&mut self, record: &TraceRecord) {
         self.tally.record(record);
         self.sample.record(record);
+        if let Some(completion) = record.completion {
+            self.history.record(record.arrival, completion, record.op, record.blocks);
+        }
     }
 
     fn summary(&self) -> FitSummary {
@@ -83,6 +127,14 @@ impl Fit for StationFit {
     }
 
     fn description(&self, about: About) -> Result<Table, DescriptionError> {
-        described("station", &self.parameters(about)?)
+        self.limited(about, false)
+    }
+
+    fn going_on(&self, about: About) -> Result<Table, DescriptionError> {
+        self.limited(about, true)
+    }
+
+    fn ignore_limits(&mut self) {
+        self.ignores_limits = true;
     }
 }

@@ -3,6 +3,7 @@
 use seeklab_core::{Duration, Instant, Status, TraceRecord};
 
 use super::state::Asked;
+use crate::limit::Wait;
 
 /// Requests that are kept at most.
 pub const SAMPLE_MAX: usize = STRETCH * STRETCHES;
@@ -77,6 +78,23 @@ impl Sample {
         self.stretches.last_mut().expect("there is one").seen.push(seen);
     }
 
+    /// The same requests without the waits for limits: `waits` are of all [`runs`](Self::runs). What came while a limit held
+    /// is not learnt from, if `learns_enough` others are.
+    pub(super) fn past_limits(&self, waits: &[Wait], learns_enough: usize) -> Self {
+        let mut sample = self.clone();
+        let counted = self.stretches.iter().flat_map(|stretch| &stretch.seen).zip(waits);
+        let free = counted.filter(|(seen, wait)| seen.counts && !wait.is_held).count();
+        let mut waits = waits.iter();
+        for stretch in &mut sample.stretches {
+            for (seen, wait) in stretch.seen.iter_mut().zip(&mut waits) {
+                seen.arrival += wait.time;
+                seen.completion = seen.completion.max(seen.arrival + Duration::from_ns(1));
+                seen.counts &= !wait.is_held || free < learns_enough;
+            }
+        }
+        sample
+    }
+
     /// At most that many of the stretches, evenly, as runs without gaps. Requests that arrived behind others that are
     /// not known do not count.
     pub(super) fn runs(&self, stretches_max: usize) -> Vec<Vec<Seen>> {
@@ -94,6 +112,8 @@ impl Sample {
             }
             next = stretch.number + 1;
         }
+        // As they were recorded they are in order; past limits that hold up some of them they need not be.
+        runs.iter_mut().for_each(|run| run.sort_by_key(|seen| seen.arrival));
         runs
     }
 }

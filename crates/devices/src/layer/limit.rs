@@ -1,0 +1,219 @@
+//! Limits in front of a device, as cloud volumes, hypervisors and cgroups have them.
+//!
+//! Requests of the operations that are limited go on in order of arrival, each as soon as every bucket has room for it;
+//! others go past them. What waits here is in the queue time of the completion.
+//!
+//! # Scope and limits
+//! Tokens come back smoothly. Limiters that hand them out in portions (Linux: of 20 or 100 ms) let requests go together.
+//!
+//! # References
+//! Token bucket: [`limit`](crate::limit).
+
+use std::any::Any;
+use std::collections::VecDeque;
+
+use seeklab_core::{
+    Capabilities, Completion, Coverage, Device, Instant, Operation, Positioning, Rejected, Request, RequestId,
+};
+
+use crate::limit::{Buckets, Limited};
+
+/// Limits in front of a device.
+pub struct Limit {
+    device: Box<dyn Device>,
+    of: Limited,
+    buckets: Buckets,
+    capabilities: Capabilities,
+    block_bytes: u64,
+    /// Whether a request has come: what is used of the buckets at the beginning is so then.
+    begun: bool,
+    /// What the device holds at a time, and how much of that it has.
+    depth: usize,
+    inside: usize,
+    /// What waits for the buckets.
+    waiting: VecDeque<Taken>,
+    /// What is not limited, and waits for room in the device.
+    passing: VecDeque<Taken>,
+    /// When the first of those that wait may go; while any does.
+    release: Option<Instant>,
+    /// What the device holds after it had waited here, or behind what did.
+    delayed: Vec<Taken>,
+    scratch: Vec<Completion>,
+}
+
+/// A request, as it was submitted here.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    request: Request,
+    submitted: Instant,
+    queue_length: u32,
+}
+
+impl Limit {
+    /// Puts buckets in front of `device` for the operations that `of` holds.
+    pub fn new(device: Box<dyn Device>, of: Limited, buckets: Buckets) -> Self {
+        let own = device.capabilities();
+        let capabilities = Capabilities { queue_depth: u32::MAX, ..own.clone() };
+        let (depth, block_bytes) = (own.queue_depth as usize, own.block_size.as_bytes());
+        Self {
+            device,
+            of,
+            buckets,
+            capabilities,
+            block_bytes,
+            begun: false,
+            depth,
+            inside: 0,
+            waiting: VecDeque::new(),
+            passing: VecDeque::new(),
+            release: None,
+            delayed: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Bytes that a request moves.
+    fn bytes(&self, request: &Request) -> u64 {
+        match request.op {
+            Operation::Read | Operation::Write => u64::from(request.blocks).saturating_mul(self.block_bytes),
+            _ => 0,
+        }
+    }
+
+    /// When the buckets have room for a request.
+    fn ready(&self, now: Instant, request: &Request) -> Instant {
+        let bytes = self.bytes(request);
+        let of_requests = self.buckets.requests.iter().map(|bucket| bucket.ready(now, 1));
+        let of_bytes = self.buckets.bytes.iter().map(|bucket| bucket.ready(now, bytes));
+        of_requests.chain(of_bytes).max().unwrap_or(now)
+    }
+
+    /// Hands the device what may go at `now`.
+    fn issue(&mut self, now: Instant) {
+        while self.inside < self.depth {
+            let taken = match self.passing.pop_front() {
+                Some(taken) => taken,
+                None => {
+                    let Some(first) = self.waiting.front() else { break };
+                    if self.ready(now, &first.request) > now {
+                        break;
+                    }
+                    self.waiting.pop_front().expect("it was seen")
+                }
+            };
+            if self.of.holds(taken.request.op) {
+                let bytes = self.bytes(&taken.request);
+                self.buckets.requests.iter_mut().for_each(|bucket| bucket.take(now, 1));
+                self.buckets.bytes.iter_mut().for_each(|bucket| bucket.take(now, bytes));
+            }
+            self.device.submit(now, taken.request).expect("it was checked, and there is room");
+            self.inside += 1;
+            if taken.submitted < now || taken.queue_length as usize >= self.inside {
+                self.delayed.push(taken);
+            }
+        }
+        let first = self.waiting.front().filter(|_| self.inside < self.depth);
+        self.release = first.map(|first| self.ready(now, &first.request));
+    }
+
+    /// Turns a completion of the device into one of the layer.
+    fn completed(&mut self, completion: &mut Completion) {
+        self.inside -= 1;
+        let id: RequestId = completion.request.id;
+        let Some(place) = self.delayed.iter().position(|taken| taken.request.id == id) else { return };
+        let taken = self.delayed.swap_remove(place);
+        completion.breakdown.queue += completion.submitted - taken.submitted;
+        completion.submitted = taken.submitted;
+        completion.queue_length = taken.queue_length;
+    }
+}
+
+impl Device for Limit {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.capabilities.check(&request)?;
+        if !self.begun {
+            self.begun = true;
+            let Buckets { requests, bytes } = &mut self.buckets;
+            requests.iter_mut().chain(bytes).for_each(|bucket| *bucket = bucket.beginning(now));
+        }
+        let others = self.inside + self.waiting.len() + self.passing.len();
+        let taken =
+            Taken { request, submitted: now, queue_length: u32::try_from(others).unwrap_or(u32::MAX) };
+        let line = if self.of.holds(request.op) { &mut self.waiting } else { &mut self.passing };
+        line.push_back(taken);
+        self.issue(now);
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        while let Some(event) = self.next_event().filter(|event| *event <= now) {
+            self.device.poll(event, &mut scratch);
+            for mut completion in scratch.drain(..) {
+                self.completed(&mut completion);
+                completions.push(completion);
+            }
+            self.issue(event);
+        }
+        self.scratch = scratch;
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        [self.device.next_event(), self.release].into_iter().flatten().min()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn positioning(&self) -> Option<&dyn Positioning> {
+        self.device.positioning()
+    }
+
+    fn coverage(&self) -> Option<Coverage> {
+        self.device.coverage()
+    }
+
+    fn fork(&self) -> Box<dyn Device> {
+        Box::new(Self {
+            device: self.device.fork(),
+            of: self.of,
+            buckets: self.buckets.clone(),
+            capabilities: self.capabilities.clone(),
+            block_bytes: self.block_bytes,
+            begun: self.begun,
+            depth: self.depth,
+            inside: self.inside,
+            waiting: self.waiting.clone(),
+            passing: self.passing.clone(),
+            release: self.release,
+            delayed: self.delayed.clone(),
+            scratch: Vec::new(),
+        })
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        match target.as_any_mut().downcast_mut::<Self>() {
+            Some(target) => {
+                self.device.fork_into(&mut target.device);
+                target.of = self.of;
+                target.buckets.requests.clone_from(&self.buckets.requests);
+                target.buckets.bytes.clone_from(&self.buckets.bytes);
+                target.capabilities.clone_from(&self.capabilities);
+                target.block_bytes = self.block_bytes;
+                target.begun = self.begun;
+                target.depth = self.depth;
+                target.inside = self.inside;
+                target.waiting.clone_from(&self.waiting);
+                target.passing.clone_from(&self.passing);
+                target.release = self.release;
+                target.delayed.clone_from(&self.delayed);
+            }
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,240 @@
+//! Finding the limits of a trace, one after the other.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, DataRate, Duration, Operation};
+use toml::Table;
+
+use super::bucket::RequestRate;
+use super::history::History;
+use super::parameters::{ByteBucket, LimitParameters, Limited, RequestBucket};
+use super::rates::{Ceiling, ceilings};
+use super::traffic::{Passed, Traffic, Unit};
+use super::trial::{Evidence, Passage, Suspect, evidence};
+use super::{Told, told};
+use crate::description::DescriptionError;
+use crate::registry::described;
+
+/// Limits that are looked for.
+const LIMITS_MAX: usize = 4;
+
+/// Requests that reads or writes have, for limits of their own to be looked for: one in so many.
+const SHARE_LEAST: usize = 10;
+
+/// Where all requests are as long as each other, a limit is taken for one of bytes from this length on.
+const LONG_BYTES: f64 = 32_768.0;
+
+/// A limit that a trace shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) of: Limited,
+    unit: Unit,
+    suspect: Suspect,
+    /// What is used when the trace ends.
+    used: f64,
+    evidence: Evidence,
+    /// Whether requests and bytes could not be told apart, for all requests were as long.
+    is_even: bool,
+}
+
+/// The limits that a trace shows, and how long its requests waited for them.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) found: Vec<Found>,
+    /// Of the requests of all runs; none if there is no limit.
+    pub(crate) waits: Vec<Wait>,
+}
+
+/// What a request waited for limits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wait {
+    /// How long.
+    pub(crate) time: Duration,
+    /// Whether a limit held others while it was there, so that its time may be the limit's as well as the device's.
+    pub(crate) is_held: bool,
+}
+
+/// A limit, the traffic that it was found in, when it held, and how that came past.
+struct Candidate {
+    found: Found,
+    ceiling: Ceiling,
+    traffic: Traffic,
+    passage: Passage,
+}
+
+/// Looks for limits in runs of requests, each in order of arrival.
+pub(crate) fn find(runs: &[Vec<Passed>], history: &History, block_size: ByteSize) -> Limits {
+    let mut past = runs.to_vec();
+    let mut found: Vec<Found> = Vec::new();
+    let mut held: Vec<Vec<bool>> = runs.iter().map(|run| vec![false; run.len()]).collect();
+    while found.len() < LIMITS_MAX {
+        let Some(Candidate { found: next, ceiling, traffic, passage }) =
+            best(&past, history, block_size, &found)
+        else {
+            break;
+        };
+        for ((run, seen), times) in past.iter_mut().zip(&traffic.runs).zip(&passage.admitted) {
+            for (charged, time) in seen.requests.iter().zip(times) {
+                let passed = &mut run[charged.place as usize];
+                passed.arrival = passed.arrival.max(seen.origin + Duration::from_ns_f64(*time));
+            }
+        }
+        for ((held, seen), windows) in held.iter_mut().zip(&traffic.runs).zip(&ceiling.windows) {
+            for index in windows.iter().flat_map(|(from, to)| &seen.completed[*from..*to]) {
+                held[seen.requests[*index as usize].place as usize] = true;
+            }
+        }
+        found.push(next);
+    }
+    if found.is_empty() {
+        return Limits::default();
+    }
+    let both = past.iter().flatten().zip(runs.iter().flatten());
+    let waits = both.zip(held.iter().flatten()).map(|((past, came), held)| {
+        let time = past.arrival.saturating_since(came.arrival);
+        Wait { time, is_held: *held || !time.is_zero() }
+    });
+    Limits { found, waits: waits.collect() }
+}
+
+/// The limit that explains most of the waiting.
+fn best(runs: &[Vec<Passed>], history: &History, block_size: ByteSize, known: &[Found]) -> Option<Candidate> {
+    let all: usize = runs.iter().map(Vec::len).sum();
+    let reads = runs.iter().flatten().filter(|passed| passed.op == Operation::Read).count();
+    let is_mixed = reads.min(all - reads) >= all / SHARE_LEAST;
+    let mut best: Option<Candidate> = None;
+    for of in [Limited::All, Limited::Reads, Limited::Writes] {
+        // What is of reads alone or of writes alone does not show in all of them.
+        if of != Limited::All && (!is_mixed || best.is_some()) {
+            continue;
+        }
+        let Some(blocks) = Traffic::of(runs, history, of, Unit::Blocks) else { continue };
+        let requests = Traffic::of(runs, history, of, Unit::Requests);
+        let bytes = blocks.cost_mean * block_size.as_bytes() as f64;
+        let units: Vec<Traffic> = match blocks.is_even() {
+            false => requests.into_iter().chain([blocks]).collect(),
+            true if bytes >= LONG_BYTES => vec![blocks],
+            true => requests.into_iter().collect(),
+        };
+        let is_even = units.len() == 1;
+        for traffic in units {
+            let found: Option<(Found, Passage, Ceiling)> = ceilings(&traffic)
+                .into_iter()
+                .filter(|ceiling| known.iter().all(|known| !known.is_near(of, traffic.unit, ceiling.rate)))
+                .filter_map(|ceiling| tried(&traffic, ceiling, of, is_even))
+                .max_by(|one, other| one.0.evidence.score.total_cmp(&other.0.evidence.score));
+            let Some((found, passage, ceiling)) = found else { continue };
+            if best.as_ref().is_none_or(|best| found.evidence.score > best.found.evidence.score) {
+                best = Some(Candidate { found, ceiling, traffic, passage });
+            }
+        }
+    }
+    best
+}
+
+/// The limit of a rate, if it is one.
+fn tried(
+    traffic: &Traffic,
+    ceiling: Ceiling,
+    of: Limited,
+    is_even: bool,
+) -> Option<(Found, Passage, Ceiling)> {
+    let suspect = Suspect { rate: ceiling.rate, burst: ceiling.burst(traffic) };
+    let passage = suspect.passage(traffic);
+    let evidence = evidence(traffic, &ceiling, &suspect, &passage);
+    let found = Found { of, unit: traffic.unit, suspect, used: passage.used, evidence, is_even };
+    evidence.is_found.then_some((found, passage, ceiling))
+}
+
+impl Found {
+    /// Whether a rate is one that is known.
+    fn is_near(&self, of: Limited, unit: Unit, rate: f64) -> bool {
+        const NEAR: f64 = 0.05;
+        self.of == of && self.unit == unit && (self.suspect.rate / rate - 1.0).abs() < NEAR
+    }
+}
+
+impl Limits {
+    /// As they are told.
+    pub(crate) fn told(&self, block_size: ByteSize) -> Vec<Told> {
+        // Of layers around nothing: what is told does not look at the device.
+        self.around(Table::new(), block_size, false).map_or_else(|_| Vec::new(), |table| told(&table))
+    }
+
+    /// The layers of these limits around a device; their buckets as the trace left them if it `goes_on`, else full.
+    pub(crate) fn around(
+        &self,
+        device: Table,
+        block_size: ByteSize,
+        goes_on: bool,
+    ) -> Result<Table, DescriptionError> {
+        let mut table = device;
+        for of in [Limited::Writes, Limited::Reads, Limited::All] {
+            let found: Vec<&Found> = self.found.iter().filter(|found| found.of == of).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let mut layer = LimitParameters {
+                of,
+                requests: Vec::new(),
+                bytes: Vec::new(),
+                fit: BTreeMap::new(),
+                device: table,
+            };
+            for found in found {
+                found.put(&mut layer, block_size, goes_on);
+            }
+            table = described("limit", &layer)?;
+        }
+        Ok(table)
+    }
+}
+
+impl Found {
+    /// Puts its bucket into a layer, with what speaks for it.
+    fn put(&self, layer: &mut LimitParameters, block_size: ByteSize, goes_on: bool) {
+        let scale = match self.unit {
+            Unit::Requests => 1.0,
+            Unit::Blocks => block_size.as_bytes() as f64,
+        };
+        let burst = ((self.suspect.burst * scale).round() as u64).max(1);
+        let used = if goes_on { (self.used * scale).round() as u64 } else { 0 };
+        let per_s = five_digits(self.suspect.rate * scale * 1e9);
+        let key = match self.unit {
+            Unit::Requests => {
+                let Some(rate) = RequestRate::from_per_s(per_s) else { return };
+                layer.requests.push(RequestBucket { rate, burst, used });
+                format!("requests[{}]", layer.requests.len() - 1)
+            }
+            Unit::Blocks => {
+                let rate = DataRate::from_bytes_per_s((per_s as u64).max(1));
+                let [burst, used] = [burst, used].map(ByteSize::from_bytes);
+                layer.bytes.push(ByteBucket { rate, burst, used });
+                format!("bytes[{}]", layer.bytes.len() - 1)
+            }
+        };
+        let even = match (self.is_even, self.unit) {
+            (false, _) => "",
+            (true, Unit::Requests) => "; all requests were as long, so it may be one of bytes",
+            (true, Unit::Blocks) => "; all requests were as long, so it may be one of requests",
+        };
+        let Evidence { held, explained, .. } = self.evidence;
+        let text = format!(
+            "made {held} requests wait and explains {:.0} % of their time beyond others{even}",
+            100.0 * explained
+        );
+        layer.fit.insert(key, text);
+    }
+}
+
+/// Rounds to five digits, which is more than is known.
+fn five_digits(value: f64) -> f64 {
+    let places = 4 - value.abs().log10().floor() as i32;
+    if places >= 0 {
+        let scale = 10_f64.powi(places);
+        (value * scale).round() / scale
+    } else {
+        let scale = 10_f64.powi(-places);
+        (value / scale).round() * scale
+    }
+}

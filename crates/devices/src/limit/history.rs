@@ -1,0 +1,130 @@
+//! How much of a trace completed when, roughly, so that what lies between the stretches of a sample is known.
+
+use seeklab_core::{Instant, Operation};
+
+use super::parameters::Limited;
+use super::traffic::Unit;
+
+/// Bins at most; when there are as many, each two become one.
+const BINS: usize = 8_192;
+
+/// Requests and blocks that completed in a time, of reads and of everything else that addresses blocks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bin {
+    requests: [u64; 2],
+    blocks: [u64; 2],
+}
+
+/// Completions of a trace in bins of equal width; memory has a bound.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    bins: Vec<Bin>,
+    /// The width is two to this power, in nanoseconds.
+    shift: u32,
+    /// The first arrival.
+    origin: Option<Instant>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { bins: Vec::new(), shift: 20, origin: None }
+    }
+}
+
+impl History {
+    /// Takes one request in, in order of arrival.
+    pub(crate) fn record(&mut self, arrival: Instant, completion: Instant, op: Operation, blocks: u32) {
+        let origin = *self.origin.get_or_insert(arrival);
+        if !op.addresses_blocks() {
+            return;
+        }
+        let passed = completion.saturating_since(origin).as_ns();
+        while passed >> self.shift >= BINS as u64 {
+            self.halve();
+        }
+        let place = (passed >> self.shift) as usize;
+        if place >= self.bins.len() {
+            self.bins.resize(place + 1, Bin::default());
+        }
+        let (bin, kind) = (&mut self.bins[place], usize::from(op != Operation::Read));
+        bin.requests[kind] += 1;
+        bin.blocks[kind] += match op {
+            Operation::Read | Operation::Write => u64::from(blocks),
+            _ => 0,
+        };
+    }
+
+    fn halve(&mut self) {
+        self.shift += 1;
+        for place in 0..self.bins.len().div_ceil(2) {
+            let mut both = self.bins[2 * place];
+            if let Some(other) = self.bins.get(2 * place + 1) {
+                for kind in 0..2 {
+                    both.requests[kind] += other.requests[kind];
+                    both.blocks[kind] += other.blocks[kind];
+                }
+            }
+            self.bins[place] = both;
+        }
+        self.bins.truncate(self.bins.len().div_ceil(2));
+    }
+
+    /// What completed between two times, as steps of nanoseconds with the cost in each; evenly within a bin.
+    pub(crate) fn between(
+        &self,
+        from: Instant,
+        until: Instant,
+        of: Limited,
+        unit: Unit,
+    ) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let since = |time: Instant| self.origin.map_or(0, |origin| time.saturating_since(origin).as_ns());
+        let (from, until) = (since(from), since(until).max(since(from)));
+        let width = 1_u64 << self.shift;
+        (from >> self.shift..=until >> self.shift).map(move |place| {
+            let (start, end) = ((place * width).max(from), ((place + 1) * width).min(until));
+            let bin = self.bins.get(place as usize).copied().unwrap_or_default();
+            let each = match unit {
+                Unit::Requests => bin.requests,
+                Unit::Blocks => bin.blocks,
+            };
+            let cost = match of {
+                Limited::All => each[0] + each[1],
+                Limited::Reads => each[0],
+                Limited::Writes => each[1],
+            };
+            let passed = end.saturating_sub(start) as f64;
+            (passed, cost as f64 * passed / width as f64)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_what_completed_between_two_times_known_however_long_the_trace() {
+        let mut history = History::default();
+        // One a millisecond for an hour and a half, every fourth a write; it begins late.
+        let at = |ms: u64| Instant::from_ns(7_000_000_000 + ms * 1_000_000);
+        for ms in 0..5_400_000 {
+            let op = if ms % 4 == 0 { Operation::Write } else { Operation::Read };
+            history.record(at(ms), at(ms), op, 16);
+        }
+        assert!(history.bins.len() <= BINS, "{}", history.bins.len());
+        for (of, unit, expected) in [
+            (Limited::All, Unit::Requests, 2_000_000.0),
+            (Limited::Reads, Unit::Requests, 1_500_000.0),
+            (Limited::Writes, Unit::Blocks, 8_000_000.0),
+        ] {
+            let steps: Vec<(f64, f64)> = history.between(at(1_000_500), at(3_000_500), of, unit).collect();
+            let sum = |part: fn(&(f64, f64)) -> f64| steps.iter().map(part).sum::<f64>();
+            assert!((sum(|step| step.0) / 2e12 - 1.0).abs() < 1e-9);
+            assert!(
+                (sum(|step| step.1) / expected - 1.0).abs() < 1e-3,
+                "{of:?} {unit:?}: {}",
+                sum(|step| step.1)
+            );
+        }
+    }
+}

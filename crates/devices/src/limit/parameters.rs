@@ -1,0 +1,153 @@
+//! A layer of limits as its description holds it.
+//!
+//! ```toml
+//! kind = "limit"
+//! of = "all"                 # reads and writes, or "reads", or "writes"
+//! [[requests]]               # token buckets of requests …
+//! rate = "100/s"
+//! burst = 5400000            # requests
+//! [[requests]]
+//! rate = "3000/s"
+//! burst = 300
+//! [[bytes]]                  # … and of bytes
+//! rate = "125MB/s"
+//! burst = "12.5MB"
+//! used = "4MB"               # of the burst, when the first request comes; none unless said
+//! [device]
+//! kind = "station"
+//! ```
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{ByteSize, DataRate, Operation};
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::bucket::{RequestRate, TokenBucket};
+use crate::error::{ParameterError, check};
+
+/// The operations that a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limited {
+    /// All that address blocks. Flushes go on.
+    #[default]
+    All,
+    /// Reads.
+    Reads,
+    /// Writes, discards and write-zeroes.
+    Writes,
+}
+
+impl Limited {
+    /// Whether an operation is held to it.
+    pub const fn holds(self, op: Operation) -> bool {
+        match self {
+            Self::All => op.addresses_blocks(),
+            Self::Reads => matches!(op, Operation::Read),
+            Self::Writes => op.addresses_blocks() && !matches!(op, Operation::Read),
+        }
+    }
+
+    /// In words.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+        }
+    }
+}
+
+/// A bucket of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RequestBucket {
+    /// Requests that come back in a second.
+    pub rate: RequestRate,
+    /// Requests that can go at once, at least one.
+    pub burst: u64,
+    /// Of these, used when the first request comes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub used: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// A bucket of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByteBucket {
+    /// Bytes that come back in a second.
+    pub rate: DataRate,
+    /// Bytes that can go at once, at least one.
+    pub burst: ByteSize,
+    /// Of these, used when the first request comes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub used: ByteSize,
+}
+
+fn is_none(size: &ByteSize) -> bool {
+    size.as_bytes() == 0
+}
+
+/// A layer of limits: a request goes when all of its buckets have room.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitParameters {
+    /// The operations that are limited.
+    #[serde(default)]
+    pub of: Limited,
+    /// Limits of requests.
+    #[serde(default)]
+    pub requests: Vec<RequestBucket>,
+    /// Limits of bytes; only reads and writes move any.
+    #[serde(default)]
+    pub bytes: Vec<ByteBucket>,
+    /// How it was found in a trace, for people.
+    #[serde(default)]
+    pub fit: BTreeMap<String, String>,
+    /// The device that is limited.
+    pub device: Table,
+}
+
+impl LimitParameters {
+    /// Its buckets, those of requests and those of bytes.
+    ///
+    /// # Errors
+    /// None at all, or one that holds nothing.
+    pub fn buckets(&self) -> Result<Buckets, ParameterError> {
+        let some = !(self.requests.is_empty() && self.bytes.is_empty());
+        check(some, "requests", "no limit", "at least one bucket in `requests` or `bytes`")?;
+        for (index, bucket) in self.requests.iter().enumerate() {
+            check(bucket.burst > 0, format!("requests[{index}].burst"), "0", "at least 1 request")?;
+        }
+        for (index, bucket) in self.bytes.iter().enumerate() {
+            let burst = bucket.burst.as_bytes();
+            check(burst > 0, format!("bytes[{index}].burst"), "0B", "at least 1B")?;
+        }
+        Ok(Buckets {
+            requests: self
+                .requests
+                .iter()
+                .map(|of| TokenBucket::of_requests(of.rate, of.burst).with_used(of.used))
+                .collect(),
+            bytes: self
+                .bytes
+                .iter()
+                .map(|of| TokenBucket::of_bytes(of.rate, of.burst.as_bytes()).with_used(of.used.as_bytes()))
+                .collect(),
+        })
+    }
+}
+
+/// Buckets that a request passes together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Buckets {
+    /// Of requests.
+    pub requests: Vec<TokenBucket>,
+    /// Of bytes.
+    pub bytes: Vec<TokenBucket>,
+}

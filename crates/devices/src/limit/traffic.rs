@@ -1,0 +1,133 @@
+//! What a limit would have seen of a trace: costs, and when they came and went.
+
+use seeklab_core::{Instant, Operation};
+
+use super::history::History;
+use super::parameters::Limited;
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Requests.
+    Requests,
+    /// Blocks of what reads and writes move.
+    Blocks,
+}
+
+/// A request that completed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passed {
+    /// When it arrived, or came past limits that are already known.
+    pub(crate) arrival: Instant,
+    /// After its arrival.
+    pub(crate) completion: Instant,
+    pub(crate) op: Operation,
+    pub(crate) blocks: u32,
+}
+
+/// Requests that a limit is of, and what each costs.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) unit: Unit,
+    pub(super) runs: Vec<Run>,
+    /// Requests in all runs.
+    pub(super) count: usize,
+    /// What they cost on average.
+    pub(super) cost_mean: f64,
+    /// A response time that nearly all exceed, in nanoseconds: half of the percent that is shortest.
+    pub(super) response_min: f64,
+}
+
+/// A part of the trace without gaps, in nanoseconds since its first arrival.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// Its first arrival.
+    pub(super) origin: Instant,
+    /// What completed since the run before: nanoseconds, and cost.
+    pub(super) before: Vec<(f64, f64)>,
+    /// In order of arrival.
+    pub(super) requests: Vec<Charged>,
+    /// The same by completion, as places in `requests`.
+    pub(super) completed: Vec<u32>,
+}
+
+/// A request with what it costs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charged {
+    pub(super) arrival: f64,
+    pub(super) completion: f64,
+    pub(super) cost: f64,
+    /// Its place among all requests of the run.
+    pub(super) place: u32,
+}
+
+impl Charged {
+    pub(super) fn response(&self) -> f64 {
+        self.completion - self.arrival
+    }
+}
+
+impl Traffic {
+    /// What a limit of these operations would have seen; `None` if it is of no request.
+    pub(super) fn of(runs: &[Vec<Passed>], history: &History, of: Limited, unit: Unit) -> Option<Self> {
+        let mut all = Vec::new();
+        let mut until = None;
+        for run in runs {
+            let origin = run.iter().map(|passed| passed.arrival).min().unwrap_or_default();
+            let before = until.map_or_else(Vec::new, |until| {
+                let steps = history.between(until, origin, of, unit);
+                steps.collect()
+            });
+            let mut requests: Vec<Charged> = (0..)
+                .zip(run)
+                .filter(|(_, passed)| of.holds(passed.op))
+                .map(|(place, passed)| Charged {
+                    arrival: passed.arrival.saturating_since(origin).as_ns() as f64,
+                    completion: passed.completion.saturating_since(origin).as_ns() as f64,
+                    cost: cost(passed, unit),
+                    place,
+                })
+                .collect();
+            // A limit that is known holds up some, and others go past them.
+            requests.sort_by(|one, other| one.arrival.total_cmp(&other.arrival));
+            let mut completed: Vec<u32> = (0..requests.len() as u32).collect();
+            completed.sort_by(|one, other| {
+                let [one, other] = [one, other].map(|place| requests[*place as usize].completion);
+                one.total_cmp(&other)
+            });
+            until = run.iter().map(|passed| passed.completion).max().or(until);
+            all.push(Run { origin, before, requests, completed });
+        }
+        let count = all.iter().map(|run| run.requests.len()).sum();
+        if count == 0 {
+            return None;
+        }
+        let requests = || all.iter().flat_map(|run| &run.requests);
+        let cost_mean = requests().map(|request| request.cost).sum::<f64>() / count as f64;
+        let mut responses: Vec<f64> = requests().map(Charged::response).collect();
+        let response_min = 0.5 * quantile(&mut responses, 0.01);
+        Some(Self { unit, runs: all, count, cost_mean, response_min })
+    }
+
+    /// Whether all requests cost the same, but for a hundredth.
+    pub(super) fn is_even(&self) -> bool {
+        let costs = || self.runs.iter().flat_map(|run| &run.requests).map(|request| request.cost);
+        let beyond = costs().map(|cost| (cost - self.cost_mean).powi(2)).sum::<f64>() / self.count as f64;
+        beyond.sqrt() <= 0.01 * self.cost_mean
+    }
+}
+
+/// What a request costs.
+fn cost(passed: &Passed, unit: Unit) -> f64 {
+    match (unit, passed.op) {
+        (Unit::Requests, _) => 1.0,
+        (Unit::Blocks, Operation::Read | Operation::Write) => f64::from(passed.blocks),
+        (Unit::Blocks, _) => 0.0,
+    }
+}
+
+/// A quantile of values, of which there is at least one.
+pub(super) fn quantile(values: &mut [f64], share: f64) -> f64 {
+    let place = ((values.len() as f64 * share) as usize).min(values.len() - 1);
+    *values.select_nth_unstable_by(place, f64::total_cmp).1
+}

@@ -1,0 +1,221 @@
+//! Whether a token bucket explains the waiting of a trace.
+//!
+//! # Method
+//! The arrivals are led through the bucket. Where a request is seen to have completed before the bucket lets it go, the bucket
+//! is set right, and the tokens that this takes are counted: a limit that is one is kept. Its rate is taken for a little
+//! lower than it is, for else the bucket of a trace in which every request waited for the one before would never be
+//! empty.
+//!
+//! # Criteria
+//! A limit is found if all hold:
+//! 1. [`HELD`] requests and four windows at least are at its rate to 1 %, and wait for the bucket in them.
+//! 2. In these windows the bucket explains [`EXPLAINED`] of all that the responses exceed those elsewhere.
+//! 3. It is kept: tokens of [`FORGIVEN`] of the work at most were forgiven.
+//! 4. The device beneath is faster: [`FREE`] requests outside of the windows did not wait for the bucket; and the burst is at
+//!    least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would
+//!    take at once.
+//! 5. It matters: the mean wait is at least [`MATTERS`] of the response elsewhere.
+//! 6. It is steady: while it holds, the spread of work less `rate * time` over some number of requests is at most
+//!    [`WANDERS`] times that over a [`APART`]th of them. Of what draws service times it is the root of that, 4 times.
+//!
+//! A device that is merely busy fails the last and mostly the second: its completions wander from any line of constant rate by
+//! the square root of their number, so that the bucket is hardly ever empty when they wait. One whose service is constant
+//! fails the fourth: it was never faster.
+
+use super::rates::Ceiling;
+use super::traffic::{Traffic, quantile};
+
+/// Requests that are held up, at least.
+const HELD: usize = 256;
+
+/// Share of the waiting that a limit explains: where it lets requests go in portions, half of it is the portion's.
+const EXPLAINED: f64 = 0.4;
+
+/// Share of the work that may have gone in spite of the limit.
+const FORGIVEN: f64 = 0.02;
+
+/// By how much the rate is taken for lower than it is.
+const LOWER: f64 = 0.004;
+
+/// Requests outside of the windows that do not wait, at least.
+const FREE: usize = 64;
+
+/// Requests of a burst, beyond twice those in service, at least.
+const BEYOND: f64 = 4.0;
+
+/// Lags of requests over which spreads are compared, and how many times they go into what was held.
+const LAGS: [usize; 3] = [2_048, 512, 128];
+const LAGS_HELD: usize = 8;
+const APART: usize = 16;
+
+/// Spread over a lag by that over a [`APART`]th of it, at most.
+const WANDERS: f64 = 2.0;
+
+/// Mean wait by the response elsewhere.
+const MATTERS: f64 = 0.25;
+
+/// A token bucket; units as those of the traffic.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Suspect {
+    /// Cost in a nanosecond.
+    pub(super) rate: f64,
+    /// Cost that can go at once.
+    pub(super) burst: f64,
+}
+
+/// A wait that is shorter is the clock's.
+const CLOCK_NS: f64 = 1_000.0;
+
+/// What comes of leading a trace through a bucket.
+#[derive(Debug)]
+pub(super) struct Passage {
+    /// When each request of each run goes past the bucket, nanoseconds since the run's first arrival.
+    pub(super) admitted: Vec<Vec<f64>>,
+    /// Cost that went although the bucket was empty.
+    pub(super) forgiven: f64,
+    /// Cost of what was held up.
+    pub(super) held: f64,
+    /// What is used when the trace ends.
+    pub(super) used: f64,
+}
+
+impl Suspect {
+    /// Leads traffic through the bucket, which is full at the beginning.
+    pub(super) fn passage(&self, traffic: &Traffic) -> Passage {
+        let rate = self.rate * (1.0 - LOWER);
+        let (mut used, mut forgiven, mut held) = (0.0_f64, 0.0, 0.0);
+        let mut admitted = Vec::with_capacity(traffic.runs.len());
+        for run in &traffic.runs {
+            for (passed, cost) in &run.before {
+                used = ((used - rate * passed).max(0.0) + cost).min(self.burst);
+            }
+            let mut since = 0.0_f64;
+            let mut times = Vec::with_capacity(run.requests.len());
+            for request in &run.requests {
+                // Those before may have gone later than this one came.
+                let mut at = request.arrival.max(since);
+                used = (used - rate * (at - since)).max(0.0);
+                since = at;
+                let room = (self.burst - request.cost).max(0.0);
+                if used > room {
+                    let latest = (request.completion - traffic.response_min).max(request.arrival);
+                    let ready = at + (used - room) / rate;
+                    let went = ready.min(latest.max(at));
+                    used -= rate * (went - at);
+                    forgiven += (used - room).max(0.0);
+                    used = used.min(room);
+                    held += request.cost;
+                    at = went;
+                    since = at;
+                }
+                used += request.cost;
+                times.push(at.min(request.completion).max(request.arrival));
+            }
+            // Until the last has completed; the steps of the history go on from there.
+            let end = run.completed.last().map_or(0.0, |last| run.requests[*last as usize].completion);
+            used = (used - rate * (end - since).max(0.0)).max(0.0);
+            admitted.push(times);
+        }
+        Passage { admitted, forgiven, held, used }
+    }
+}
+
+/// What speaks for a limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Evidence {
+    /// Requests that it made wait.
+    pub(super) held: usize,
+    /// Share of the waiting that it explains, while it held.
+    pub(super) explained: f64,
+    /// Nanoseconds of waiting that it explains, less what it leaves.
+    pub(super) score: f64,
+    /// Whether it is found.
+    pub(super) is_found: bool,
+}
+
+/// Whether a bucket is a limit of the traffic.
+pub(super) fn evidence(
+    traffic: &Traffic,
+    ceiling: &Ceiling,
+    suspect: &Suspect,
+    passage: &Passage,
+) -> Evidence {
+    let mut inside: Vec<(f64, f64)> = Vec::new();
+    let mut free: Vec<f64> = Vec::new();
+    let mut held = 0;
+    let runs = traffic.runs.iter().zip(&ceiling.windows).zip(&passage.admitted);
+    for ((run, windows), admitted) in runs {
+        let mut windows = windows.iter().peekable();
+        for (place, index) in run.completed.iter().enumerate() {
+            let request = &run.requests[*index as usize];
+            let wait = admitted[*index as usize] - request.arrival;
+            held += usize::from(wait > CLOCK_NS);
+            while windows.next_if(|(_, to)| *to <= place).is_some() {}
+            if windows.peek().is_some_and(|(from, _)| *from <= place) {
+                inside.push((wait, request.response()));
+            } else if wait <= CLOCK_NS {
+                free.push(request.response());
+            }
+        }
+    }
+    let held_inside = inside.iter().filter(|(wait, _)| *wait > CLOCK_NS).count();
+    let frees = free.len();
+    let elsewhere = if free.is_empty() { 0.0 } else { quantile(&mut free, 0.25) };
+    let (mut waited, mut excess, mut explained) = (0.0, 0.0, 0.0);
+    for (wait, response) in &inside {
+        let beyond = (response - elsewhere).max(0.0);
+        waited += wait;
+        excess += beyond;
+        explained += wait.min(beyond);
+    }
+    let share = if excess > 0.0 { explained / excess } else { 0.0 };
+    let in_service = suspect.rate * elsewhere;
+    let is_found = held_inside >= HELD
+        && 2 * held_inside >= inside.len()
+        && share >= EXPLAINED
+        && passage.forgiven <= FORGIVEN * passage.held
+        && frees >= FREE
+        && suspect.burst >= BEYOND * traffic.cost_mean + 2.0 * in_service
+        && waited >= MATTERS * elsewhere * inside.len() as f64
+        && is_steady(traffic, suspect, passage);
+    Evidence { held, explained: share, score: explained - (excess - explained), is_found }
+}
+
+/// Whether the work wanders no further from the line of the rate the longer the limit holds.
+fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
+    let mut segments: Vec<Vec<f64>> = Vec::new();
+    for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {
+        let (mut work, mut segment) = (0.0, Vec::new());
+        for index in &run.completed {
+            let request = &run.requests[*index as usize];
+            work += request.cost;
+            if admitted[*index as usize] - request.arrival > CLOCK_NS {
+                segment.push(work - suspect.rate * request.completion);
+            } else if !segment.is_empty() {
+                segments.push(std::mem::take(&mut segment));
+            }
+        }
+        segments.push(segment);
+    }
+    let lag = LAGS.into_iter().find(|lag| {
+        let long = segments.iter().map(Vec::len).filter(|length| length > lag);
+        long.sum::<usize>() >= LAGS_HELD * lag
+    });
+    lag.is_some_and(|lag| {
+        let least = 0.5 * traffic.cost_mean;
+        // Where requests go in portions, a lag of whole portions misses what they are apart.
+        let shorter = (0..4).map(|less| spread(&segments, lag / APART - less, lag));
+        spread(&segments, lag, lag) <= WANDERS * shorter.fold(least, f64::max)
+    })
+}
+
+/// The median by which differences over a lag miss their median, in segments that are longer than `least`: a few segments in
+/// which the bucket was wrongly empty do not count.
+fn spread(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
+    let long = segments.iter().filter(|segment| segment.len() > least);
+    let pairs = long.flat_map(|segment| segment.iter().zip(&segment[lag..]));
+    let mut differences: Vec<f64> = pairs.map(|(one, other)| other - one).collect();
+    let middle = quantile(&mut differences, 0.5);
+    differences.iter_mut().for_each(|difference| *difference = (*difference - middle).abs());
+    quantile(&mut differences, 0.5)
+}
