@@ -48,7 +48,8 @@ pub(crate) struct Arguments {
     /// Share of the time that is fitted before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%")]
     split: Ratio,
-    /// Let the arrivals of the prediction wait for nothing; else one that found the device idle waits until it is again
+    /// Let the arrivals of the prediction wait for nothing; else one waits for what it
+    /// had waited for: for the device to be idle, or for a completion that it arrived soon after
     #[arg(long)]
     open: bool,
     /// Do not look for rate and burst limits, of models that do

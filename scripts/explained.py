@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Does what a trace recorded explain how its device's times change? A bound beside the models, by another's learner.
+
+    scripts/explained.py TRACE [TRACE ...] [--device N] [--seed N]
+
+A forest of randomised trees [Geurts06; scikit-learn] learns the distribution of response times from everything that is known of
+a request when it arrives, *as measured*: the queue, the blocks in it, distance, streams, idle time, the last response
+times, loads of the last 1, 100 and 1000 ms, place. So it is told how the real device stood, which no model of it is. Printed
+is its demerit to the 99th percentile, in percent of the measured mean, as `seeklab fit` states it:
+
+change        the times of the first half of the time against those of the second
+told          learnt from the first half, asked about the second
+within        learnt from every other 200 requests of the second half, asked about the others: the most that is to be
+              had from what was recorded
+
+Where `within` is large, what was recorded does not explain the times; where it is small and `told` is not, it does not
+explain the change. Needs numpy, pandas and scikit-learn; reads what `seeklab trace convert` writes.
+Settings: SEEKLAB (the program).
+
+P. Geurts, D. Ernst, L. Wehenkel, Extremely randomized trees, Machine Learning 63, 2006.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TREES = 50
+LEAF = 20
+PIECE = 200
+
+
+def read(seeklab, trace, device):
+    """The requests of one device whose response times are known, with what was known at their arrival."""
+    import numpy as np
+    import pandas as pd
+
+    with tempfile.TemporaryDirectory() as folder:
+        csv = Path(folder, "trace.csv")
+        subprocess.run([seeklab, "trace", "convert", trace, csv], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        rows = pd.read_csv(csv, comment="#", low_memory=False)
+    rows = rows[(rows.device == device) & rows.completion_ns.notna() & (rows.status == "ok")]
+    if len(rows) < 4 * PIECE:
+        sys.exit(f"error: {trace}: device {device} has {len(rows)} requests with response times, of which nothing is learnt")
+    rows = rows.sort_values("arrival_ns", kind="stable").reset_index(drop=True)
+    arrival, completion = rows.arrival_ns.to_numpy(), rows.completion_ns.to_numpy()
+    lbn, blocks = rows.lbn.fillna(0).to_numpy(), rows.blocks.fillna(0).to_numpy()
+    response = (completion - arrival) / 1e6
+    order = np.argsort(completion, kind="stable")
+    done = np.searchsorted(completion[order], arrival, side="right")
+    last, log = np.maximum(done - 1, 0), np.log2(np.maximum(response, 1e-3))[order]
+    summed = np.concatenate([[0], np.cumsum(log)])
+    arrived = np.concatenate([[0], np.cumsum(blocks)])
+    served = np.concatenate([[0], np.cumsum(blocks[order])])
+    number, end = np.arange(len(rows)), lbn + blocks
+    stream = np.full(len(rows), 1e12)
+    for back in range(1, 33):
+        stream[back:] = np.minimum(stream[back:], np.abs(lbn[back:] - end[:-back]))
+    step = np.diff(lbn, prepend=lbn[0])
+    known = {
+        "read": rows.op == "read", "flush": rows.op == "flush", "blocks": blocks, "place": lbn, "queue": number - done,
+        "queued_blocks": arrived[number] - served[done], "distance": np.sign(step) * np.log2(np.abs(step) + 1),
+        "stream": np.log2(stream + 1), "gap": np.log2(np.diff(arrival, prepend=arrival[0]) + 1),
+        "since": np.log2(np.maximum(arrival - completion[order][last], 0) + 1), "last": log[last],
+    }
+    for count in (4, 16, 64):
+        known[f"last_{count}"] = (summed[last + 1] - summed[np.maximum(last + 1 - count, 0)]) / count
+    for window in (1e6, 1e8, 1e9):
+        known[f"load_{window:.0f}"] = arrived[number] - arrived[np.searchsorted(arrival, arrival - window)]
+    state = np.column_stack([np.asarray(column, dtype=float) for column in known.values()])
+    return arrival, response, state
+
+
+def demerit(measured, said):
+    """Root mean square distance of the quantiles to the 99th percentile, in percent of the measured mean."""
+    import numpy as np
+
+    shares = (np.arange(9_900) + 0.5) / 10_000
+    one, other = np.quantile(measured, shares), np.quantile(said, shares)
+    return 100 * np.sqrt(((one - other) ** 2).mean()) / one.mean()
+
+
+def drawn(learnt, asked, seed):
+    """A response time for each state that is asked, drawn from those of the leaf that it falls into."""
+    import numpy as np
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    (state, response), stream = learnt, np.random.default_rng(seed)
+    forest = ExtraTreesRegressor(TREES, min_samples_leaf=LEAF, max_features=0.5, random_state=seed)
+    forest.fit(state, np.log2(response + 1e-4))
+    homes, leaves = forest.apply(state), forest.apply(asked)
+    said, tree = np.empty(len(asked)), stream.integers(0, TREES, len(asked))
+    for index in range(TREES):
+        chosen = tree == index
+        order = np.argsort(homes[:, index], kind="stable")
+        sorted_homes = homes[order, index]
+        first = np.searchsorted(sorted_homes, leaves[chosen, index])
+        after = np.searchsorted(sorted_homes, leaves[chosen, index], side="right")
+        said[chosen] = response[order[first + (stream.random(chosen.sum()) * (after - first)).astype(int)]]
+    return said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    try:
+        import numpy as np
+        import pandas  # noqa: F401
+        import sklearn  # noqa: F401
+    except ImportError as missing:
+        sys.exit(f"error: {missing.name} is missing\n\nhint: pip install numpy pandas scikit-learn")
+    seeklab = os.environ.get("SEEKLAB", "seeklab")
+    print(f"seed {options.seed}, {TREES} trees, leaves of {LEAF}\n\n| trace | requests | change | told | within |\n| --- | --- | --- | --- | --- |")
+    for trace in options.traces:
+        print(f"explained: {trace} …", file=sys.stderr)
+        arrival, response, state = read(seeklab, trace, options.device)
+        rest = arrival >= (arrival[0] + arrival[-1]) / 2
+        if not rest.any() or rest.all():
+            sys.exit(f"error: {trace}: one half of its time has no requests")
+        every_other = (np.arange(rest.sum()) // PIECE) % 2 == 0
+        told = drawn((state[~rest], response[~rest]), state[rest], options.seed)
+        within = drawn((state[rest][every_other], response[rest][every_other]), state[rest][~every_other], options.seed)
+        figures = [demerit(response[rest], response[~rest]), demerit(response[rest], told),
+                   demerit(response[rest][~every_other], within)]
+        print(f"| {trace.name} | {len(response)} | " + " | ".join(f"{figure:.1f}" for figure in figures) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
