@@ -9,12 +9,13 @@ times, loads of the last 1, 100 and 1000 ms, place. So it is told how the real d
 is its demerit to the 99th percentile, in percent of the measured mean, as `seeklab fit` states it:
 
 change        the times of the first half of the time against those of the second
+asked         learnt from the first half without how the device answered: from what was asked of it, and when, alone
 told          learnt from the first half, asked about the second
 within        learnt from every other 200 requests of the second half, asked about the others: the most that is to be
               had from what was recorded
 
 Where `within` is large, what was recorded does not explain the times; where it is small and `told` is not, it does not
-explain the change. Needs numpy, pandas and scikit-learn; reads what `seeklab trace convert` writes.
+explain the change; and where `told` is small and `asked` is not, the device told by its answers what nobody had asked. Needs numpy, pandas and scikit-learn; reads what `seeklab trace convert` writes.
 Settings: SEEKLAB (the program).
 
 P. Geurts, D. Ernst, L. Wehenkel, Extremely randomized trees, Machine Learning 63, 2006.
@@ -59,18 +60,16 @@ def read(seeklab, trace, device):
     for back in range(1, 33):
         stream[back:] = np.minimum(stream[back:], np.abs(lbn[back:] - end[:-back]))
     step = np.diff(lbn, prepend=lbn[0])
-    known = {
-        "read": rows.op == "read", "flush": rows.op == "flush", "blocks": blocks, "place": lbn, "queue": number - done,
-        "queued_blocks": arrived[number] - served[done], "distance": np.sign(step) * np.log2(np.abs(step) + 1),
-        "stream": np.log2(stream + 1), "gap": np.log2(np.diff(arrival, prepend=arrival[0]) + 1),
-        "since": np.log2(np.maximum(arrival - completion[order][last], 0) + 1), "last": log[last],
-    }
-    for count in (4, 16, 64):
-        known[f"last_{count}"] = (summed[last + 1] - summed[np.maximum(last + 1 - count, 0)]) / count
+    asked = [rows.op == "read", rows.op == "flush", blocks, lbn, np.sign(step) * np.log2(np.abs(step) + 1),
+             np.log2(stream + 1), np.log2(np.diff(arrival, prepend=arrival[0]) + 1)]
     for window in (1e6, 1e8, 1e9):
-        known[f"load_{window:.0f}"] = arrived[number] - arrived[np.searchsorted(arrival, arrival - window)]
-    state = np.column_stack([np.asarray(column, dtype=float) for column in known.values()])
-    return arrival, response, state
+        asked.append(arrived[number] - arrived[np.searchsorted(arrival, arrival - window)])
+    answered = [number - done, arrived[number] - served[done], log[last],
+                np.log2(np.maximum(arrival - completion[order][last], 0) + 1)]
+    for count in (4, 16, 64):
+        answered.append((summed[last + 1] - summed[np.maximum(last + 1 - count, 0)]) / count)
+    state = np.column_stack([np.asarray(column, dtype=float) for column in (*asked, *answered)])
+    return arrival, response, state, len(asked)
 
 
 def demerit(measured, said):
@@ -116,17 +115,18 @@ def main():
     except ImportError as missing:
         sys.exit(f"error: {missing.name} is missing\n\nhint: pip install numpy pandas scikit-learn")
     seeklab = os.environ.get("SEEKLAB", "seeklab")
-    print(f"seed {options.seed}, {TREES} trees, leaves of {LEAF}\n\n| trace | requests | change | told | within |\n| --- | --- | --- | --- | --- |")
+    print(f"seed {options.seed}, {TREES} trees, leaves of {LEAF}\n\n| trace | requests | change | asked | told | within |\n| --- | --- | --- | --- | --- | --- |")
     for trace in options.traces:
         print(f"explained: {trace} …", file=sys.stderr)
-        arrival, response, state = read(seeklab, trace, options.device)
+        arrival, response, state, of_asked = read(seeklab, trace, options.device)
         rest = arrival >= (arrival[0] + arrival[-1]) / 2
         if not rest.any() or rest.all():
             sys.exit(f"error: {trace}: one half of its time has no requests")
         every_other = (np.arange(rest.sum()) // PIECE) % 2 == 0
+        asked = drawn((state[~rest, :of_asked], response[~rest]), state[rest, :of_asked], options.seed)
         told = drawn((state[~rest], response[~rest]), state[rest], options.seed)
         within = drawn((state[rest][every_other], response[rest][every_other]), state[rest][~every_other], options.seed)
-        figures = [demerit(response[rest], response[~rest]), demerit(response[rest], told),
+        figures = [demerit(response[rest], response[~rest]), demerit(response[rest], asked), demerit(response[rest], told),
                    demerit(response[rest][~every_other], within)]
         print(f"| {trace.name} | {len(response)} | " + " | ".join(f"{figure:.1f}" for figure in figures) + " |", flush=True)
 

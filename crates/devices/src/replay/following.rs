@@ -20,7 +20,7 @@ use crate::table::{least_of, octave_class};
 const TELLING: f64 = 0.1;
 
 /// Requests that are looked at.
-const REQUESTS_MAX: u64 = 1 << 20;
+const REQUESTS_MAX: u64 = 1 << 18;
 
 /// Classes of a doubling, and all of them.
 const PER_OCTAVE: u32 = 4;
