@@ -76,6 +76,10 @@ pub struct Measured {
     /// Whether the change is within twice that floor, or 2 %, to the 99th percentile, and the floor below
     /// 50 %.
     pub is_alike: bool,
+    /// Whether arrivals stayed where they were, whatever the device did.
+    pub is_open: bool,
+    /// How soon after a completion who waited for it arrives, as far as the fitted part shows it.
+    pub follows_within_ms: Option<f64>,
     /// What the times are like.
     pub figures: Figures,
     /// The same, to be drawn.
@@ -166,6 +170,11 @@ pub(super) struct Evaluating {
     rest: Option<Rest>,
 }
 
+/// How soon arrivals follow what they waited for; open, they wait for nothing.
+fn soon(is_open: bool, following: &Following) -> Option<Duration> {
+    if is_open { None } else { following.soon() }
+}
+
 /// The response time of a request that did what was asked.
 fn measured(record: &TraceRecord) -> Option<Duration> {
     record.response_time().filter(|_| record.status == Status::Ok)
@@ -208,8 +217,8 @@ impl Evaluating {
         let predicted = match &mut self.rest {
             Some(predicted) => predicted,
             none => {
-                let replay =
-                    if self.is_open { Replay::open() } else { Replay::following(self.following.soon()) };
+                let soon = soon(self.is_open, &self.following);
+                let replay = if self.is_open { Replay::open() } else { Replay::following(soon) };
                 none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
             }
         };
@@ -261,6 +270,8 @@ impl Evaluating {
         let measured = Measured {
             change,
             floor_of_stretches,
+            is_open: self.is_open,
+            follows_within_ms: soon(self.is_open, &self.following).map(Duration::as_ms),
             is_alike: change.is_small(&floor_of_stretches.to_p99) && is_telling(&floor_of_stretches),
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,

@@ -41,6 +41,23 @@ pub fn alike(report: &FitReport) -> Option<String> {
     })
 }
 
+/// What the predicted requests waited for, in one sentence; `None` if nothing was predicted.
+pub fn arrivals(report: &FitReport) -> Option<String> {
+    let rest = report.rest.as_ref()?;
+    Some(match (rest.is_open, rest.follows_within_ms) {
+        (true, _) => "requests were predicted to arrive when they did (--open)".to_owned(),
+        (false, Some(ms)) => format!(
+            "requests that had found the device idle waited until it was again, and those that had come within {ms:.3} ms \
+             of a completion for that one: more often than by chance they do"
+        ),
+        (false, None) => {
+            "requests that had found the device idle waited until it was again; others follow completions \
+                          no more than by chance"
+                .to_owned()
+        }
+    })
+}
+
 /// A demerit in percent, in milliseconds where there is nothing that it could be relative to.
 fn amount(demerit: &Demerit) -> String {
     demerit.ea_rms_pct.map_or_else(|| format!("{:.4} ms", demerit.ea_rms_ms), |pct| format!("{pct:.2} %"))

@@ -139,6 +139,7 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
         "report": arguments.report,
         "split": arguments.split.to_string(),
         "parts": report::alike(report),
+        "arrivals": report::arrivals(report),
         "fit": report,
     })
 }
@@ -200,9 +201,10 @@ fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = report::slow(report).caption;
     format!(
-        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
+        "\n{}:\n\n{times}\n{demerits}\n{}\n{}\n\n{slow}{caption}\n\n{density}",
         parts(arguments, report).unwrap_or_default(),
         folded(&report::alike(report).unwrap_or_default()),
+        folded(&report::arrivals(report).unwrap_or_default()),
     )
 }
 
@@ -225,7 +227,11 @@ fn folded(text: &str) -> String {
 /// The report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes = report::alike(report).into_iter().chain(limits).chain(left_out(report));
+    let notes = report::alike(report)
+        .into_iter()
+        .chain(report::arrivals(report))
+        .chain(limits)
+        .chain(left_out(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

@@ -104,6 +104,7 @@ fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
     };
     let (change, is_alike, sentence, text) = parts("alike.csv");
     assert!(is_alike && change < 0.1, "{change}");
+    assert!(text.contains("no more than\nby chance") || text.contains("no more than by chance"), "{text}");
     assert!(sentence.contains("are alike") && text.contains("the two parts are alike"), "{text}");
     // One stretch of times a thousand times as long: nothing can be said of the rest.
     let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
@@ -306,6 +307,32 @@ fn does_a_station_predict_queues_that_it_did_not_see_as_well_as_it_is_said() {
         assert!(station <= station_most, "{file} {more:?}: {station} %");
         assert!(plain >= plain_least, "{file} {more:?}: plain tables do better than is said, {plain} %");
     }
+}
+
+#[test]
+fn is_it_told_what_arrivals_waited_for() {
+    let bench = Bench::new();
+    // Three clients of a device that takes 1 ms, one after the other, who think for 100 us.
+    let (mut free, mut ready) = (0_u64, [0_u64, 300_000, 600_000]);
+    let mut text = "arrival_ns,completion_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..6_000_u64 {
+        let client = (index % 3) as usize;
+        let arrival = ready[client];
+        free = free.max(arrival) + 1_000_000;
+        ready[client] = free + 100_000;
+        text += &format!("{arrival},{free},0,read,{},8\n", index * 104_729 % 1_000_000);
+    }
+    bench.write("closed.csv", text);
+    let of = |more: &[&str]| {
+        let document = bench.json(&[&["fit", "closed.csv", "-o", "x.toml"], more].concat());
+        let within = document["fit"]["rest"]["follows_within_ms"].as_f64();
+        (within, document["arrivals"].as_str().unwrap().to_owned())
+    };
+    let (within, sentence) = of(&[]);
+    assert!((0.1..0.13).contains(&within.unwrap()), "{within:?}");
+    assert!(sentence.contains("of a completion for that one"), "{sentence}");
+    let (within, sentence) = of(&["--open"]);
+    assert!(within.is_none() && sentence.contains("--open"), "{sentence}");
 }
 
 #[test]
