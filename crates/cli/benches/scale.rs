@@ -118,6 +118,7 @@ fn measure_model(
             device: None,
             split,
             is_open: false,
+            since: None,
             classes: Classes::default(),
             ignores_limits: false,
             seed: Seed(1),

@@ -6,6 +6,7 @@ use std::path::Path;
 use seeklab_core::{ByteSize, TraceRecord};
 
 use crate::error::{ErrorKind, Place, TraceError};
+use crate::issued::Issued;
 use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, Lack, Setting};
 use crate::position::Position;
@@ -290,6 +291,13 @@ impl OpenTrace {
     ) -> Self {
         let (lacks, format) = (format.lacks(), format.name());
         Self { reader, format, guess, lacks, applied, position, buffer: RowBuffer::default() }
+    }
+
+    /// The same trace as the driver saw it: [`arrival`](TraceRecord::arrival) is the issue where that is told, and rows come
+    /// in order of it.
+    #[must_use]
+    pub fn at_issue(self) -> Self {
+        Self { reader: Box::new(Issued::new(self.reader)), ..self }
     }
 
     /// How far it was read.

@@ -44,6 +44,7 @@ pub mod guess;
 mod hpl_srt;
 mod issue_csv;
 mod issue_order;
+mod issued;
 mod lines;
 mod metadata;
 mod msr;

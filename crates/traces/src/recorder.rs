@@ -29,6 +29,9 @@ use crate::metadata::Metadata;
 /// The key of the metadata.
 pub const KEY: &str = "recorder";
 
+/// The key that says what a recorder of seeklab saw: `requests` or `bios` of a block layer, or what was `interposed`.
+pub const OBSERVED: &str = "capture.observed";
+
 /// Who recorded a trace, among its initiators, if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorder(Option<u32>);
@@ -46,6 +49,11 @@ impl Recorder {
 }
 
 impl Metadata {
+    /// Whether seeklab recorded it from a real device.
+    pub fn is_captured(&self) -> bool {
+        self.other.contains_key(OBSERVED)
+    }
+
     /// Who recorded the trace.
     pub fn recorder(&self) -> Recorder {
         Recorder(self.other.get(KEY).and_then(|text| text.parse().ok()))

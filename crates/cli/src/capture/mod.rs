@@ -110,7 +110,7 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
             ("capture.command".to_owned(), command_line()),
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
             ("capture.size".to_owned(), format!("{}B", device.size_bytes)),
-            ("capture.observed".to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
+            (recorder::OBSERVED.to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
             (recorder::KEY.to_owned(), std::process::id().to_string()),
         ]),
         ..Metadata::default()

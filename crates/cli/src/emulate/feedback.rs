@@ -6,8 +6,8 @@
 //!      └────────────── Feedback: applied before the next request is taken ◀── Shift ────┘
 //! ```
 //! # Scope and limits
-//! Errors count of requests that arrived after the last shift was applied and that did not miss their
-//! deadline, up to a millisecond: what is late for another reason, or was paired wrong, is not the way's. It replaces the compensation by lateness alone
+//! What a shift has done is seen in requests that arrived after it was applied and did not miss their deadline; others
+//! count on average over many requests ([`ErrorAdjuster`]). It replaces the compensation by lateness alone
 //! ([`SendCost`](seeklab_emulator::calibration::SendCost)), which sees half of the way.
 //!
 //! # References
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use seeklab_core::{Instant, SignedDuration, TraceRecord};
+use seeklab_core::{Instant, Operation, SignedDuration, TraceRecord};
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::pacer::{Compensation, Direction, ErrorAdjuster, Shift};
+use seeklab_emulator::pacer::{Direction, ErrorAdjuster, MeasuredError, Shift};
 
 /// Errors whose centre counts.
 const WINDOW: usize = 16;
@@ -31,9 +31,12 @@ pub struct Feedback {
     applied: Arc<Applied>,
 }
 
-/// What of it was done.
+/// What of it was done, by operation and direction.
+type Applied = [[Done; 2]; Operation::ALL.len()];
+
+/// The shifts of one allowance that were done.
 #[derive(Debug, Default)]
-struct Applied {
+struct Done {
     count: AtomicU64,
     /// When the last was, in model time.
     at_ns: AtomicU64,
@@ -44,7 +47,8 @@ struct Applied {
 pub struct Follower {
     shifts: Sender<Shift>,
     applied: Arc<Applied>,
-    asked: u64,
+    /// How many shifts were asked for, by operation and direction.
+    asked: [[u64; 2]; Operation::ALL.len()],
     adjuster: ErrorAdjuster,
 }
 
@@ -53,7 +57,8 @@ pub fn feedback() -> (Follower, Feedback) {
     let (sender, shifts) = channel();
     let applied = Arc::<Applied>::default();
     let adjuster = ErrorAdjuster::new(WINDOW);
-    let follower = Follower { shifts: sender, applied: Arc::clone(&applied), asked: 0, adjuster };
+    let follower =
+        Follower { shifts: sender, applied: Arc::clone(&applied), asked: Default::default(), adjuster };
     (follower, Feedback { shifts, applied })
 }
 
@@ -64,13 +69,13 @@ impl Feedback {
         if shifts.peek().is_none() {
             return;
         }
-        let mut count = 0;
+        let now_ns = now().as_ns();
         for shift in shifts {
             emulation.shift(shift);
-            count += 1;
+            let done = &self.applied[shift.op as usize][shift.direction as usize];
+            done.at_ns.store(now_ns, Ordering::Relaxed);
+            done.count.fetch_add(1, Ordering::Release);
         }
-        self.applied.at_ns.store(now().as_ns(), Ordering::Relaxed);
-        self.applied.count.fetch_add(count, Ordering::Release);
     }
 }
 
@@ -79,32 +84,35 @@ impl Follower {
     pub fn see(&mut self, record: &TraceRecord) {
         let points = &record.points;
         let (Some(issue), Some(completion)) = (points.mp1_arrival, points.mp1_completion) else { return };
-        let fresh = self.applied.count.load(Ordering::Acquire) == self.asked
-            && points
-                .mp2_arrival
-                .is_some_and(|arrival| arrival.as_ns() > self.applied.at_ns.load(Ordering::Relaxed));
-        let Some(done) = record.completion.filter(|_| fresh && points.miss_cause.is_none()) else { return };
+        let (Some(arrived), Some(done)) = (points.mp2_arrival, record.completion) else { return };
+        let is_missed = points.miss_cause.is_some();
         let difference = |later: Instant, earlier: Instant| {
             SignedDuration::from_ns(later.as_ns() as i64 - earlier.as_ns() as i64)
         };
-        for (direction, error) in [
+        for (direction, by) in [
             (Direction::Arrival, difference(record.arrival, issue)),
             (Direction::Completion, difference(completion, done)),
         ] {
-            if error.as_ns().unsigned_abs() > Compensation::SHIFTED_MAX.as_ns() {
-                continue;
-            }
+            let (op, way) = (record.op as usize, direction as usize);
+            let error = MeasuredError { by, is_stale: self.is_stale(op, way, arrived), is_missed };
             if let Some(shift) = self.adjuster.observe(record.op, direction, error) {
                 // An emulation that has ended asks for nothing more.
-                self.asked += u64::from(self.shifts.send(shift).is_ok());
+                self.asked[op][way] += u64::from(self.shifts.send(shift).is_ok());
             }
         }
+    }
+
+    /// Whether a request that arrived then came before the last shift of that allowance was done.
+    fn is_stale(&self, op: usize, way: usize, arrived: Instant) -> bool {
+        let done = &self.applied[op][way];
+        done.count.load(Ordering::Acquire) < self.asked[op][way]
+            || arrived.as_ns() <= done.at_ns.load(Ordering::Relaxed)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Duration, MeasurementPoints, MissCause, Operation};
+    use seeklab_core::{Duration, MeasurementPoints, MissCause};
 
     use super::*;
 
@@ -134,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn do_misses_and_requests_from_before_a_shift_not_count() {
+    fn do_misses_and_requests_from_before_a_shift_fill_no_window() {
         let (mut follower, feedback) = feedback();
         let see_all = |follower: &mut Follower, from_us: u64| {
             (0..WINDOW as u64).for_each(|index| follower.see(&read(from_us + 2_000 * index)));
@@ -159,8 +167,10 @@ mod tests {
         // Asked for, but not done yet.
         see_all(&mut follower, 100_000);
         assert_eq!(feedback.shifts.try_iter().count(), 0);
-        feedback.applied.at_ns.store(500_000_000, Ordering::Relaxed);
-        feedback.applied.count.store(2, Ordering::Release);
+        for done in &feedback.applied[Operation::Read as usize] {
+            done.at_ns.store(500_000_000, Ordering::Relaxed);
+            done.count.store(1, Ordering::Release);
+        }
         see_all(&mut follower, 300_000);
         assert_eq!(feedback.shifts.try_iter().count(), 0, "they arrived before it was done");
         see_all(&mut follower, 501_000);

@@ -27,7 +27,7 @@ use toml::Table;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use evaluation::{Evaluated, Evaluating};
-use survey::{Survey, each_run};
+use survey::{Seen, Survey, each_run};
 
 pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
@@ -43,12 +43,25 @@ pub struct FitOptions {
     pub split: Ratio,
     /// Whether arrivals of the prediction wait for nothing.
     pub is_open: bool,
+    /// Since when times count; by what the trace is if `None`: see [`Since`].
+    pub since: Option<Since>,
     /// How finely requests are told apart.
     pub classes: Classes,
     /// Whether rate and burst limits are not looked for.
     pub ignores_limits: bool,
     /// Root of the draws of the prediction.
     pub seed: Seed,
+}
+
+/// Since when the time of a request counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Since {
+    /// Since the host made it; what it waited for in the host's own queues is the device's. So unless the trace was captured.
+    Arrival,
+    /// Since it was given to the driver. So where seeklab captured the trace: a host in front of the clone makes requests
+    /// wait for each other by itself.
+    Issue,
 }
 
 /// A fitted device.
@@ -77,6 +90,12 @@ pub struct FitReport {
     pub queue_length_max: u32,
     /// From the first arrival to the last.
     pub span_s: f64,
+    /// Since when times count.
+    pub since: Since,
+    /// How long requests had waited on average from arrival to issue; none if no request says when it was issued.
+    pub waited_before_issue_ms: Option<f64>,
+    /// Requests that do not say when they were issued.
+    pub without_issue: u64,
     /// Rate and burst limits of the saved device.
     pub limits: Vec<Told>,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
@@ -85,8 +104,9 @@ pub struct FitReport {
     pub rest: Option<Measured>,
 }
 
-/// The columns that models learn from, and are driven by: a model that learns from more names it here.
-const LEARNT: [Column; 9] = [
+/// The columns that models learn from, and are driven by: a model that learns from more names it here. The last is for
+/// times [since the issue](Since::Issue) alone.
+const LEARNT: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
     Column::Device,
@@ -96,7 +116,44 @@ const LEARNT: [Column; 9] = [
     Column::Lbn,
     Column::Blocks,
     Column::Status,
+    Column::IssueNs,
 ];
+
+/// The trace, its times since then.
+fn opened(
+    open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
+    since: Since,
+) -> Result<OpenTrace, Failure> {
+    match since {
+        Since::Arrival => open(&LEARNT[..LEARNT.len() - 1]),
+        Since::Issue => Ok(open(&LEARNT)?.at_issue()),
+    }
+}
+
+impl Since {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Arrival => "arrival",
+            Self::Issue => "issue",
+        }
+    }
+
+    /// As was said, else by what was seen.
+    ///
+    /// # Errors
+    /// If that cannot be.
+    fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
+        if said == Some(Self::Issue) && seen.issued == 0 {
+            let message = "--since issue: no request of the trace says when it was issued";
+            return Err(
+                Failure::new(message).hint("`seeklab capture` records it; --since arrival is what there is")
+            );
+        }
+        let usual = if is_captured && seen.issued > 0 { Self::Issue } else { Self::Arrival };
+        Ok(said.unwrap_or(usual))
+    }
+}
 
 /// Fits models to the trace that `open` opens, twice, for those columns; `about` says in the description where it came
 /// from.
@@ -110,14 +167,13 @@ pub fn fit(
 ) -> Result<Fitted, Failure> {
     let survey = Survey::of(open(&survey::LOOKED_AT)?)?;
     let device = survey.device(options.device)?;
-    let (first, last) = survey.span[&device];
+    let seen = survey.seen(device);
+    let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
-    let trace = open(&LEARNT)?;
-    let place = About {
-        block_size: trace.metadata().block_size,
-        capacity_blocks: survey.end[&device],
-        fit: BTreeMap::new(),
-    };
+    let since = Since::choose(options.since, survey.is_captured, &seen)?;
+    let trace = opened(open, since)?;
+    let place =
+        About { block_size: trace.metadata().block_size, capacity_blocks: seen.end, fit: BTreeMap::new() };
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
@@ -145,6 +201,7 @@ pub fn fit(
     about.insert("device".to_owned(), device.to_string());
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
+    about.insert("since".to_owned(), since.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     if let Some(evaluation) = evaluations.first() {
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
@@ -161,6 +218,9 @@ pub fn fit(
         recorders_own: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
+        since,
+        waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
+        without_issue: seen.requests - seen.issued,
         limits: told(&description),
         evaluations,
         rest: measured,

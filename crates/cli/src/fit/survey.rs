@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Instant, TraceRecord};
+use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, Recorder, Rows};
 
@@ -12,23 +12,55 @@ use crate::progress::Progress;
 /// What one pass tells.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// Requests of each device.
-    pub(super) devices: BTreeMap<u16, u64>,
-    /// First and last arrival of each device.
-    pub(super) span: BTreeMap<u16, (Instant, Instant)>,
-    /// First block of each device that no request went beyond.
-    pub(super) end: BTreeMap<u16, u64>,
+    /// What was seen of each device.
+    devices: BTreeMap<u16, Seen>,
     /// Requests that the recorder itself made.
     pub(super) recorders_own: u64,
+    /// Whether seeklab recorded it from a real device.
+    pub(super) is_captured: bool,
+}
+
+/// What was seen of one device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// Requests.
+    pub(super) requests: u64,
+    /// First and last arrival.
+    pub(super) span: (Instant, Instant),
+    /// First block that no request went beyond.
+    pub(super) end: u64,
+    /// Requests that say when they were issued.
+    pub(super) issued: u64,
+    /// How long these had waited until then, in all.
+    waited_ns: u128,
+}
+
+impl Seen {
+    fn at(first: Instant) -> Self {
+        Self { requests: 0, span: (first, first), end: 0, issued: 0, waited_ns: 0 }
+    }
+
+    /// How long requests waited on average before they were issued, of those that say when.
+    pub(super) fn waited_mean(&self) -> Option<Duration> {
+        let mean_ns = self.waited_ns.checked_div(u128::from(self.issued))?;
+        Some(Duration::from_ns(u64::try_from(mean_ns).unwrap_or(u64::MAX)))
+    }
 }
 
 /// The columns that it needs.
-pub(super) const LOOKED_AT: [Column; 6] =
-    [Column::ArrivalNs, Column::Device, Column::Initiator, Column::Op, Column::Lbn, Column::Blocks];
+pub(super) const LOOKED_AT: [Column; 7] = [
+    Column::ArrivalNs,
+    Column::IssueNs,
+    Column::Device,
+    Column::Initiator,
+    Column::Op,
+    Column::Lbn,
+    Column::Blocks,
+];
 
 impl Survey {
     pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
-        let mut survey = Self::default();
+        let mut survey = Self { is_captured: trace.metadata().is_captured(), ..Self::default() };
         let mut rows = 0;
         each_run(trace, "looking at the trace", |records, recorder| {
             for run in records.chunk_by(|one, next| one.device == next.device) {
@@ -46,29 +78,36 @@ impl Survey {
     /// If one arrives before one that comes before it.
     fn take(&mut self, run: &[TraceRecord], recorder: Recorder, rows: u64) -> Result<(), Failure> {
         let device = run[0].device;
-        let mut requests = run.iter().filter(|record| !recorder.is_recorders_own(record));
-        let Some(first) = requests.next() else {
+        let mut requests = run.iter().filter(|record| !recorder.is_recorders_own(record)).peekable();
+        let Some(first) = requests.peek() else {
             self.recorders_own += run.len() as u64;
             return Ok(());
         };
-        let before = self.span.get(&device).map_or(first.arrival, |(_, last)| *last);
+        let before = self.devices.get(&device).map_or(first.arrival, |seen| seen.span.1);
         if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
             return Err(out_of_order(run, before, rows));
         }
-        let end_of = |record: &TraceRecord| record.lbn.saturating_add(u64::from(record.blocks));
-        let (mut count, mut last, mut end) = (1, first.arrival, end_of(first));
+        let seen = self.devices.entry(device).or_insert_with(|| Seen::at(first.arrival));
+        let count = seen.requests;
         for record in requests {
-            count += 1;
-            last = last.max(record.arrival);
-            end = end.max(end_of(record));
+            seen.requests += 1;
+            seen.span.1 = record.arrival;
+            seen.end = seen.end.max(record.lbn.saturating_add(u64::from(record.blocks)));
+            if let Some(issue) = record.issue {
+                seen.issued += 1;
+                seen.waited_ns += u128::from(issue.saturating_since(record.arrival).as_ns());
+            }
         }
-        self.recorders_own += run.len() as u64 - count;
-        *self.devices.entry(device).or_default() += count;
-        let span = self.span.entry(device).or_insert((first.arrival, last));
-        span.1 = span.1.max(last);
-        let known = self.end.entry(device).or_default();
-        *known = end.max(*known);
+        self.recorders_own += run.len() as u64 - (seen.requests - count);
         Ok(())
+    }
+
+    /// What was seen of a device.
+    ///
+    /// # Panics
+    /// If there is no such device.
+    pub(super) fn seen(&self, device: u16) -> Seen {
+        self.devices[&device]
     }
 
     pub(super) fn device(&self, wanted: Option<u16>) -> Result<u16, Failure> {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use seeklab::failure::Failure;
-use seeklab::fit::{FitOptions, FitReport, Fitted, fit, report, sentence};
+use seeklab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab::learnt::aligned;
 use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
@@ -52,6 +52,11 @@ pub(crate) struct Arguments {
     /// had waited for: for the device to be idle, or for a completion that it arrived soon after
     #[arg(long)]
     open: bool,
+    /// Since when times count: since the request arrived, or since it was given to the driver; the
+    /// latter unless said where the trace was captured by seeklab, for in front of the clone a
+    /// host makes requests wait by itself again
+    #[arg(long, value_name = "WHEN")]
+    since: Option<SinceName>,
     /// Do not look for rate and burst limits, of models that do
     #[arg(long)]
     no_limits: bool,
@@ -75,6 +80,23 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SinceName {
+    /// What it waited for in the host's own queues is the device's
+    Arrival,
+    /// What it waited for in the host is the host's
+    Issue,
+}
+
+impl From<SinceName> for Since {
+    fn from(name: SinceName) -> Self {
+        match name {
+            SinceName::Arrival => Self::Arrival,
+            SinceName::Issue => Self::Issue,
+        }
+    }
+}
+
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
@@ -88,6 +110,7 @@ impl Arguments {
             device: self.device,
             split: self.split,
             is_open: self.open,
+            since: self.since.map(Since::from),
             classes: Classes {
                 lengths_per_octave: self.length_classes,
                 queues_per_octave: self.queue_classes,
@@ -149,7 +172,7 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
     for limit in &report.limits {
         text += &format!("limit: {limit}\n");
     }
-    for note in left_out(report) {
+    for note in notes(report) {
         text += &format!("note: {note}\n");
     }
     if report.evaluations.is_empty() {
@@ -172,8 +195,11 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-fn left_out(report: &FitReport) -> Vec<String> {
+/// What was left out, and since when times count where that makes a difference.
+fn notes(report: &FitReport) -> Vec<String> {
+    let without_issue = if report.since == Since::Issue { report.without_issue } else { 0 };
     let counts = [
+        (without_issue, "requests do not say when they were issued; their times count since they arrived"),
         (report.without_response, "requests have no response time and were left out"),
         (report.failed, "requests failed and were left out"),
         (report.recorders_own, "requests were the recorder's own and were left out"),
@@ -182,7 +208,23 @@ fn left_out(report: &FitReport) -> Vec<String> {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
+        .chain(since(report))
         .collect()
+}
+
+/// Since when times count, if requests waited before they were issued.
+fn since(report: &FitReport) -> Option<String> {
+    let waited = report.waited_before_issue_ms.filter(|ms| *ms > 0.0)?;
+    Some(match report.since {
+        Since::Issue => format!(
+            "times count since the issue to the driver, not the {waited:.3} ms that requests had waited on average \
+             before: a host in front of the clone makes them wait again (--since arrival)"
+        ),
+        Since::Arrival => format!(
+            "times count since the arrival; {waited:.3} ms of each on average were before the issue to the device \
+             (--since issue leaves them out)"
+        ),
+    })
 }
 
 fn parts(arguments: &Arguments, report: &FitReport) -> Option<String> {
@@ -227,11 +269,8 @@ fn folded(text: &str) -> String {
 /// The report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes = report::alike(report)
-        .into_iter()
-        .chain(report::arrivals(report))
-        .chain(limits)
-        .chain(left_out(report));
+    let notes =
+        report::alike(report).into_iter().chain(report::arrivals(report)).chain(limits).chain(notes(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

@@ -15,6 +15,7 @@ use seeklab_emulator::frontend::loop_device::QueueWishes;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::passthrough::Backing;
 use seeklab_emulator::store::Access;
+use seeklab_traces::recorder::OBSERVED;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
 use serde_json::json;
 
@@ -111,7 +112,7 @@ impl Arguments {
             other: BTreeMap::from([
                 ("capture.command".to_owned(), command_line()),
                 ("capture.size".to_owned(), format!("{}B", backing.size().as_bytes())),
-                ("capture.observed".to_owned(), "interposed".to_owned()),
+                (OBSERVED.to_owned(), "interposed".to_owned()),
                 ("capture.page_cache".to_owned(), if is_direct { "passed by" } else { "used" }.to_owned()),
             ]),
             ..Metadata::default()

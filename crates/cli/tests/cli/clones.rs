@@ -310,6 +310,55 @@ fn does_a_station_predict_queues_that_it_did_not_see_as_well_as_it_is_said() {
 }
 
 #[test]
+fn does_what_a_captured_host_waits_for_count_as_the_hosts() {
+    let bench = Bench::new();
+    // Batches of eight, which the host gives to a device of 1 ms one by one.
+    let mut rows = String::new();
+    for index in 0..8_000_u64 {
+        let (arrival, issue) = (index / 8 * 20_000_000, index / 8 * 20_000_000 + index % 8 * 1_000_000);
+        rows +=
+            &format!("{arrival},{issue},{},0,write,{},8\n", issue + 1_000_000, index * 104_729 % 1_000_000);
+    }
+    let header = "arrival_ns,issue_ns,completion_ns,device,op,lbn,blocks\n";
+    bench.write("captured.csv", format!("# capture.observed: requests\n{header}{rows}"));
+    bench.write("other.csv", format!("{header}{rows}"));
+    let of = |trace: &str, more: &[&str]| {
+        let document = bench.json(&[&["fit", trace, "-o", "x.toml"], more].concat());
+        let fit = &document["fit"];
+        assert_eq!(fit["waited_before_issue_ms"].as_f64(), Some(3.5));
+        let first = &fit["evaluations"][0];
+        let [measured, said] = ["measured", "said"].map(|side| first[side]["mean_ms"].as_f64().unwrap());
+        assert!((said / measured - 1.0).abs() < 0.02, "{trace} {more:?}: {said} of {measured}");
+        (fit["since"].as_str().unwrap().to_owned(), measured)
+    };
+    let near = |(since, mean_ms): (String, f64), expected: (&str, f64)| {
+        assert!(
+            since == expected.0 && (mean_ms - expected.1).abs() < 1e-6,
+            "{since} {mean_ms}, {expected:?}"
+        );
+    };
+    near(of("captured.csv", &[]), ("issue", 1.0));
+    near(of("captured.csv", &["--since", "arrival"]), ("arrival", 4.5));
+    near(of("other.csv", &[]), ("arrival", 4.5));
+    near(of("other.csv", &["--since", "issue"]), ("issue", 1.0));
+    let said = bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done();
+    assert!(said.contains("since the issue to the driver, not the 3.500 ms"), "{said}");
+    let text = String::from_utf8(bench.read("x.toml")).unwrap();
+    assert!(text.contains("since = \"issue\""), "{text}");
+    // Some rows do not say when they were issued; then none does.
+    let mixed = rows.replacen("0,0,1000000,", "0,,1000000,", 1);
+    bench.write("mixed.csv", format!("{header}{mixed}"));
+    let said = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--since", "issue"]).done();
+    assert!(said.contains("1 requests do not say when they were issued"), "{said}");
+    bench.write("never.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
+    bench.run(&["fit", "never.csv", "-o", "x.toml", "--since", "issue"]).fails(&[
+        "--since issue",
+        "seeklab capture",
+        "--since arrival",
+    ]);
+}
+
+#[test]
 fn is_it_told_what_arrivals_waited_for() {
     let bench = Bench::new();
     // Three clients of a device that takes 1 ms, one after the other, who think for 100 us.

@@ -58,7 +58,9 @@ use behind::Behind;
 
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
-pub use compensation::{Allowance, Compensation, Direction, ErrorAdjuster, PerOperation, Shift};
+pub use compensation::{
+    Allowance, Compensation, Direction, ErrorAdjuster, MeasuredError, PerOperation, Shift,
+};
 pub use deadline::{Deadlines, Steps};
 pub use options::{Mode, Options};
 pub use seeklab_core::MissCause;
