@@ -13,9 +13,10 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Instant, Operation, Positioning, Rejected, Request, RequestId,
+    Capabilities, Completion, Coverage, Device, Instant, Operation, Positioning, Rejected, Request,
 };
 
+use super::issued::Issued;
 use crate::limit::{Buckets, Limited};
 
 /// Limits in front of a device.
@@ -37,7 +38,7 @@ pub struct Limit {
     /// When the first of those that wait may go; while any does.
     release: Option<Instant>,
     /// What the device holds after it had waited here, or behind what did.
-    delayed: Vec<Taken>,
+    delayed: Issued,
     scratch: Vec<Completion>,
 }
 
@@ -67,7 +68,7 @@ impl Limit {
             waiting: VecDeque::new(),
             passing: VecDeque::new(),
             release: None,
-            delayed: Vec::new(),
+            delayed: Issued::default(),
             scratch: Vec::new(),
         }
     }
@@ -109,22 +110,11 @@ impl Limit {
             self.device.submit(now, taken.request).expect("it was checked, and there is room");
             self.inside += 1;
             if taken.submitted < now || taken.queue_length as usize >= self.inside {
-                self.delayed.push(taken);
+                self.delayed.push(taken.request.id, taken.submitted, taken.queue_length);
             }
         }
         let first = self.waiting.front().filter(|_| self.inside < self.depth);
         self.release = first.map(|first| self.ready(now, &first.request));
-    }
-
-    /// Turns a completion of the device into one of the layer.
-    fn completed(&mut self, completion: &mut Completion) {
-        self.inside -= 1;
-        let id: RequestId = completion.request.id;
-        let Some(place) = self.delayed.iter().position(|taken| taken.request.id == id) else { return };
-        let taken = self.delayed.swap_remove(place);
-        completion.breakdown.queue += completion.submitted - taken.submitted;
-        completion.submitted = taken.submitted;
-        completion.queue_length = taken.queue_length;
     }
 }
 
@@ -150,7 +140,9 @@ impl Device for Limit {
         while let Some(event) = self.next_event().filter(|event| *event <= now) {
             self.device.poll(event, &mut scratch);
             for mut completion in scratch.drain(..) {
-                self.completed(&mut completion);
+                self.inside -= 1;
+                // What went through at once is complete as it is.
+                self.delayed.complete(&mut completion);
                 completions.push(completion);
             }
             self.issue(event);
@@ -207,7 +199,7 @@ impl Device for Limit {
                 target.waiting.clone_from(&self.waiting);
                 target.passing.clone_from(&self.passing);
                 target.release = self.release;
-                target.delayed.clone_from(&self.delayed);
+                target.delayed.copy_from(&self.delayed);
             }
             None => *target = self.fork(),
         }

@@ -4,8 +4,10 @@ use std::any::Any;
 
 use seeklab_core::{
     Capabilities, Completion, Coverage, Device, Instant, Location, Pending, Positioning, Rejected, Request,
-    RequestId, Scheduler,
+    Scheduler,
 };
+
+use super::issued::Issued;
 
 /// A queue of any length whose scheduler feeds a device with up to `depth` requests at a time.
 ///
@@ -15,16 +17,9 @@ pub struct Queue {
     scheduler: Box<dyn Scheduler>,
     capabilities: Capabilities,
     depth: usize,
-    /// What the device holds, as it was submitted here.
-    issued: Vec<Issued>,
+    /// What the device holds.
+    issued: Issued,
     scratch: Vec<Completion>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Issued {
-    id: RequestId,
-    submitted: Instant,
-    queue_length: u32,
 }
 
 /// Why a queue cannot be put in front of a device.
@@ -62,7 +57,7 @@ impl Queue {
             return Err(QueueError::NeedsPositioning);
         }
         let capabilities = Capabilities { queue_depth: u32::MAX, ..device.capabilities().clone() };
-        let issued = Vec::with_capacity(depth.min(1024));
+        let issued = Issued::with_capacity(depth.min(1024));
         Ok(Self { device, scheduler, capabilities, depth, issued, scratch: Vec::new() })
     }
 
@@ -73,21 +68,8 @@ impl Queue {
             };
             let Pending { request, submitted, queue_length, .. } = pending;
             self.device.submit(now, request).expect("the queue checked the request and has room");
-            self.issued.push(Issued { id: request.id, submitted, queue_length });
+            self.issued.push(request.id, submitted, queue_length);
         }
-    }
-
-    /// Turns a completion of the device into one of the queue.
-    fn completed(&mut self, completion: &mut Completion) {
-        let index = self
-            .issued
-            .iter()
-            .position(|issued| issued.id == completion.request.id)
-            .expect("the device completes what it was given");
-        let issued = self.issued.swap_remove(index);
-        completion.breakdown.queue += completion.submitted - issued.submitted;
-        completion.submitted = issued.submitted;
-        completion.queue_length = issued.queue_length;
     }
 }
 
@@ -110,7 +92,7 @@ impl Device for Queue {
         while let Some(event) = self.device.next_event().filter(|event| *event <= now) {
             self.device.poll(event, &mut scratch);
             for mut completion in scratch.drain(..) {
-                self.completed(&mut completion);
+                assert!(self.issued.complete(&mut completion), "the device completes what it was given");
                 completions.push(completion);
             }
             self.issue_next(event);
@@ -152,7 +134,7 @@ impl Device for Queue {
                 self.scheduler.fork_into(&mut target.scheduler);
                 target.capabilities.clone_from(&self.capabilities);
                 target.depth = self.depth;
-                target.issued.clone_from(&self.issued);
+                target.issued.copy_from(&self.issued);
             }
             None => *target = self.fork(),
         }
