@@ -42,8 +42,8 @@ pub(super) struct Structure {
 const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
 
 /// What times may always depend on: what the request itself says, and where the one before was.
-const FIRST: [Feature; 5] =
-    [Feature::Op, Feature::Length, Feature::Distance, Feature::Stream, Feature::Place];
+const FIRST: [Feature; 6] =
+    [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
 
 /// What else they may depend on, each tried in turn.
 const MORE: [&[Feature]; 4] = [

@@ -12,6 +12,8 @@ pub enum Feature {
     Op,
     /// Blocks of the request.
     Length,
+    /// Whether it had waited for a server.
+    Waited,
     /// Other requests in the device.
     Queue,
     /// From the start of the request served before to its own, in blocks.
@@ -33,7 +35,7 @@ pub enum Feature {
 }
 
 /// How many features there are.
-pub(super) const FEATURES: usize = 11;
+pub(super) const FEATURES: usize = 12;
 
 /// The class of each feature.
 pub(super) type Row = [u8; FEATURES];
@@ -43,6 +45,9 @@ pub(super) const CLASSES: usize = 128;
 
 /// Octaves of a distance on either side.
 const SIDE: u32 = 48;
+
+/// The classes of whether a request had waited.
+const WAITED: [&str; 2] = ["no", "yes"];
 
 /// The class of a pace that is typical.
 const TYPICAL: i64 = 24;
@@ -55,6 +60,7 @@ impl Feature {
     pub const ALL: [Self; FEATURES] = [
         Self::Op,
         Self::Length,
+        Self::Waited,
         Self::Queue,
         Self::Distance,
         Self::Stream,
@@ -71,6 +77,7 @@ impl Feature {
         match self {
             Self::Op => "op",
             Self::Length => "length",
+            Self::Waited => "waited",
             Self::Queue => "queue",
             Self::Distance => "distance",
             Self::Stream => "stream",
@@ -91,7 +98,7 @@ impl Feature {
     /// What the numbers of its classes are, for people.
     pub const fn unit(self) -> &'static str {
         match self {
-            Self::Op | Self::Before => "",
+            Self::Op | Self::Before | Self::Waited => "",
             Self::Length | Self::Distance | Self::Stream | Self::Dirty | Self::Load => "blocks",
             Self::Queue => "requests",
             Self::Place => "64ths",
@@ -100,17 +107,22 @@ impl Feature {
         }
     }
 
-    /// The least value of a class, as text; classes of operations have names.
+    /// The least value that is in this class or beyond, as text; classes of operations have names.
     pub(super) fn write(self, class: u8) -> String {
         let number = u32::from(class);
         let counted = |per_octave| match number {
             0 => 0,
-            class => least_of(class - 1, per_octave),
+            number => {
+                let least = least_of(number - 1, per_octave);
+                // Classes that no whole number has begin at the next.
+                least + u64::from(counted(least, per_octave) < class)
+            }
         };
         match self {
             Self::Op | Self::Before => {
                 Operation::ALL.get(usize::from(class)).map_or("none", |op| op.name()).to_owned()
             }
+            Self::Waited => WAITED[usize::from(class > 0)].to_owned(),
             Self::Length => counted(2).to_string(),
             Self::Queue => counted(4).to_string(),
             Self::Stream | Self::Idle | Self::Dirty | Self::Load => counted(1).to_string(),
@@ -137,6 +149,9 @@ impl Feature {
             let after = if self == Self::Before { "after " } else { "" };
             return format!("{after}{}", names.join(" or "));
         }
+        if self == Self::Waited {
+            return if from.is_some() { "having waited" } else { "at once" }.to_owned();
+        }
         let unit = if self.unit().is_empty() { String::new() } else { format!(" {}", self.unit()) };
         match (from, until) {
             (Some(from), Some(until)) => {
@@ -160,6 +175,7 @@ impl Feature {
                 Self::Op => Operation::ALL.len() as u32,
                 Self::Before => Operation::ALL.len() as u32 + 1,
                 Self::Distance => 2 * SIDE + 2,
+                Self::Waited => WAITED.len() as u32,
                 Self::Place => 64,
                 Self::Length | Self::Stream | Self::Idle | Self::Dirty | Self::Load => 65,
                 Self::Queue | Self::Pace => CLASSES as u32,
@@ -201,12 +217,26 @@ mod tests {
             let mut written = std::collections::BTreeSet::new();
             for class in (0..CLASSES as u8).filter(|class| feature.is_class(*class)) {
                 let text = feature.write(class);
-                // Of classes that no whole number has, the first has the text of the next below.
+                // Classes that no whole number has have the text of the next above.
                 if written.insert(text.clone()) {
                     assert_eq!(feature.read(&text), Some(class), "{} {text}", feature.name());
                 }
             }
             assert_eq!(feature.read("much"), None);
+        }
+    }
+
+    #[test]
+    fn does_a_question_hold_for_the_same_values_when_it_is_read() {
+        let values = (0..300).chain([1 << 20, (1 << 40) + 1, u64::MAX]);
+        for (feature, per_octave) in [(Feature::Queue, 4), (Feature::Length, 2), (Feature::Stream, 1)] {
+            for class in (0..CLASSES as u8).filter(|class| feature.is_class(*class)) {
+                let read = feature.read(&feature.write(class)).unwrap();
+                for value in values.clone() {
+                    let of = counted(value, per_octave);
+                    assert_eq!(of < class, of < read, "{} {value}, class {class}", feature.name());
+                }
+            }
         }
     }
 

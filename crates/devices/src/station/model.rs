@@ -92,9 +92,9 @@ impl Station {
         }
     }
 
-    fn start(&mut self, now: Instant, taken: Taken) {
+    fn start(&mut self, now: Instant, taken: Taken, waited: bool) {
         let station = &*self.station;
-        let row = self.state.start(now, &asked(&taken.request), &station.scale);
+        let row = self.state.start(now, &asked(&taken.request), waited, &station.scale);
         let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
         // A service takes time, however short.
         let service = service.max(Duration::from_ns(1));
@@ -112,7 +112,7 @@ impl Device for Station {
         self.state.arrive(now, &asked);
         let taken = Taken { request, submitted: now, queue_length };
         if self.served.len() < self.station.servers {
-            self.start(now, taken);
+            self.start(now, taken, false);
         } else {
             self.waiting.push_back(taken);
             self.asked.push_back(asked);
@@ -145,7 +145,7 @@ impl Device for Station {
                 let place = self.station.line.place(self.asked.iter(), rank, last_end, &mut self.scratch);
                 self.asked.remove(place);
                 let next = self.waiting.remove(place).expect("a rank is below the number that wait");
-                self.start(end, next);
+                self.start(end, next, true);
             }
         }
     }

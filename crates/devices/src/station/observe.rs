@@ -78,7 +78,8 @@ fn observe(
                 }
             }
             Event::Start => {
-                if let Some(place) = waiting.iter().position(|(waits, _)| *waits == index) {
+                let in_line = waiting.iter().position(|(waits, _)| *waits == index);
+                if let Some(place) = in_line {
                     let length = waiting.len() as u32;
                     for (line, picks) in picks.iter_mut().filter(|_| length > 1) {
                         let others = waiting.iter().map(|(_, asked)| asked);
@@ -86,7 +87,7 @@ fn observe(
                     }
                     waiting.remove(place);
                 }
-                let row = state.start(now, asked, scale);
+                let row = state.start(now, asked, in_line.is_some(), scale);
                 if *counts {
                     take(index, Service { row, time: *completion - start });
                 }

@@ -69,15 +69,17 @@ impl State {
         self.load[0] += u64::from(asked.blocks);
     }
 
-    /// Its service starts; what is known of it.
-    pub(super) fn start(&mut self, now: Instant, asked: &Asked, scale: &Scale) -> Row {
+    /// Its service starts, at once or after it had waited; what is known of it.
+    pub(super) fn start(&mut self, now: Instant, asked: &Asked, waited: bool, scale: &Scale) -> Row {
         self.turn(now);
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;
         set(Feature::Op, asked.op as u8);
         set(Feature::Queue, feature::counted(self.count.saturating_sub(1), 4));
         set(Feature::Before, self.before_op.map_or(Operation::ALL.len() as u8, |op| op as u8));
-        let idle = if self.count > 1 { Duration::ZERO } else { now - self.idle_since };
+        set(Feature::Waited, u8::from(waited));
+        let was_idle = self.count == 1 && !waited;
+        let idle = if was_idle { now - self.idle_since } else { Duration::ZERO };
         set(Feature::Idle, feature::counted(idle.as_ns() / 1_000, 1));
         set(Feature::Dirty, feature::counted(self.dirty_blocks, 1));
         set(Feature::Load, feature::counted(self.load[0] + self.load[1], 1));
