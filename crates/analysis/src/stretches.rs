@@ -5,7 +5,7 @@
 //!
 //! # Scope and limits
 //! 32 to 64 stretches of as many requests each, whatever the length: dependence over more than a thirtieth of the
-//! sequence is not seen, and of few stretches the spread is rough.
+//! sequence is not seen, and of few stretches the spread is rough; of fewer than sixteen nothing is said.
 //!
 //! # References
 //! E. Carlstein, The use of subseries values for estimating the variance of a general statistic from a stationary
@@ -18,6 +18,9 @@ use crate::prediction::{Change, RESAMPLES, change, median};
 
 /// Stretches at most; when there are as many, neighbours become one.
 const STRETCHES: usize = 64;
+
+/// Of fewer nothing can be said.
+const STRETCHES_LEAST: usize = 16;
 
 /// Requests of a stretch at first.
 const SHORTEST: u64 = 64;
@@ -52,8 +55,12 @@ impl Stretches {
         self.last += 1;
     }
 
-    /// The median demerit between the whole and resamples of its stretches, drawn from `seed`; `None` of nothing.
+    /// The median demerit between the whole and resamples of its stretches, drawn from `seed`; `None` of fewer than a
+    /// thousand times or so, which make no sixteen stretches.
     pub fn floor(&self, seed: Seed) -> Option<Change> {
+        if self.stretches.len() < STRETCHES_LEAST {
+            return None;
+        }
         let whole = merged(&self.stretches);
         let mut stream = seed.stream("stretches");
         let mut resample = || {
@@ -118,5 +125,7 @@ mod tests {
         assert!((STRETCHES / 2..=STRETCHES).contains(&all.stretches.len()), "{}", all.stretches.len());
         assert_eq!(merged(&all.stretches).moments().count(), whole.moments().count());
         assert!(Stretches::default().floor(Seed(1)).is_none());
+        assert!(stretches(15 * 64, 0.0).0.floor(Seed(1)).is_none(), "fifteen stretches say nothing");
+        assert!(stretches(15 * 64 + 1, 0.0).0.floor(Seed(1)).is_some());
     }
 }

@@ -38,6 +38,34 @@ struct Level {
     half: Option<f64>,
 }
 
+impl Level {
+    /// The counts of intervals that follow, the first, if any, and then empty ones; those of the intervals twice as long that
+    /// they complete.
+    fn push(&mut self, first: Option<f64>, empty: u64) -> (Option<f64>, u64) {
+        let mut whole = None;
+        if let Some(count) = first {
+            self.moments.record(count);
+            match self.half.take() {
+                Some(half) => whole = Some(half + count),
+                None => self.half = Some(count),
+            }
+        }
+        self.moments.record_many(0.0, empty);
+        let mut left = empty;
+        if left > 0
+            && let Some(half) = self.half.take()
+        {
+            // There was no half when `first` completed an interval, so it is the only one with arrivals.
+            whole = Some(half);
+            left -= 1;
+        }
+        if left % 2 == 1 {
+            self.half = Some(0.0);
+        }
+        (whole, left / 2)
+    }
+}
+
 /// The variance of arrivals per interval of one length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Variance {
@@ -71,26 +99,17 @@ impl Arrivals {
             self.interval = interval;
         }
         if interval > self.interval {
-            self.push(self.count as f64);
-            for _ in 0..(interval - self.interval - 1).min(GAP_MAX) {
-                self.push(0.0);
-            }
+            self.push(self.count as f64, (interval - self.interval - 1).min(GAP_MAX));
             (self.interval, self.count) = (interval, 0);
         }
         self.count += 1;
     }
 
-    fn push(&mut self, count: f64) {
-        let mut count = count;
+    /// An interval with so many arrivals, and so many empty ones behind it.
+    fn push(&mut self, count: f64, empty: u64) {
+        let (mut first, mut empty) = (Some(count), empty);
         for level in &mut self.levels {
-            level.moments.record(count);
-            match level.half.take() {
-                Some(half) => count += half,
-                None => {
-                    level.half = Some(count);
-                    return;
-                }
-            }
+            (first, empty) = level.push(first, empty);
         }
     }
 
@@ -151,4 +170,33 @@ pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
         xx += (x - mean_x) * (x - mean_x);
     }
     (xx > 0.0).then(|| xy / xx)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn are_empty_intervals_counted_together_as_one_by_one() {
+        let arrivals_ms = [0_u64, 0, 1, 4, 5, 12, 13, 40, 41, 1_000, 1_003, 1_004, 70_000];
+        let mut arrivals = Arrivals::default();
+        arrivals_ms.iter().for_each(|ms| arrivals.record(Instant::ZERO + Duration::from_ms(*ms)));
+        let count = |from: u64, length: u64| {
+            arrivals_ms.iter().filter(|ms| (from..from + length).contains(*ms)).count() as f64
+        };
+        // The last interval is not over.
+        let intervals = 70_000;
+        for (level, found) in arrivals.levels.iter().enumerate().take(20) {
+            let length = 1 << level;
+            let mut expected = Moments::default();
+            (0..intervals / length).for_each(|index| expected.record(count(index * length, length)));
+            assert_eq!(found.moments.count(), expected.count(), "level {level}");
+            let near = |one: Option<f64>, other: Option<f64>| match (one, other) {
+                (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * other.abs().max(1.0),
+                (one, other) => one == other,
+            };
+            assert!(near(found.moments.mean(), expected.mean()), "level {level}");
+            assert!(near(found.moments.variance(), expected.variance()), "level {level}");
+        }
+    }
 }

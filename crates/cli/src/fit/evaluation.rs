@@ -71,8 +71,9 @@ pub struct OperationEvaluation {
 pub struct Measured {
     /// How far the times of the fitted part are from those of the rest.
     pub change: Change,
-    /// What resamples of whole stretches of the rest have against it: the floor where requests are slow together.
-    pub floor_of_stretches: Change,
+    /// What resamples of whole stretches of the rest have against it: the floor where requests are slow together; none
+    /// if it is too short.
+    pub floor_of_stretches: Option<Change>,
     /// Whether the change is within twice that floor, or 2 %, to the 99th percentile, and the floor below
     /// 50 %.
     pub is_alike: bool,
@@ -93,7 +94,7 @@ const TELLING_PCT: f64 = 50.0;
 impl Measured {
     /// Whether stretches of the rest are enough alike to tell whether the fitted part was.
     pub fn is_telling(&self) -> bool {
-        is_telling(&self.floor_of_stretches)
+        self.floor_of_stretches.as_ref().is_some_and(is_telling)
     }
 }
 
@@ -266,13 +267,15 @@ impl Evaluating {
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
-        let floor_of_stretches = stretches.floor(self.seed)?;
+        let floor_of_stretches = stretches.floor(self.seed);
+        let is_alike = |floor: &Change| change.is_small(&floor.to_p99) && is_telling(floor);
+        let is_alike = floor_of_stretches.as_ref().is_some_and(is_alike);
         let measured = Measured {
             change,
             floor_of_stretches,
             is_open: self.is_open,
             follows_within_ms: soon(self.is_open, &self.following).map(Duration::as_ms),
-            is_alike: change.is_small(&floor_of_stretches.to_p99) && is_telling(&floor_of_stretches),
+            is_alike,
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,
         };

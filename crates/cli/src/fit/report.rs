@@ -20,10 +20,15 @@ struct Compared<'a> {
 /// Whether the part that was predicted is like the part that was fitted, in one sentence; `None` if nothing was predicted.
 pub fn alike(report: &FitReport) -> Option<String> {
     let rest = report.rest.as_ref()?;
-    let floor = &rest.floor_of_stretches.to_p99;
-    let is_telling = rest.is_telling();
-    let (change, floor) = (amount(&rest.change.to_p99), amount(floor));
-    if !is_telling {
+    let change = amount(&rest.change.to_p99);
+    let Some(floor) = &rest.floor_of_stretches else {
+        return Some(format!(
+            "whether the two parts are alike cannot be told: what was measured changed by {change} to p99, but the second \
+             part is too short to see how much it changes by itself"
+        ));
+    };
+    let floor = amount(&floor.to_p99);
+    if !rest.is_telling() {
         return Some(format!(
             "whether the two parts are alike cannot be told: what was measured changed by {change} to p99, but stretches \
              of the second part alone differ by {floor}"
@@ -55,6 +60,25 @@ pub fn arrivals(report: &FitReport) -> Option<String> {
                           no more than by chance"
                 .to_owned()
         }
+    })
+}
+
+/// Which model predicted the rest much better than the one that is saved, in one sentence; `None` if none did.
+pub fn better(report: &FitReport) -> Option<String> {
+    // Less is chance.
+    const MUCH: f64 = 1.1;
+    let (saved, others) = report.evaluations.split_first()?;
+    let to_p99 = |one: &Evaluation| one.prediction.to_p99.ea_rms_ms;
+    let best = others.iter().min_by(|one, other| to_p99(one).total_cmp(&to_p99(other)))?;
+    (to_p99(saved) > MUCH * to_p99(best)).then(|| {
+        format!(
+            "`{}` is saved, but `{}` predicted better to p99, {} instead of {}; --model {} saves that",
+            saved.model,
+            best.model,
+            amount(&best.prediction.to_p99),
+            amount(&saved.prediction.to_p99),
+            best.model
+        )
     })
 }
 
@@ -124,10 +148,9 @@ pub fn demerits(report: &FitReport) -> PlainTable {
         let floor = &one.prediction;
         row("floor: chance alone", &floor.floor_all, &floor.floor_to_p99, String::new())
     });
-    let stretches = report.rest.as_ref().map(|rest| {
-        let floor = &rest.floor_of_stretches;
-        row("floor: by stretches", &floor.all, &floor.to_p99, String::new())
-    });
+    let stretches = report.rest.as_ref().and_then(|rest| rest.floor_of_stretches.as_ref());
+    let stretches =
+        stretches.map(|floor| row("floor: by stretches", &floor.all, &floor.to_p99, String::new()));
     let change = report
         .rest
         .as_ref()

@@ -163,6 +163,7 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
         "split": arguments.split.to_string(),
         "parts": report::alike(report),
         "arrivals": report::arrivals(report),
+        "better": report::better(report),
         "fit": report,
     })
 }
@@ -242,11 +243,12 @@ fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
         [report::times(report), report::demerits(report), report::slow(report)].map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = report::slow(report).caption;
+    let sentences = [report::better(report), report::alike(report), report::arrivals(report)];
+    let sentences: Vec<String> = sentences.into_iter().flatten().map(|text| folded(&text)).collect();
     format!(
-        "\n{}:\n\n{times}\n{demerits}\n{}\n{}\n\n{slow}{caption}\n\n{density}",
+        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
         parts(arguments, report).unwrap_or_default(),
-        folded(&report::alike(report).unwrap_or_default()),
-        folded(&report::arrivals(report).unwrap_or_default()),
+        sentences.join("\n"),
     )
 }
 
@@ -269,8 +271,12 @@ fn folded(text: &str) -> String {
 /// The report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes =
-        report::alike(report).into_iter().chain(report::arrivals(report)).chain(limits).chain(notes(report));
+    let notes = report::better(report)
+        .into_iter()
+        .chain(report::alike(report))
+        .chain(report::arrivals(report))
+        .chain(limits)
+        .chain(notes(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

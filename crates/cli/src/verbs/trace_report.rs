@@ -9,6 +9,7 @@ use seeklab::output::{VERSION, check_place, command_line, print, print_json, wri
 use seeklab::progress::Progress;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
+use seeklab_core::Duration;
 use seeklab_report::{TraceReport, render_trace_html};
 use seeklab_traces::Metadata;
 use serde_json::{Value, json};
@@ -66,6 +67,11 @@ impl ReportArguments {
         notes.extend(missing(&metadata));
         if own > 0 {
             notes.push(format!("{own} requests of the recorder itself are left out"));
+        }
+        if metrics.span() == Duration::ZERO {
+            notes.push(
+                "no time passes in the trace: there are no rates, and nothing is drawn over time".to_owned(),
+            );
         }
         let document = self.json.then(|| document(&self, &metrics, &character, &notes));
         let report = TraceReport {

@@ -205,3 +205,36 @@ fn can_what_a_format_leaves_open_be_settled_in_every_verb_that_reads_traces() {
     assert!(formats.contains("    byte-order=little|big (default little): "), "{formats}");
     bench.run(&["simulate", "constant", "-w", RANDOM, big[0], big[1]]).fails(&["--format-option"]);
 }
+
+#[test]
+fn are_no_rates_reported_where_no_time_passes() {
+    let bench = Bench::new();
+    let rows: String = (0..500).map(|index| format!("{} 8 0 {index}\n", index * 37 % 1_000)).collect();
+    bench.write("it.lis", rows);
+    bench.run(&["trace", "report", "it.lis", "--report", "it.html"]).done();
+    let page = String::from_utf8(bench.read("it.html")).unwrap();
+    assert!(page.contains("no time passes in the trace"));
+    for chart in ["iops", "rate", "scatter", "heat", "interarrival"] {
+        assert!(!page.contains(&format!("\"id\":\"{chart}\"")), "{chart} is drawn over no time");
+    }
+    assert!(page.contains("\"id\":\"popularity\""));
+}
+
+#[test]
+fn is_it_said_that_a_trace_is_too_short_to_tell_whether_its_parts_are_alike() {
+    let bench = Bench::new();
+    let rows: String = (0..200)
+        .map(|index| {
+            format!(
+                "{},{},0,read,{},8\n",
+                index * 10_000_000,
+                1_000_000 + index * 7_919 % 3_000_000,
+                index * 65_537 % 1_000_000
+            )
+        })
+        .collect();
+    bench.write("short.csv", format!("arrival_ns,response_ns,device,op,lbn,blocks\n{rows}"));
+    let document = bench.json(&["fit", "short.csv", "-o", "x.toml"]);
+    assert!(document["fit"]["rest"]["floor_of_stretches"].is_null(), "{}", document["fit"]["rest"]);
+    assert!(document["parts"].as_str().unwrap().contains("too short"), "{}", document["parts"]);
+}

@@ -32,6 +32,16 @@ impl Moments {
         self.max = self.max.max(value);
     }
 
+    /// Takes one value in so many times.
+    pub fn record_many(&mut self, value: f64, times: u64) {
+        let alike = if times > 0 {
+            Self { count: times, mean: value, squares: 0.0, min: value, max: value }
+        } else {
+            Self::default()
+        };
+        self.merge(&alike);
+    }
+
     /// Takes all values of `other` in.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {

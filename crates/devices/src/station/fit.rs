@@ -5,9 +5,10 @@ use seeklab_core::{ByteSize, Operation, TraceRecord};
 use toml::Table;
 
 use super::choose::{Structure, choose};
+use super::feature::Feature;
 use super::grow::{Service, grow};
 use super::observe::Observed;
-use super::parameters::{OperationSeen, StationParameters};
+use super::parameters::{OperationSeen, StationParameters, is_sequential};
 use super::sample::{Sample, Seen};
 use crate::description::DescriptionError;
 use crate::fit::{About, Fit, FitSummary};
@@ -92,6 +93,12 @@ impl StationFit {
                 blocks_min: lengths().min()?,
                 blocks_max: lengths().max()?,
                 queue_max: self.tally.queue_length_max(op),
+                sequential: op.addresses_blocks().then(|| {
+                    let of_it = |service: &&Service| service.row[Feature::Op as usize] == op as u8;
+                    let sequential =
+                        services.iter().filter(of_it).filter(|service| is_sequential(&service.row));
+                    sequential.count() as u64
+                }),
             })
         });
         let operations: Vec<OperationSeen> = operations.collect();

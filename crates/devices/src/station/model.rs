@@ -54,6 +54,8 @@ struct Taken {
     request: Request,
     submitted: Instant,
     queue_length: u32,
+    /// Whether it is unlike what was seen.
+    outside: bool,
 }
 
 /// A request that is served.
@@ -95,6 +97,8 @@ impl Station {
     fn start(&mut self, now: Instant, taken: Taken, waited: bool) {
         let station = &*self.station;
         let row = self.state.start(now, &asked(&taken.request), waited, &station.scale);
+        let unknown = !taken.outside && !station.region.knows(taken.request.op, &row);
+        self.coverage += Coverage { requests: 0, outside: u64::from(unknown) };
         let service = station.tree.leaves[station.tree.leaf(&row)].draw(&mut self.times);
         // A service takes time, however short.
         let service = service.max(Duration::from_ns(1));
@@ -110,7 +114,7 @@ impl Device for Station {
         let outside = !self.station.region.holds(&asked, queue_length);
         self.coverage += Coverage { requests: 1, outside: u64::from(outside) };
         self.state.arrive(now, &asked);
-        let taken = Taken { request, submitted: now, queue_length };
+        let taken = Taken { request, submitted: now, queue_length, outside };
         if self.served.len() < self.station.servers {
             self.start(now, taken, false);
         } else {

@@ -16,6 +16,7 @@
 //! blocks_min = 8
 //! blocks_max = 256
 //! queue_max = 31
+//! sequential = 210
 //! [fit]
 //! trace = "prod.parquet"
 //! ```
@@ -26,6 +27,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{ByteSize, Capabilities, Duration, Operation};
 use serde::{Deserialize, Serialize};
 
+use super::feature::{Feature, Row};
 use super::model::Parts;
 use super::order::{Line, Order};
 use super::picks::PickCounts;
@@ -92,7 +94,13 @@ pub struct OperationSeen {
     pub blocks_max: u32,
     /// Most other requests in the device at an arrival.
     pub queue_max: u32,
+    /// Requests that began where one of the last served ended, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<u64>,
 }
+
+/// A kind of request of which fewer were seen is not known.
+const KNOWN_LEAST: u64 = 16;
 
 /// The region in which a device was fitted.
 #[derive(Debug, Clone, Default)]
@@ -105,6 +113,24 @@ impl Region {
             (seen.blocks_min..=seen.blocks_max).contains(&asked.blocks) && queue_length <= seen.queue_max
         })
     }
+}
+
+impl Region {
+    /// Whether enough requests were seen that go on where one of the last served ended, or that do not.
+    pub(super) fn knows(&self, op: Operation, row: &Row) -> bool {
+        let Some((requests, sequential)) =
+            self.0[op as usize].and_then(|seen| Some((seen.requests, seen.sequential?)))
+        else {
+            return true;
+        };
+        let alike = if is_sequential(row) { sequential } else { requests.saturating_sub(sequential) };
+        alike >= KNOWN_LEAST.min(requests)
+    }
+}
+
+/// Whether a request begins where one of the last served ended.
+pub(super) fn is_sequential(row: &Row) -> bool {
+    row[Feature::Stream as usize] == 0
 }
 
 impl StationParameters {

@@ -254,3 +254,67 @@ fn are_mistakes_in_a_description_told() {
     );
     assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
 }
+
+#[test]
+fn are_sequential_requests_unlike_random_ones_and_the_other_way_round() {
+    let random: Vec<TraceRecord> = (0..4_000_u64)
+        .map(|index| {
+            let arrival = Instant::ZERO + Duration::from_ms(20 * index);
+            let record = TraceRecord::new(arrival, Operation::Read, index * 7_919_993 % (1 << 24), 8);
+            TraceRecord { completion: Some(arrival + Duration::from_ms(9)), ..record }
+        })
+        .collect();
+    let sequential: Vec<TraceRecord> =
+        (0_u64..).zip(&random).map(|(index, record)| TraceRecord { lbn: 8 * index, ..*record }).collect();
+    let both: Vec<TraceRecord> = [&random[..], &sequential[..]].concat();
+    let both: Vec<TraceRecord> = (0_u64..)
+        .zip(both)
+        .map(|(index, record)| {
+            let arrival = Instant::ZERO + Duration::from_ms(20 * index);
+            TraceRecord { arrival, completion: Some(arrival + Duration::from_ms(9)), ..record }
+        })
+        .collect();
+    let outside = |fitted_to: &[TraceRecord], asked: &[TraceRecord]| {
+        let mut device = Station::new(&fitted(fitted_to), Seed(1), "x").unwrap();
+        answers(&mut device, asked);
+        let coverage = device.coverage().unwrap();
+        assert_eq!(coverage.requests, asked.len() as u64);
+        coverage.outside
+    };
+    assert!(outside(&random, &random) <= 1);
+    assert!(outside(&random, &sequential) >= 3_990);
+    assert!(outside(&sequential, &random) >= 3_990);
+    assert!(outside(&sequential, &sequential) <= 20);
+    assert_eq!(outside(&both, &random) + outside(&both, &sequential), 0);
+}
+
+#[test]
+fn is_no_answer_shorter_than_any_that_was_measured() {
+    // A pipe: 1 ms from start to end, but those that waited follow each other every 100 us.
+    let mut stream = Seed(5).stream("trace");
+    let (mut now_ns, mut free_ns) = (0, 0);
+    let records: Vec<TraceRecord> = (0..20_000_u64)
+        .map(|_| {
+            now_ns += stream.exponential(Duration::from_us(400)).as_ns();
+            let begins = free_ns <= now_ns;
+            free_ns = if begins { now_ns + 1_000_000 } else { free_ns + 100_000 };
+            let record =
+                TraceRecord::new(Instant::from_ns(now_ns), Operation::Read, stream.below(1 << 24), 8);
+            TraceRecord { completion: Some(Instant::from_ns(free_ns)), ..record }
+        })
+        .collect();
+    let mut device = Station::new(&fitted(&records), Seed(1), "x").unwrap();
+    let said = answers(&mut device, &records);
+    // What waits ends 100 us after the one before, so nothing that was measured took less than that.
+    let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
+    assert!(least(&mut measured(&records)) >= 0.1);
+    assert!(least(&mut said.iter().copied()) >= 0.098, "{}", least(&mut said.iter().copied()));
+    let at_once = said.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
+    let were = measured(&records).filter(|ms| (*ms - 1.0).abs() < 0.02).count();
+    assert!(
+        at_once.abs_diff(were) * 20 < were,
+        "{at_once} took 1 ms, as what finds it idle does, and {were} did"
+    );
+    let (said, measured) = (mean(said.into_iter()), mean(measured(&records)));
+    assert!((said / measured - 1.0).abs() < 0.03, "{said} ms, {measured} measured");
+}

@@ -3,8 +3,8 @@
 use minijinja::{Value, context};
 use seeklab_analysis::character::{DIRECTIONS, Interval};
 use seeklab_analysis::curve::cdf;
-use seeklab_core::Operation;
 use seeklab_core::statistics::Distribution;
+use seeklab_core::{Duration, Operation};
 
 use super::chart::{Axis, Chart, Mark, Series};
 use super::{SCRIPT, STYLE, environment, json};
@@ -22,7 +22,8 @@ const GIB: f64 = (1 << 30) as f64;
 
 /// The page about a trace as one self-contained HTML file; the same report gives the same bytes.
 pub fn render_trace_html(report: &TraceReport) -> String {
-    let mut page = Page { charts: Vec::new(), sections: Vec::new() };
+    let has_times = report.metrics.span() > Duration::ZERO;
+    let mut page = Page { has_times, charts: Vec::new(), sections: Vec::new() };
     over_time(report, &mut page);
     response(report, &mut page);
     arrivals(report, &mut page);
@@ -49,17 +50,26 @@ pub fn render_trace_html(report: &TraceReport) -> String {
         .expect("every value of the template is given")
 }
 
+/// The charts with an axis of time.
+const OVER_TIME: [&str; 10] =
+    ["iops", "rate", "times", "depth", "working", "interarrival", "variance", "periods", "scatter", "heat"];
+
 struct Page {
+    /// Whether any time passes from the first request to the end of the last.
+    has_times: bool,
     charts: Vec<Chart>,
     sections: Vec<Value>,
 }
 
 impl Page {
-    /// A section of the charts that have anything to show.
+    /// A section of the charts that have anything to show; where no time passes, none over time has.
     fn section(&mut self, title: &str, charts: Vec<(&str, String, Chart)>) {
         let mut places = Vec::new();
         for (title, caption, chart) in charts {
-            if chart.series.iter().any(|series| !series.points.is_empty()) {
+            let is_over_time = OVER_TIME.contains(&chart.id.as_str());
+            if chart.series.iter().any(|series| !series.points.is_empty())
+                && (self.has_times || !is_over_time)
+            {
                 places.push(context! { id => chart.id.as_str(), title, caption });
                 self.charts.push(chart);
             }
@@ -502,7 +512,8 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         values.extend((0..3).map(|_| String::new()));
         context! { name, unit, values }
     };
-    let seconds = summary.duration_s.max(1e-9);
+    // A rate over no time is none.
+    let per_second = |n: u64| (summary.duration_s > 0.0).then(|| n as f64 / summary.duration_s);
     let mut load = vec![
         row(
             "requests",
@@ -512,10 +523,7 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         row(
             "requests per second",
             "1/s",
-            near(
-                [summary.requests, summary.reads, summary.writes, summary.others]
-                    .map(|n| Some(n as f64 / seconds)),
-            ),
+            near([summary.requests, summary.reads, summary.writes, summary.others].map(per_second)),
         ),
         row(
             "data",
