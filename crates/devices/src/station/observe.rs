@@ -10,6 +10,10 @@ use super::starts::{Event, Starts};
 use super::state::{Asked, Scale, State};
 use crate::table::bucket;
 
+/// Of lines of twice as many every second pick is looked at, of three times as many every third ..., so that a burst of
+/// thousands costs no more than its length times this.
+const LOOKED_AT: u32 = 512;
+
 /// What was observed at a station.
 #[derive(Debug)]
 pub(super) struct Observed {
@@ -67,6 +71,7 @@ fn observe(
 ) {
     let mut state = State::default();
     let mut waiting: Vec<(u32, Asked)> = Vec::new();
+    let mut picked = 0_u64;
     for (now, event, index) in starts.events(run) {
         let Seen { asked, counts, completion, .. } = &run[index as usize];
         let start = starts.starts[index as usize];
@@ -81,7 +86,9 @@ fn observe(
                 let in_line = waiting.iter().position(|(waits, _)| *waits == index);
                 if let Some(place) = in_line {
                     let length = waiting.len() as u32;
-                    for (line, picks) in picks.iter_mut().filter(|_| length > 1) {
+                    picked += 1;
+                    let is_told = length > 1 && picked % u64::from(length / LOOKED_AT).max(1) == 0;
+                    for (line, picks) in picks.iter_mut().filter(|_| is_told) {
                         let others = waiting.iter().map(|(_, asked)| asked);
                         picks.record(line.rank(others, place, asked, state.last_end()) as u32, length);
                     }
