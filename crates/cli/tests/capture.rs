@@ -82,6 +82,32 @@ fn is_everything_in_the_trace_with_the_counts_of_what_was_lost() {
 }
 
 #[test]
+fn is_nobody_taken_for_the_recorder_in_a_pid_namespace() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("seen.csv");
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let output = Command::new("unshare")
+        .args([
+            "--pid",
+            "--fork",
+            "--mount-proc",
+            env!("CARGO_BIN_EXE_seeklab"),
+            "capture",
+            path,
+            "-o",
+            trace,
+        ])
+        .args(["--json", "--duration", "100ms"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("PID namespace"));
+    let info = document(&seeklab(&["trace", "info", trace, "--json"]));
+    assert!(info["traces"][0]["metadata"]["recorder"].is_null(), "{info}");
+}
+
+#[test]
 fn does_a_command_get_its_environment_and_its_exit_code_come_back() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -101,7 +101,7 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         );
     }
     let origin_ns = monotonic_ns();
-    let metadata = Metadata {
+    let mut metadata = Metadata {
         block_size: ByteSize::from_bytes(device.block_bytes),
         version: Some(VERSION.to_owned()),
         clock: Some("monotonic".to_owned()),
@@ -111,10 +111,18 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
             ("capture.size".to_owned(), format!("{}B", device.size_bytes)),
             (recorder::OBSERVED.to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
-            (recorder::KEY.to_owned(), std::process::id().to_string()),
         ]),
         ..Metadata::default()
     };
+    match own_number() {
+        Some(number) => {
+            metadata.other.insert(recorder::KEY.to_owned(), number.to_string());
+        }
+        None => eprintln!(
+            "note: in a PID namespace the kernel's number of this process is not known, so that its own writes are not \
+             marked; write the trace to another device than the one that is captured"
+        ),
+    }
     let options = Options {
         origin_ns,
         way: Way::Tracefs,
@@ -164,6 +172,13 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         Over::Alone => None,
     };
     Ok(Outcome { command, ..outcome })
+}
+
+/// The number of this process in the kernel's events, which are those of the initial PID namespace; `None` in another.
+fn own_number() -> Option<u32> {
+    // The inode of the initial namespace is fixed: PROC_PID_INIT_INO of the kernel.
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    (namespace.as_os_str() == "pid:[4026531836]").then(std::process::id)
 }
 
 /// The trace, if it is written to the device that is captured.
