@@ -26,6 +26,7 @@ use toml::Table;
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::told::reading;
 use evaluation::{Evaluated, Evaluating};
 use survey::{Seen, Survey, each_run};
 
@@ -96,6 +97,8 @@ pub struct FitReport {
     pub waited_before_issue_ms: Option<f64>,
     /// Requests that do not say when they were issued.
     pub without_issue: u64,
+    /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
+    pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
     pub limits: Vec<Told>,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
@@ -182,7 +185,7 @@ pub fn fit(
     }
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
-    each_run(trace, "fitting", |records, recorder| {
+    let trace = each_run(trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
         without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
@@ -221,6 +224,7 @@ pub fn fit(
         since,
         waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
         without_issue: seen.requests - seen.issued,
+        notes: reading(&trace),
         limits: told(&description),
         evaluations,
         rest: measured,

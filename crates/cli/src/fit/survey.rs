@@ -8,6 +8,7 @@ use seeklab_traces::{OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::told::check_moved;
 
 /// What one pass tells.
 #[derive(Debug, Default)]
@@ -62,13 +63,14 @@ impl Survey {
     pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
         let mut survey = Self { is_captured: trace.metadata().is_captured(), ..Self::default() };
         let mut rows = 0;
-        each_run(trace, "looking at the trace", |records, recorder| {
+        let trace = each_run(trace, "looking at the trace", |records, recorder| {
             for run in records.chunk_by(|one, next| one.device == next.device) {
                 survey.take(run, recorder, rows)?;
                 rows += run.len() as u64;
             }
             Ok(())
         })?;
+        check_moved(&trace, rows)?;
         Ok(survey)
     }
 
@@ -143,17 +145,18 @@ fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Failure 
     unreachable!("a run that is not in order has such a row")
 }
 
-/// Shows all rows to `take`, some at a time, and who recorded them.
+/// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end.
 pub(super) fn each_run(
     mut trace: OpenTrace,
     what: &str,
     mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<OpenTrace, Failure> {
     let mut progress = Progress::of_trace(what, &trace);
     loop {
         let Rows { records, metadata } = trace.next_rows()?;
         if records.is_empty() {
-            return Ok(());
+            drop(progress);
+            return Ok(trace);
         }
         take(records, metadata.recorder())?;
         progress.steps(records.len() as u64);

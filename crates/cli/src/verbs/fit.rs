@@ -195,7 +195,7 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-/// What was left out, and since when times count where that makes a difference.
+/// How the trace was read, what was left out, and since when times count where that makes a difference.
 fn notes(report: &FitReport) -> Vec<String> {
     let without_issue = if report.since == Since::Issue { report.without_issue } else { 0 };
     let counts = [
@@ -204,12 +204,9 @@ fn notes(report: &FitReport) -> Vec<String> {
         (report.failed, "requests failed and were left out"),
         (report.recorders_own, "requests were the recorder's own and were left out"),
     ];
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .chain(since(report))
-        .collect()
+    let left_out =
+        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    report.notes.iter().cloned().chain(left_out).chain(since(report)).collect()
 }
 
 /// Since when times count, if requests waited before they were issued.

@@ -13,7 +13,7 @@ use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
 use serde::Serialize;
 
-use super::reading::Reading;
+use super::reading::{Reading, guess, told};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -345,13 +345,9 @@ fn convert(
     }
     writer.finish()?;
     drop(progress);
-    let guess = trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default();
-    eprintln!("{rows} requests from {}{guess} to {}", input.display(), output.display());
-    for note in trace.notes() {
-        eprintln!("note: {note}");
-    }
+    eprintln!("{rows} requests from {}{} to {}", input.display(), guess(&trace), output.display());
+    let notes = told(&trace);
     if json {
-        let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
         return print_json(&serde_json::json!({
             "input": input.display().to_string(),
             "output": output.display().to_string(),

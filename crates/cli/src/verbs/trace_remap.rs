@@ -15,7 +15,7 @@ use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 use seeklab_traces::{Metadata, Setting};
 use serde_json::{Value, json};
 
-use super::reading::Reading;
+use super::reading::{Reading, guess, told};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -137,8 +137,12 @@ impl RemapArguments {
         }
         writer.finish()?;
         drop(progress);
-        let document = self.document(&devices, block_bytes);
+        let mut document = self.document(&devices, block_bytes);
+        eprintln!("read from {}{}", self.input.display(), guess(&trace));
+        let notes = told(&trace);
         if self.json {
+            document["format"] = trace.format().into();
+            document["notes"] = notes.into();
             return print_json(&document);
         }
         eprint!("{}", summary(&devices, &self.output));
@@ -407,15 +411,19 @@ impl SliceArguments {
         }
         writer.finish()?;
         drop(progress);
+        let (input, output) = (self.input.display(), self.output.display());
+        eprintln!("{rows} of {requests} requests from {input}{} to {output}", guess(&trace));
+        let notes = told(&trace);
         if self.json {
             return print_json(&json!({
-                "input": self.input.display().to_string(),
-                "output": self.output.display().to_string(),
+                "input": input.to_string(),
+                "output": output.to_string(),
+                "format": trace.format(),
+                "notes": notes,
                 "requests": requests,
                 "rows": rows,
             }));
         }
-        eprintln!("{rows} of {requests} requests from {} to {}", self.input.display(), self.output.display());
         Ok(())
     }
 }

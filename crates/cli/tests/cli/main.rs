@@ -3,6 +3,7 @@
 mod bench;
 mod clones;
 mod mistakes;
+mod notes;
 mod points;
 mod results;
 mod sweeps;
