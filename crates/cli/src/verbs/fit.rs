@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use seeklab::failure::Failure;
 use seeklab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab::learnt::aligned;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{MODELS, Model, find};
 use seeklab_devices::table::Classes;
@@ -98,10 +98,15 @@ impl From<SinceName> for Since {
 }
 
 impl Arguments {
+    fn traces(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.trace).chain(&self.more)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
-            check_place(path)?;
+            check_apart(path, self.traces())?;
         }
+        self.traces().try_for_each(|trace| check_twice(trace))?;
         if super::fit_sweep::run(&self.trace, &self.more, &self.output, self.seed, self.json)? {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab::failure::Failure;
-use seeklab::output::{print, print_json};
+use seeklab::output::{check_apart, print, print_json};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
@@ -334,6 +334,7 @@ fn convert(
     to: Option<&str>,
     json: bool,
 ) -> Result<(), Failure> {
+    check_apart(output, [input])?;
     let mut trace = reading.open(input)?;
     let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print_json};
+use seeklab::output::{VERSION, check_apart, check_twice, command_line, print_json};
 use seeklab::progress::Progress;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
@@ -101,7 +101,9 @@ struct Device {
 
 impl RemapArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        let traces = || std::iter::once(&self.input).chain(&self.heat_of);
+        check_apart(&self.output, traces().chain(&self.mapping))?;
+        traces().try_for_each(|trace| check_twice(trace))?;
         let heats = self.heats(&self.input)?;
         let hot = match &self.heat_of {
             Some(path) => Some(self.heats(path)?),
@@ -384,7 +386,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 
 impl SliceArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        check_apart(&self.output, [&self.input])?;
         let mut trace = self.reading.open(&self.input)?;
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());

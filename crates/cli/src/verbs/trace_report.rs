@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
@@ -42,7 +42,7 @@ pub(crate) struct ReportArguments {
 impl ReportArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_place(path)?;
+            check_apart(path, [&self.file])?;
         }
         let mut trace = self.reading.open(&self.file)?;
         let block_size = trace.metadata().block_size;

@@ -4,6 +4,7 @@ mod bench;
 mod clones;
 mod mistakes;
 mod notes;
+mod places;
 mod points;
 mod results;
 mod sweeps;
