@@ -2,6 +2,8 @@
 //!
 //! Scope and limits: notes are those up to the row that was read last, so ask at the end of a pass.
 
+use std::collections::BTreeSet;
+
 use seeklab_traces::{Note, OpenTrace};
 
 use crate::failure::Failure;
@@ -18,6 +20,38 @@ pub fn notes(trace: &OpenTrace) -> Vec<String> {
 /// The same, behind what the trace was taken for unless the user said it.
 pub fn reading(trace: &OpenTrace) -> Vec<String> {
     trace.guess().map(|guess| format!("read as {guess}")).into_iter().chain(notes(trace)).collect()
+}
+
+/// Devices that a message names.
+const DEVICES_NAMED: usize = 16;
+
+/// The numbers of devices, as many as a message can hold.
+pub(crate) fn devices(numbers: impl IntoIterator<Item = u16>) -> String {
+    let mut numbers = numbers.into_iter();
+    let named: Vec<String> = numbers.by_ref().take(DEVICES_NAMED).map(|number| number.to_string()).collect();
+    match numbers.count() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Checks that a device that was asked for is in the trace, which has those.
+///
+/// # Errors
+/// If it is not.
+pub fn check_device(wanted: Option<u16>, seen: &BTreeSet<u16>) -> Result<(), Failure> {
+    match wanted {
+        Some(device) if !seen.contains(&device) => Err(no_device(device, seen.iter().copied())),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn no_device(device: u16, seen: impl IntoIterator<Item = u16>) -> Failure {
+    let failure = Failure::new(format!("--device {device}: there is no such device"));
+    match devices(seen) {
+        none if none.is_empty() => failure.hint("the trace has no requests"),
+        devices => failure.hint(format!("the trace has {devices}")),
+    }
 }
 
 /// Share of the rows, in percent, that may be moved in time before nothing is learnt from them.

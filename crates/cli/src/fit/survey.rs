@@ -8,7 +8,7 @@ use seeklab_traces::{OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::told::check_moved;
+use crate::told::{check_moved, devices, no_device};
 
 /// What one pass tells.
 #[derive(Debug, Default)]
@@ -113,16 +113,15 @@ impl Survey {
     }
 
     pub(super) fn device(&self, wanted: Option<u16>) -> Result<u16, Failure> {
-        let names = || self.devices.keys().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let numbers = || self.devices.keys().copied();
         match (wanted, self.devices.len()) {
             (_, 0) => Err(Failure::new("the trace has no requests")),
             (Some(device), _) if self.devices.contains_key(&device) => Ok(device),
-            (Some(device), _) => Err(Failure::new(format!("--device {device}: there is no such device"))
-                .hint(format!("the trace has {}", names()))),
+            (Some(device), _) => Err(no_device(device, numbers())),
             (None, 1) => Ok(*self.devices.keys().next().expect("there is one")),
             (None, count) => {
                 Err(Failure::new(format!("the trace has {count} devices, and a model is of one"))
-                    .hint(format!("choose with --device: {}", names())))
+                    .hint(format!("choose with --device: {}", devices(numbers()))))
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     device: Option<u16>,
     /// Share of the time that is fitted before the rest is predicted
-    #[arg(long, value_name = "SHARE", default_value = "50%")]
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
     /// Let the arrivals of the prediction wait for nothing; else one waits for what it
     /// had waited for: for the device to be idle, or for a completion that it arrived soon after
@@ -151,6 +151,15 @@ impl Arguments {
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
+}
+
+/// A share of the time that is fitted: some of it, up to all.
+fn parse_split(text: &str) -> Result<Ratio, String> {
+    let split: Ratio = text.parse().map_err(|error| format!("{error}"))?;
+    match split.as_f64() {
+        share if share > 0.0 && share <= 1.0 => Ok(split),
+        _ => Err("more than 0 % of the time, and at most 100 %, is allowed".to_owned()),
+    }
 }
 
 fn file_name(path: &Path) -> String {

@@ -1,7 +1,7 @@
 //! `seeklab trace remap`: the requests of a trace, had the data lain elsewhere; `seeklab trace slice`: a part of
 //! a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use clap::{ArgGroup, Args};
 use seeklab::failure::Failure;
 use seeklab::output::{VERSION, check_apart, check_twice, command_line, print_json};
 use seeklab::progress::Progress;
+use seeklab::told::check_device;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
@@ -394,11 +395,14 @@ impl SliceArguments {
         let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
         let end = self.length.map_or(Instant::MAX, |length| start + length);
-        let (mut requests, mut rows) = (0_u64, 0_u64);
+        let (mut requests, mut rows, mut devices) = (0_u64, 0_u64, BTreeSet::new());
         for record in trace.by_ref() {
             let mut record = record?;
             requests += 1;
             progress.step();
+            if self.device.is_some() {
+                devices.insert(record.device);
+            }
             let wanted = (start..end).contains(&record.arrival)
                 && self.device.is_none_or(|device| device == record.device)
                 && self.op.is_none_or(|op| op == record.op);
@@ -411,6 +415,7 @@ impl SliceArguments {
             writer.write(&record)?;
             rows += 1;
         }
+        check_device(self.device, &devices)?;
         writer.finish()?;
         drop(progress);
         let (input, output) = (self.input.display(), self.output.display());
