@@ -20,4 +20,5 @@ pub mod points;
 pub mod progress;
 pub mod run;
 pub mod series;
+pub mod told;
 pub mod workload;

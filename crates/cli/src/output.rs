@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -47,6 +48,70 @@ pub fn check_place(path: &Path) -> Result<(), Failure> {
         ))
         .hint("make the folder first, or name another place")),
         _ => Ok(()),
+    }
+}
+
+/// The same, and that the file is none of `inputs`, which would be gone: not by another name either.
+///
+/// An input may be a folder of numbered files, or the base of such; then it is none of these.
+///
+/// # Errors
+/// As [`check_place`]; if it is an input.
+pub fn check_apart<P: AsRef<Path>>(path: &Path, inputs: impl IntoIterator<Item = P>) -> Result<(), Failure> {
+    check_place(path)?;
+    let Some(output) = identity(path) else { return Ok(()) };
+    for input in inputs {
+        let input = input.as_ref();
+        if files_of(input).iter().any(|file| identity(file) == Some(output)) {
+            return Err(Failure::new(format!(
+                "{}: cannot be written, it is what is read: {}",
+                path.display(),
+                input.display()
+            ))
+            .hint("name another file for the result"));
+        }
+    }
+    Ok(())
+}
+
+/// Device and inode of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// The files that are read where `path` is named: it, or the numbered ones in it or whose names begin with it.
+fn files_of(path: &Path) -> Vec<PathBuf> {
+    let (folder, base) = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => (path, String::new()),
+        Ok(_) => return vec![path.to_owned()],
+        Err(_) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            (path.parent().unwrap_or(Path::new("")), format!("{name}."))
+        }
+    };
+    let is_part = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let number = file.extension().unwrap_or_default().to_string_lossy();
+        name.starts_with(&base) && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_part).collect()
+}
+
+/// Checks that an input can be read from its start more than once.
+///
+/// # Errors
+/// If it is a pipe or the like.
+pub fn check_twice(path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Err(Failure::new(format!(
+            "{}: is no file but a pipe or a device, and it is read more than once",
+            path.display()
+        ))
+        .hint("write it to a file first")),
+        _ => Ok(()), // Whoever opens it says what else is wrong.
     }
 }
 

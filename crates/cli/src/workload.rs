@@ -219,17 +219,25 @@ impl Chosen {
         }
     }
 
+    /// The trace of a replay.
+    pub fn trace(&self) -> Option<&str> {
+        match &self.spec {
+            WorkloadSpec::Replay(spec) => spec.trace.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Opens the trace of a replay for those columns; see [`ReadOptions::columns`].
     ///
     /// # Errors
     /// If there is none, or it cannot be read.
     pub fn open_trace(&self, columns: &'static [Column]) -> Result<OpenTrace, Failure> {
-        match &self.spec {
-            WorkloadSpec::Replay(ReplaySpec { trace: Some(trace), .. }) => {
+        match self.trace() {
+            Some(trace) => {
                 let options = ReadOptions { columns, ..self.options.clone() };
                 Ok(seeklab_columnar::open(Path::new(trace), self.format.as_deref(), &options)?)
             }
-            _ => Err(Failure::new(format!("workload `{}` has no trace", self.name))),
+            None => Err(Failure::new(format!("workload `{}` has no trace", self.name))),
         }
     }
 }

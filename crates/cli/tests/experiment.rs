@@ -198,6 +198,25 @@ fn is_a_parameter_without_effect_told() {
 }
 
 #[test]
+fn is_a_trace_never_written_over_by_the_table() {
+    let trace = "arrival_ns,completion_ns,op,lbn,blocks\n0,9000000,read,0,8\n";
+    for workload in ["'e.csv'", "{ kind = 'replay', trace = './e.csv' }"] {
+        // Results go to the experiment's own name unless it says otherwise.
+        let bench = Bench::new(&format!("devices = ['hp-c2247a']\nworkloads = [{workload}]\n"));
+        fs::write(bench.path("e.csv"), trace).unwrap();
+        let output = bench.run(&[]);
+        let told = text(&output.stderr);
+        assert!(
+            !output.status.success() && told.contains("e.csv: cannot be written, it is what is read"),
+            "{told}"
+        );
+        assert_eq!(text(&bench.read("e.csv")), trace);
+        bench.succeed(&["--output", "other"]);
+        bench.succeed(&["--output", "other"]);
+    }
+}
+
+#[test]
 fn are_files_looked_for_beside_the_experiment() {
     let bench = Bench::new(
         "devices = ['drive.toml']\nworkloads = ['load.toml', 'requests.csv', { kind = 'replay', trace = 'requests.csv', mode = 'closed', population = 2 }]\noutput = 'out/r'",

@@ -17,12 +17,15 @@
 //!
 //! # Scope and limits
 //! Logs of submission (`slat`), completion (`clat`) and total latency (`lat`) look alike, and so do those of
-//! bandwidth and IOPS: take the one of the total latency. A log of averages over windows (`log_avg_msec`)
+//! bandwidth and IOPS: take the one of the total latency. The name tells them apart, as in `job_bw.1.log`: those of
+//! bandwidth, IOPS and submission are refused, unless the option `value-is` says that it is a latency. A log of averages over windows (`log_avg_msec`)
 //! holds no requests and is refused, as is one without offsets, unless the option `without-offset` allows
 //! that every request be put at block 0.
 //!
 //! # References
 //! fio, HOWTO, log file formats.
+
+use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
@@ -62,6 +65,24 @@ const WITHOUT_OFFSET: FormatOption = FormatOption {
     default: "refuse",
     meaning: "what to do with rows without offset: refuse them, or put them at block 0",
 };
+
+const VALUE: FormatOption = FormatOption {
+    name: "value-is",
+    allowed: Allowed::OneOf(&["by-name", "latency"]),
+    default: "by-name",
+    meaning: "the value is taken for a latency; by-name: not where the file's name ends in _bw, _iops or _slat",
+};
+
+/// Endings of names of logs whose value is no response time, and what it is.
+const OTHERS: [(&str, &str); 3] =
+    [("bw", "a bandwidth"), ("iops", "a rate"), ("slat", "the time of submission alone")];
+
+/// What the value is, by the name that fio gives the log, such as `job_bw.1.log`; `None` if it may be a latency.
+fn other_value(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_str()?;
+    let kind = name.rsplit('_').next()?.split('.').next()?;
+    OTHERS.into_iter().find(|(other, _)| *other == kind).map(|(_, what)| what)
+}
 
 struct Parser {
     block_size: u64,
@@ -183,7 +204,7 @@ impl TraceFormat for FioLog {
     }
 
     fn options(&self) -> &'static [FormatOption] {
-        &[UNIT, VALUES, WITHOUT_OFFSET]
+        &[UNIT, VALUES, WITHOUT_OFFSET, VALUE]
     }
 
     fn lacks(&self) -> &'static [Lack] {
@@ -210,6 +231,13 @@ impl TraceFormat for FioLog {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+        let is_said = VALUE.text(options)? == "latency";
+        if let Some(what) = other_value(source.path()).filter(|_| !is_said) {
+            let message = format!("by its name this is a log of fio whose value is {what}, not a latency");
+            return Err(TraceError::malformed(message).with_hint(
+                "take the log of the total latency, `_lat`, or say that it is one: `--format-option value-is=latency`",
+            ));
+        }
         let parser = Parser {
             block_size: checked_block_size(options.block_size_or_default())?,
             unit_ns: if UNIT.text(options)? == "us" { 1_000 } else { 1 },

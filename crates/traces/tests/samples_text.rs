@@ -281,6 +281,36 @@ fn is_an_iolog_with_times_in_microseconds_and_blanks_in_a_path() {
 }
 
 #[test]
+fn are_logs_of_fio_that_hold_no_latencies_refused_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::copy(sample("fio-log/sample.log"), &path).unwrap();
+        path
+    };
+    for (name, what) in [
+        ("job_bw.1.log", "a bandwidth"),
+        ("a_b_iops.log", "a rate"),
+        ("bw.log", "a bandwidth"),
+        ("job_slat.12.log", "the time of submission alone"),
+    ] {
+        let error = open_with(FORMATS, &named(name), None, &ReadOptions::default()).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(name) && told.contains(what), "{told}");
+        assert!(error.hint().unwrap().contains("value-is=latency"), "{name}");
+        let said = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
+        assert_eq!(said.count(), 3, "{name}");
+    }
+    for name in ["job_lat.1.log", "job_clat.1.log", "x_bw.of_lat.log", "bwx.log"] {
+        assert_eq!(
+            open_with(FORMATS, &named(name), None, &ReadOptions::default()).unwrap().count(),
+            3,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn does_a_latency_log_of_fio_arrive_its_latency_before_its_completion() {
     let mut trace = open("fio-log/sample.log", "fio-log");
     let rows = rows(&mut trace);
@@ -296,7 +326,12 @@ fn does_a_latency_log_of_fio_arrive_its_latency_before_its_completion() {
         trace.applied().iter().map(|option| (option.name, &*option.value, option.is_said)).collect();
     assert_eq!(
         applied,
-        [("latency-unit", "us", true), ("values", "one", false), ("without-offset", "refuse", false)]
+        [
+            ("latency-unit", "us", true),
+            ("values", "one", false),
+            ("without-offset", "refuse", false),
+            ("value-is", "by-name", false)
+        ]
     );
 }
 

@@ -70,7 +70,7 @@ pub use table::ResultTable;
 
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::output::{VERSION, write_file};
+use crate::output::{VERSION, check_apart, write_file};
 
 /// How an experiment is run, beside what its file says.
 #[derive(Debug, Clone)]
@@ -131,6 +131,12 @@ pub fn run(spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
     if let Some(folder) = files.csv.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
+    }
+    for path in [&files.csv, &files.parquet, &files.journal] {
+        let workloads = cells.iter().map(|cell| &cell.workload);
+        let read =
+            workloads.flat_map(|one| one.trace().map(Path::new).into_iter().chain(one.shape.as_deref()));
+        check_apart(path, read)?;
     }
     let mut journal = Journal::open(&files.journal, settings.fresh)?;
     let (results, reused) = engine::run_all(spec, &cells, &runs, &mut journal, settings.jobs)?;

@@ -26,6 +26,7 @@ use toml::Table;
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::told::reading;
 use evaluation::{Evaluated, Evaluating};
 use survey::{Seen, Survey, each_run};
 
@@ -96,6 +97,8 @@ pub struct FitReport {
     pub waited_before_issue_ms: Option<f64>,
     /// Requests that do not say when they were issued.
     pub without_issue: u64,
+    /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
+    pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
     pub limits: Vec<Told>,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
@@ -155,6 +158,21 @@ impl Since {
     }
 }
 
+/// Checks that a device can be so large as the requests of the trace reach.
+fn check_end(place: &About, trace: Option<&String>) -> Result<(), Failure> {
+    let blocks_max = (1 << 63) / place.block_size.as_bytes().max(1);
+    if place.capacity_blocks <= blocks_max {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}requests reach to `lbn` + `blocks` = {}, and a device has 1 to {blocks_max} blocks of {}, which is 8EiB",
+        trace.map(|name| format!("{name}: ")).unwrap_or_default(),
+        place.capacity_blocks,
+        place.block_size
+    ))
+    .hint("the addresses may have been read in a wrong unit; `seeklab trace head` shows them"))
+}
+
 /// Fits models to the trace that `open` opens, twice, for those columns; `about` says in the description where it came
 /// from.
 ///
@@ -174,6 +192,7 @@ pub fn fit(
     let trace = opened(open, since)?;
     let place =
         About { block_size: trace.metadata().block_size, capacity_blocks: seen.end, fit: BTreeMap::new() };
+    check_end(&place, about.get("trace"))?;
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
@@ -182,7 +201,7 @@ pub fn fit(
     }
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
-    each_run(trace, "fitting", |records, recorder| {
+    let trace = each_run(trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
         without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
@@ -193,6 +212,13 @@ pub fn fit(
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();
+    if summary.requests == 0 && summary.failed > 0 {
+        return Err(Failure::new(format!(
+            "all {} requests with a response time failed, so there is nothing to learn from",
+            summary.failed
+        ))
+        .hint("a model is of requests that succeed; `seeklab trace head` shows some of these"));
+    }
     if summary.requests == 0 {
         return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
             .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
@@ -221,6 +247,7 @@ pub fn fit(
         since,
         waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
         without_issue: seen.requests - seen.issued,
+        notes: reading(&trace),
         limits: told(&description),
         evaluations,
         rest: measured,

@@ -8,6 +8,7 @@ use seeklab_traces::{OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::told::{check_moved, devices, no_device};
 
 /// What one pass tells.
 #[derive(Debug, Default)]
@@ -62,13 +63,14 @@ impl Survey {
     pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
         let mut survey = Self { is_captured: trace.metadata().is_captured(), ..Self::default() };
         let mut rows = 0;
-        each_run(trace, "looking at the trace", |records, recorder| {
+        let trace = each_run(trace, "looking at the trace", |records, recorder| {
             for run in records.chunk_by(|one, next| one.device == next.device) {
                 survey.take(run, recorder, rows)?;
                 rows += run.len() as u64;
             }
             Ok(())
         })?;
+        check_moved(&trace, rows)?;
         Ok(survey)
     }
 
@@ -111,16 +113,15 @@ impl Survey {
     }
 
     pub(super) fn device(&self, wanted: Option<u16>) -> Result<u16, Failure> {
-        let names = || self.devices.keys().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let numbers = || self.devices.keys().copied();
         match (wanted, self.devices.len()) {
             (_, 0) => Err(Failure::new("the trace has no requests")),
             (Some(device), _) if self.devices.contains_key(&device) => Ok(device),
-            (Some(device), _) => Err(Failure::new(format!("--device {device}: there is no such device"))
-                .hint(format!("the trace has {}", names()))),
+            (Some(device), _) => Err(no_device(device, numbers())),
             (None, 1) => Ok(*self.devices.keys().next().expect("there is one")),
             (None, count) => {
                 Err(Failure::new(format!("the trace has {count} devices, and a model is of one"))
-                    .hint(format!("choose with --device: {}", names())))
+                    .hint(format!("choose with --device: {}", devices(numbers()))))
             }
         }
     }
@@ -143,17 +144,18 @@ fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Failure 
     unreachable!("a run that is not in order has such a row")
 }
 
-/// Shows all rows to `take`, some at a time, and who recorded them.
+/// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end.
 pub(super) fn each_run(
     mut trace: OpenTrace,
     what: &str,
     mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<OpenTrace, Failure> {
     let mut progress = Progress::of_trace(what, &trace);
     loop {
         let Rows { records, metadata } = trace.next_rows()?;
         if records.is_empty() {
-            return Ok(());
+            drop(progress);
+            return Ok(trace);
         }
         take(records, metadata.recorder())?;
         progress.steps(records.len() as u64);

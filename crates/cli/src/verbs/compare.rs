@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab::points::{PointsDocument, evidence, not_measured, parse_pair};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Point, Stamps, compare};
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_place(path)?;
+            check_apart(path, std::iter::once(&self.reference).chain(&self.other))?;
         }
         match (self.between, &self.other) {
             (None, Some(other)) => self.two(other),

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use seeklab::devices::{Setup, describe, resolve};
 use seeklab::failure::Failure;
 use seeklab::learnt;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab_core::Seed;
 use seeklab_devices::{Description, catalog};
 use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
@@ -48,7 +48,7 @@ impl Arguments {
                 let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
                 let description = resolve(name, &setup)?.description;
                 if let Some(path) = &self.report {
-                    check_place(path)?;
+                    check_apart(path, [name])?;
                     write_file(path, render_page_html(&plotted(&description)?).as_bytes())?;
                 }
                 if self.toml {

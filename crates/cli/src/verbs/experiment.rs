@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab::experiment::{Files, Finished, Settings, Spec, run};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab_report::{render_html, render_terminal};
 use serde::Serialize;
 use serde_json::Value;
@@ -94,6 +94,9 @@ struct FilesDocument<'a> {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(path) = &self.report {
+            check_apart(path, [&self.file])?;
+        }
         let mut spec = Spec::open(&self.file)?;
         if let Some(output) = &self.output {
             spec.output.clone_from(output);

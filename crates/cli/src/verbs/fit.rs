@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use seeklab::failure::Failure;
 use seeklab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab::learnt::aligned;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{MODELS, Model, find};
 use seeklab_devices::table::Classes;
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     device: Option<u16>,
     /// Share of the time that is fitted before the rest is predicted
-    #[arg(long, value_name = "SHARE", default_value = "50%")]
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
     /// Let the arrivals of the prediction wait for nothing; else one waits for what it
     /// had waited for: for the device to be idle, or for a completion that it arrived soon after
@@ -98,10 +98,15 @@ impl From<SinceName> for Since {
 }
 
 impl Arguments {
+    fn traces(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.trace).chain(&self.more)
+    }
+
     pub(crate) fn run(self) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
-            check_place(path)?;
+            check_apart(path, self.traces())?;
         }
+        self.traces().try_for_each(|trace| check_twice(trace))?;
         if super::fit_sweep::run(&self.trace, &self.more, &self.output, self.seed, self.json)? {
             return Ok(());
         }
@@ -146,6 +151,15 @@ impl Arguments {
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
+}
+
+/// A share of the time that is fitted: some of it, up to all.
+fn parse_split(text: &str) -> Result<Ratio, String> {
+    let split: Ratio = text.parse().map_err(|error| format!("{error}"))?;
+    match split.as_f64() {
+        share if share > 0.0 && share <= 1.0 => Ok(split),
+        _ => Err("more than 0 % of the time, and at most 100 %, is allowed".to_owned()),
+    }
 }
 
 fn file_name(path: &Path) -> String {
@@ -196,7 +210,7 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-/// What was left out, and since when times count where that makes a difference.
+/// How the trace was read, what was left out, and since when times count where that makes a difference.
 fn notes(report: &FitReport) -> Vec<String> {
     let without_issue = if report.since == Since::Issue { report.without_issue } else { 0 };
     let counts = [
@@ -205,12 +219,9 @@ fn notes(report: &FitReport) -> Vec<String> {
         (report.failed, "requests failed and were left out"),
         (report.recorders_own, "requests were the recorder's own and were left out"),
     ];
-    counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .chain(since(report))
-        .collect()
+    let left_out =
+        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    report.notes.iter().cloned().chain(left_out).chain(since(report)).collect()
 }
 
 /// Since when times count, if requests waited before they were issued.

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use seeklab::failure::Failure;
 use seeklab::progress::Progress;
+use seeklab::told::notes;
 use seeklab_core::ByteSize;
 use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
@@ -50,4 +51,18 @@ impl Reading {
         let source = Source::open_counting(path, position)?;
         Ok(seeklab_columnar::open_source(source, self.from.as_deref(), &options)?)
     }
+}
+
+/// What a trace was taken for, in brackets, unless the user said it.
+pub(crate) fn guess(trace: &OpenTrace) -> String {
+    trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default()
+}
+
+/// Tells on stderr what was assumed of a trace that was read, and done to its rows; the same for a document.
+pub(crate) fn told(trace: &OpenTrace) -> Vec<String> {
+    let notes = notes(trace);
+    for note in &notes {
+        eprintln!("note: {note}");
+    }
+    notes
 }

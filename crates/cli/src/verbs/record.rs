@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab::emulate::{Doors, Observer, Sink, passing, signals};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json};
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_emulator::frontend::Stop;
@@ -93,7 +93,7 @@ impl Recording {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        check_apart(&self.output, [&self.backing])?;
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let backing = Backing::open(&self.backing, access)?;
         let is_direct = backing.is_direct();

@@ -7,7 +7,7 @@ use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::emulate::exported_size;
 use seeklab::failure::Failure;
-use seeklab::output::{check_place, print, print_json, write_file};
+use seeklab::output::{check_apart, print, print_json, write_file};
 use seeklab::series::{Application, Commands, Finished, Series, check, run};
 use seeklab_core::{ByteSize, Seed};
 use seeklab_report::{render_html, render_terminal};
@@ -110,7 +110,9 @@ fn parse_phase(text: &str) -> Result<(String, String), String> {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let series = self.series()?;
-        self.report.as_deref().map_or(Ok(()), check_place)?;
+        let read =
+            std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
+        self.report.as_deref().map_or(Ok(()), |path| check_apart(path, read))?;
         check(&series)?;
         let Finished { document, report, succeeded } = run(&series)?;
         if let Some(path) = &self.report {

@@ -9,7 +9,7 @@ use seeklab::emulate::{
     capabilities_of, exported_size, open_store, signals, start,
 };
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, print, print_json};
+use seeklab::output::{VERSION, check_apart, print, print_json};
 use seeklab::run::metadata;
 use seeklab_analysis::{Evidence, MissCounts};
 use seeklab_core::statistics::Distribution;
@@ -100,6 +100,9 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        if let Some(path) = &self.record {
+            check_apart(path, [PathBuf::from(&self.device)].iter().chain(&self.image))?;
+        }
         let device = resolve(&self.device, &self.setup.setup())?;
         let size = exported_size(&device, self.size)?;
         let store = open_store(&self.store_choice()?, size, self.read_only)?;

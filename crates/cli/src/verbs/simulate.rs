@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use seeklab::devices::{Resolved, resolve};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
 use seeklab::run::{Outcome, metadata, run};
 use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
@@ -166,7 +166,7 @@ impl Arguments {
         let workload = choose(&self.workload, &self.wishes())?;
         let outputs = self.outputs(&devices)?;
         for path in self.report.iter().chain(outputs.iter().flatten()) {
-            check_place(path)?;
+            check_apart(path, self.inputs(&workload))?;
         }
         let mut outcomes = Vec::with_capacity(devices.len());
         for (device, out) in devices.iter().zip(&outputs) {
@@ -211,6 +211,12 @@ impl Arguments {
             settings: self.format_option.clone(),
             shape: self.shape.clone(),
         }
+    }
+
+    /// The files that are read, among names that are none.
+    fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
+        let named = self.device.iter().chain([&self.workload]).map(PathBuf::from);
+        named.chain(workload.trace().map(PathBuf::from)).chain(self.shape.clone()).collect()
     }
 
     /// Where each device's trace goes.

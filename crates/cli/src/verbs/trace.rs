@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab::failure::Failure;
-use seeklab::output::{print, print_json};
+use seeklab::output::{check_apart, print, print_json};
 use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
 use serde::Serialize;
 
-use super::reading::Reading;
+use super::reading::{Reading, guess, told};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -334,6 +334,7 @@ fn convert(
     to: Option<&str>,
     json: bool,
 ) -> Result<(), Failure> {
+    check_apart(output, [input])?;
     let mut trace = reading.open(input)?;
     let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
@@ -345,13 +346,9 @@ fn convert(
     }
     writer.finish()?;
     drop(progress);
-    let guess = trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default();
-    eprintln!("{rows} requests from {}{guess} to {}", input.display(), output.display());
-    for note in trace.notes() {
-        eprintln!("note: {note}");
-    }
+    eprintln!("{rows} requests from {}{} to {}", input.display(), guess(&trace), output.display());
+    let notes = told(&trace);
     if json {
-        let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
         return print_json(&serde_json::json!({
             "input": input.display().to_string(),
             "output": output.display().to_string(),

@@ -1,21 +1,22 @@
 //! `seeklab trace remap`: the requests of a trace, had the data lain elsewhere; `seeklab trace slice`: a part of
 //! a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print_json};
+use seeklab::output::{VERSION, check_apart, check_twice, command_line, print_json};
 use seeklab::progress::Progress;
+use seeklab::told::check_device;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 use seeklab_traces::{Metadata, Setting};
 use serde_json::{Value, json};
 
-use super::reading::Reading;
+use super::reading::{Reading, guess, told};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,7 +102,9 @@ struct Device {
 
 impl RemapArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        let traces = || std::iter::once(&self.input).chain(&self.heat_of);
+        check_apart(&self.output, traces().chain(&self.mapping))?;
+        traces().try_for_each(|trace| check_twice(trace))?;
         let heats = self.heats(&self.input)?;
         let hot = match &self.heat_of {
             Some(path) => Some(self.heats(path)?),
@@ -137,8 +140,12 @@ impl RemapArguments {
         }
         writer.finish()?;
         drop(progress);
-        let document = self.document(&devices, block_bytes);
+        let mut document = self.document(&devices, block_bytes);
+        eprintln!("read from {}{}", self.input.display(), guess(&trace));
+        let notes = told(&trace);
         if self.json {
+            document["format"] = trace.format().into();
+            document["notes"] = notes.into();
             return print_json(&document);
         }
         eprint!("{}", summary(&devices, &self.output));
@@ -380,7 +387,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 
 impl SliceArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_place(&self.output)?;
+        check_apart(&self.output, [&self.input])?;
         let mut trace = self.reading.open(&self.input)?;
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());
@@ -388,11 +395,14 @@ impl SliceArguments {
         let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
         let end = self.length.map_or(Instant::MAX, |length| start + length);
-        let (mut requests, mut rows) = (0_u64, 0_u64);
+        let (mut requests, mut rows, mut devices) = (0_u64, 0_u64, BTreeSet::new());
         for record in trace.by_ref() {
             let mut record = record?;
             requests += 1;
             progress.step();
+            if self.device.is_some() {
+                devices.insert(record.device);
+            }
             let wanted = (start..end).contains(&record.arrival)
                 && self.device.is_none_or(|device| device == record.device)
                 && self.op.is_none_or(|op| op == record.op);
@@ -405,17 +415,22 @@ impl SliceArguments {
             writer.write(&record)?;
             rows += 1;
         }
+        check_device(self.device, &devices)?;
         writer.finish()?;
         drop(progress);
+        let (input, output) = (self.input.display(), self.output.display());
+        eprintln!("{rows} of {requests} requests from {input}{} to {output}", guess(&trace));
+        let notes = told(&trace);
         if self.json {
             return print_json(&json!({
-                "input": self.input.display().to_string(),
-                "output": self.output.display().to_string(),
+                "input": input.to_string(),
+                "output": output.to_string(),
+                "format": trace.format(),
+                "notes": notes,
                 "requests": requests,
                 "rows": rows,
             }));
         }
-        eprintln!("{rows} of {requests} requests from {} to {}", self.input.display(), self.output.display());
         Ok(())
     }
 }

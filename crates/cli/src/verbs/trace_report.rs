@@ -1,12 +1,13 @@
 //! `seeklab trace report`: the plots that people expect of a trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
 use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_place, command_line, print, print_json, write_file};
+use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab::progress::Progress;
+use seeklab::told::check_device;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
 use seeklab_core::Duration;
@@ -43,17 +44,20 @@ pub(crate) struct ReportArguments {
 impl ReportArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_place(path)?;
+            check_apart(path, [&self.file])?;
         }
         let mut trace = self.reading.open(&self.file)?;
         let block_size = trace.metadata().block_size;
         let recorder = trace.metadata().recorder();
         let (mut metrics, mut character) = (Metrics::new(block_size), Character::new(block_size));
         let mut progress = Progress::of_trace(&self.file.display().to_string(), &trace);
-        let mut own = 0_u64;
+        let (mut own, mut devices) = (0_u64, BTreeSet::new());
         for record in trace.by_ref() {
             let record = record?;
             progress.step();
+            if self.device.is_some() {
+                devices.insert(record.device);
+            }
             if recorder.is_recorders_own(&record) {
                 own += 1;
             } else if self.device.is_none_or(|device| device == record.device) {
@@ -62,6 +66,7 @@ impl ReportArguments {
             }
         }
         drop(progress);
+        check_device(self.device, &devices)?;
         let metadata = trace.metadata().clone();
         let mut notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
         notes.extend(missing(&metadata));

@@ -3,6 +3,8 @@
 mod bench;
 mod clones;
 mod mistakes;
+mod notes;
+mod places;
 mod points;
 mod results;
 mod sweeps;

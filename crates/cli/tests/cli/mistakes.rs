@@ -84,6 +84,62 @@ fn are_hostile_traces_told_with_the_place_of_what_is_wrong() {
 }
 
 #[test]
+fn is_a_share_that_leaves_nothing_to_fit_refused() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    for split in ["0%", "0", "150%", "-1%", "half"] {
+        let run = bench.run(&["fit", "t.csv", "-o", "x.toml", &format!("--split={split}")]);
+        run.fails(&["--split"]);
+        assert!(run.stderr.contains("at most 100 %") || run.stderr.contains("ratio"), "{}", run.stderr);
+    }
+    assert!(!bench.path("x.toml").exists());
+    for split in ["0.1%", "100%"] {
+        bench.run(&["fit", "t.csv", "-o", "x.toml", "--model", "plain", "--split", split]).done();
+    }
+}
+
+#[test]
+fn is_a_device_that_the_trace_has_not_told_by_every_verb() {
+    let bench = Bench::new();
+    let rows: String = (0..40).map(|number| format!("{number},100,{number},read,0,8\n")).collect();
+    bench.write("many.csv", format!("arrival_ns,response_ns,device,op,lbn,blocks\n{rows}"));
+    let listed = ["--device 70: there is no such device", " 0, 1, 2,", " 14, 15 and 24 more"];
+    for arguments in [
+        &["fit", "many.csv", "-o", "x.out"][..],
+        &["trace", "report", "many.csv", "--report", "x.out"],
+        &["trace", "slice", "many.csv", "-o", "x.csv"],
+    ] {
+        bench.run(&[arguments, &["--device", "70"]].concat()).fails(&listed);
+        bench.run(&[arguments, &["--device", "39"]].concat()).done();
+    }
+    bench.run(&["fit", "many.csv", "-o", "x.toml"]).fails(&["40 devices", "14, 15 and 24 more"]);
+}
+
+#[test]
+fn is_it_told_why_there_is_nothing_to_learn() {
+    let bench = Bench::new();
+    let head = "arrival_ns,response_ns,op,lbn,blocks,status\n";
+    let rows = |row: &dyn Fn(u64) -> String| -> String { (0..60).map(row).collect() };
+    let failed = rows(&|number| format!("{},100,read,{number},8,error\n", number * 1000));
+    bench.write("failed.csv", head.to_owned() + &failed);
+    let fit = |name: &str| bench.run(&["fit", name, "-o", "x.toml"]);
+    fit("failed.csv").fails(&["all 60 requests with a response time failed", "hint: "]);
+    // The ends of two: one that a number of 63 bits cannot hold, and one that is beyond 8 EiB.
+    for (name, step, end) in
+        [("end.csv", 1_u64 << 58, "17005592192950992904"), ("far.csv", 1 << 50, "66428094503714824")]
+    {
+        let far = rows(&|number| format!("{},100,read,{},8,ok\n", number * 1000, number * step));
+        bench.write(name, head.to_owned() + &far);
+        fit(name).fails(&[
+            &format!("{name}: requests reach to"),
+            end,
+            "1 to 18014398509481984 blocks",
+            "hint: ",
+        ]);
+    }
+}
+
+#[test]
 fn are_requests_beyond_the_end_an_error_unless_asked_for() {
     let bench = Bench::new();
     bench.write("beyond.csv", BEYOND);

@@ -1,0 +1,78 @@
+//! What verbs tell of a trace beside their results: how it was read, which devices it has.
+//!
+//! Scope and limits: notes are those up to the row that was read last, so ask at the end of a pass.
+
+use std::collections::BTreeSet;
+
+use seeklab_traces::{Note, OpenTrace};
+
+use crate::failure::Failure;
+
+/// What was assumed where the format leaves something open, then what was done to the rows.
+pub fn notes(trace: &OpenTrace) -> Vec<String> {
+    let assumed = trace.applied().iter().filter(|option| !option.is_said);
+    assumed
+        .map(|option| format!("assumed {}={} ({})", option.name, option.value, option.meaning))
+        .chain(trace.notes().iter().map(ToString::to_string))
+        .collect()
+}
+
+/// The same, behind what the trace was taken for unless the user said it.
+pub fn reading(trace: &OpenTrace) -> Vec<String> {
+    trace.guess().map(|guess| format!("read as {guess}")).into_iter().chain(notes(trace)).collect()
+}
+
+/// Devices that a message names.
+const DEVICES_NAMED: usize = 16;
+
+/// The numbers of devices, as many as a message can hold.
+pub(crate) fn devices(numbers: impl IntoIterator<Item = u16>) -> String {
+    let mut numbers = numbers.into_iter();
+    let named: Vec<String> = numbers.by_ref().take(DEVICES_NAMED).map(|number| number.to_string()).collect();
+    match numbers.count() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+/// Checks that a device that was asked for is in the trace, which has those.
+///
+/// # Errors
+/// If it is not.
+pub fn check_device(wanted: Option<u16>, seen: &BTreeSet<u16>) -> Result<(), Failure> {
+    match wanted {
+        Some(device) if !seen.contains(&device) => Err(no_device(device, seen.iter().copied())),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn no_device(device: u16, seen: impl IntoIterator<Item = u16>) -> Failure {
+    let failure = Failure::new(format!("--device {device}: there is no such device"));
+    match devices(seen) {
+        none if none.is_empty() => failure.hint("the trace has no requests"),
+        devices => failure.hint(format!("the trace has {devices}")),
+    }
+}
+
+/// Share of the rows, in percent, that may be moved in time before nothing is learnt from them.
+const MOVED_MAX_PCT: u64 = 1;
+
+/// Checks that arrivals are, but for a few, those of the trace: of so many rows.
+///
+/// # Errors
+/// If more than 1 % were moved to the arrival of the row before.
+pub(crate) fn check_moved(trace: &OpenTrace, of: u64) -> Result<(), Failure> {
+    for note in trace.notes() {
+        if let Note::ArrivalsClamped { rows, window } = note
+            && u128::from(rows) * 100 > u128::from(of) * u128::from(MOVED_MAX_PCT)
+        {
+            return Err(Failure::new(format!(
+                "{rows} of {of} rows lie further out of order than the {window} rows within which the trace is sorted, \
+                 and would be moved to the arrival of the row before; at most {MOVED_MAX_PCT} % may be, for a model \
+                 learns from when requests arrive"
+            ))
+            .hint("sort the lines of the file by their times first; converted as it is, they would be moved too"));
+        }
+    }
+    Ok(())
+}
