@@ -113,7 +113,7 @@ fn over_time(report: &TraceReport, page: &mut Page) {
             .collect()
     };
     let each = intervals.first().map_or(0.0, |interval| interval.length_s);
-    let each = format!("Intervals of {}.", seeklab_core::Duration::from_ns((each * 1e9) as u64));
+    let each = format!("Intervals of {}.", Duration::from_ns((each * 1e9) as u64));
     let iops = by_direction(|interval, at| interval.requests[at] as f64 / interval.length_s, 3);
     let rates = by_direction(|interval, at| interval.bytes[at] as f64 / 1e6 / interval.length_s, 2);
     let names = ["p50", "p90", "p99", "p99.9"];
@@ -353,7 +353,7 @@ fn places(report: &TraceReport, page: &mut Page) {
                 "Heat map",
                 format!(
                     "Requests in cells of {} and {} MiB, the darker the more (by the logarithm); the fullest has {}.",
-                    seeklab_core::Duration::from_ns((cell_s * 1e9) as u64),
+                    Duration::from_ns((cell_s * 1e9) as u64),
                     count((cell_bytes / MIB).round() as u64),
                     count(fullest as u64)
                 ),
@@ -547,8 +547,7 @@ fn figures(report: &TraceReport) -> Vec<Value> {
     let times =
         [Some(&all), character.response.first(), character.response.get(1), character.response.get(2)];
     let of = |value: &dyn Fn(&Distribution) -> Option<f64>| times.map(|times| times.and_then(value));
-    let quantile =
-        |share: f64| move |times: &Distribution| times.quantile(share).map(seeklab_core::Duration::as_ms);
+    let quantile = |share: f64| move |times: &Distribution| times.quantile(share).map(Duration::as_ms);
     let mut response = vec![row("mean", "ms", near(of(&|times| times.moments().mean().map(|ns| ns / 1e6))))];
     for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)] {
         response.push(row(name, "ms", near(of(&quantile(share)))));
