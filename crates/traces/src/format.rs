@@ -160,6 +160,16 @@ pub trait TraceWriter: Send {
         Ok(())
     }
 
+    /// Says what a device is called, before the first row of it or later: as [`Metadata::labels`]. A format that names
+    /// no devices leaves it out, and one that names them in every row leaves out what comes behind such a row.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        let _ = (device, name);
+        Ok(())
+    }
+
     /// Writes what is held back and gives the file its name; without it there is no file.
     ///
     /// # Errors

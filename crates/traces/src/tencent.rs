@@ -21,11 +21,12 @@ use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
+use crate::devices_out::{DevicesOut, numbers, push_device};
 use crate::error::{Problem, TraceError};
 use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 use crate::metadata::Metadata;
-use crate::names::{Names, numeric_label};
+use crate::names::Names;
 use crate::number::{integer, push_unsigned};
 use crate::options::Lack;
 use crate::row::check_extent;
@@ -121,7 +122,7 @@ impl TraceFormat for Tencent {
         Ok(Box::new(Writer {
             rows: RowsOut::create(NAME, path)?,
             block_size,
-            labels: metadata.labels.clone(),
+            devices: numbers(&metadata.labels),
         }))
     }
 }
@@ -129,7 +130,7 @@ impl TraceFormat for Tencent {
 struct Writer {
     rows: RowsOut,
     block_size: u64,
-    labels: Vec<String>,
+    devices: DevicesOut,
 }
 
 impl TraceWriter for Writer {
@@ -143,8 +144,13 @@ impl TraceWriter for Writer {
             push_unsigned(&mut rows.line, number);
             rows.line.push(b',');
         }
-        push_unsigned(&mut rows.line, numeric_label(&self.labels, record.device));
+        push_device(rows, &mut self.devices, record.device)?;
         rows.end()
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.devices.label(device, name);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {

@@ -11,6 +11,7 @@ use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_traces::Learnt;
 use serde::Serialize;
 
 use super::reading::Reading;
@@ -337,12 +338,16 @@ fn convert(
     let mut trace = reading.open(input)?;
     let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
+    let mut learnt = Learnt::of(trace.metadata());
     let mut rows = 0_u64;
-    for record in trace.by_ref() {
-        writer.write(&record?)?;
+    while let Some(record) = trace.next() {
+        let record = record?;
+        learnt.tell_labels(trace.metadata(), &mut *writer)?;
+        writer.write(&record)?;
         rows += 1;
         progress.step();
     }
+    learnt.tell_all(trace.metadata(), &mut *writer)?;
     writer.finish()?;
     drop(progress);
     let guess = trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default();
