@@ -387,7 +387,9 @@ impl SliceArguments {
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
-        let end = self.length.map_or(Instant::MAX, |length| start + length);
+        let end = self
+            .length
+            .map_or(Instant::MAX, |length| Instant::from_ns(start.as_ns().saturating_add(length.as_ns())));
         let (mut requests, mut rows) = (0_u64, 0_u64);
         for record in trace.by_ref() {
             let mut record = record?;
