@@ -33,6 +33,7 @@ use crate::devices_out::DevicesOut;
 use crate::error::{Place, TraceError};
 use crate::event_rows::EventRows;
 use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
 use crate::output::TextOutput;
@@ -321,6 +322,10 @@ impl TraceFormat for Dtb {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::responses(1_000)
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

@@ -31,6 +31,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::extent::byte_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, push_unsigned};
@@ -246,6 +247,10 @@ impl TraceFormat for FioIolog {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::requests(NS_PER_US)
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

@@ -25,6 +25,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::devices_out::DevicesOut;
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::number::{integer, push_unsigned};
 use crate::output::TextOutput;
@@ -129,6 +130,10 @@ impl TraceFormat for Msr {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::responses(TICK_NS)
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

@@ -256,6 +256,9 @@ fn info(files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure>
     print(&text.join("\n"))
 }
 
+/// Names of initiators that a page shows.
+const INITIATORS_SHOWN: usize = 16;
+
 fn page(info: &Info) -> String {
     let summary = &info.summary;
     let mut lines = vec![info.file.clone()];
@@ -319,8 +322,15 @@ fn page(info: &Info) -> String {
     }
     // Names of processes are in a report, by what each asked.
     let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
-        line(key, value.lines().next().unwrap_or_default().to_owned());
+        initiators += usize::from(key.starts_with("initiator."));
+        if initiators <= INITIATORS_SHOWN || !key.starts_with("initiator.") {
+            line(key, value.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+    if let Some(more) = initiators.checked_sub(INITIATORS_SHOWN).filter(|more| *more > 0) {
+        line("initiators", format!("{more} more, with --json"));
     }
     for note in &info.notes {
         line("note", note.clone());
@@ -348,15 +358,15 @@ fn convert(
         progress.step();
     }
     learnt.tell_all(trace.metadata(), &mut *writer)?;
+    let notes: Vec<String> = trace.notes().iter().chain(&writer.notes()).map(ToString::to_string).collect();
     writer.finish()?;
     drop(progress);
     let guess = trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default();
     eprintln!("{rows} requests from {}{guess} to {}", input.display(), output.display());
-    for note in trace.notes() {
+    for note in &notes {
         eprintln!("note: {note}");
     }
     if json {
-        let notes: Vec<String> = trace.notes().iter().map(ToString::to_string).collect();
         return print_json(&serde_json::json!({
             "input": input.display().to_string(),
             "output": output.display().to_string(),
