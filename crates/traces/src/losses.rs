@@ -116,8 +116,8 @@ impl TraceWriter for Counting {
         let unit = self.holds.unit.as_ns();
         if unit > 1 {
             let completion = record.completion.filter(|_| self.holds(Column::CompletionNs));
-            let is_finer = record.arrival.as_ns() % unit != 0
-                || completion.is_some_and(|completion| completion.as_ns() % unit != 0);
+            let is_finer = !record.arrival.as_ns().is_multiple_of(unit)
+                || completion.is_some_and(|completion| !completion.as_ns().is_multiple_of(unit));
             self.rounded += u64::from(is_finer);
         }
         Ok(())
