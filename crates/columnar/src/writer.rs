@@ -79,6 +79,16 @@ impl ParquetWriter {
         Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0 })
     }
 
+    /// Adds to the metadata.
+    fn say(&mut self, key: &str, value: &str) {
+        let pair = KeyValue::new(format!("{KEY_PREFIX}{key}"), value.to_owned());
+        match (&mut self.empty, &mut self.body) {
+            (Some(empty), _) => empty.key_values.push(pair),
+            (None, Some(body)) => body.writer.append_key_value_metadata(pair),
+            (None, None) => {}
+        }
+    }
+
     /// The body, begun with `columns` if it is not yet.
     fn body(&mut self, columns: &'static [Column]) -> Result<&mut Body, TraceError> {
         if let Some(empty) = self.empty.take() {
@@ -139,12 +149,12 @@ impl TraceWriter for ParquetWriter {
 
     fn annotate(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
         check_key(key).map_err(|problem| TraceError::invalid(problem).in_file(&self.path))?;
-        let pair = KeyValue::new(format!("{KEY_PREFIX}{key}"), value.to_owned());
-        match (&mut self.empty, &mut self.body) {
-            (Some(empty), _) => empty.key_values.push(pair),
-            (None, Some(body)) => body.writer.append_key_value_metadata(pair),
-            (None, None) => {}
-        }
+        self.say(key, value);
+        Ok(())
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.say(&format!("label.{device}"), name);
         Ok(())
     }
 

@@ -22,11 +22,13 @@ use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
+use crate::devices_out::{DevicesOut, numbers, push_device};
 use crate::error::{Problem, TraceError};
 use crate::extent::byte_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
-use crate::names::{Names, numeric_label};
+use crate::names::Names;
 use crate::number::{integer, push_unsigned};
 use crate::options::Lack;
 use crate::row::check_extent;
@@ -114,12 +116,16 @@ impl TraceFormat for Alibaba {
         true
     }
 
+    fn holds(&self) -> Holds {
+        Holds::requests(NS_PER_US)
+    }
+
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let block_size = checked_block_size(metadata.block_size)?;
         Ok(Box::new(Writer {
             rows: RowsOut::create(NAME, path)?,
             block_size,
-            labels: metadata.labels.clone(),
+            devices: numbers(&metadata.labels),
         }))
     }
 }
@@ -127,7 +133,7 @@ impl TraceFormat for Alibaba {
 struct Writer {
     rows: RowsOut,
     block_size: u64,
-    labels: Vec<String>,
+    devices: DevicesOut,
 }
 
 impl TraceWriter for Writer {
@@ -136,7 +142,7 @@ impl TraceWriter for Writer {
         rows.begin();
         let opcode = rows.read_or_write(record, b"R", b"W")?;
         let (offset, length) = rows.bytes(record, self.block_size)?;
-        push_unsigned(&mut rows.line, numeric_label(&self.labels, record.device));
+        push_device(rows, &mut self.devices, record.device)?;
         rows.line.push(b',');
         rows.line.extend_from_slice(opcode);
         let microseconds = ORIGIN_US + (record.arrival.as_ns() + NS_PER_US / 2) / NS_PER_US;
@@ -145,6 +151,11 @@ impl TraceWriter for Writer {
             push_unsigned(&mut rows.line, number);
         }
         rows.end()
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.devices.label(device, name);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {

@@ -11,7 +11,7 @@
 //! and on reading it is checked, or used where the times themselves are absent: see
 //! [`Row`](crate::row::Row). Rows keep their order, for a simulation writes them as they complete.
 //! Lines `# key: value` before the header are the [`Metadata`]; behind rows they add to it what was not known
-//! before, such as how many requests were lost.
+//! before, such as how many requests were lost or what a device is called.
 //!
 //! # Scope and limits
 //! Fields hold numbers and names only, so nothing is quoted and a quote is an error. A number may end
@@ -295,6 +295,10 @@ impl TraceWriter for Writer {
             self.begin(Column::written(false))?;
         }
         self.output.write(format!("# {key}: {}\n", escape(value)).as_bytes())
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.output.write(format!("# label.{device}: {}\n", escape(name)).as_bytes())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {

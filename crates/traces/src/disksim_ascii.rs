@@ -23,6 +23,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::number::{hexadecimal, integer, push_decimal, push_unsigned, time};
 use crate::options::Lack;
@@ -107,6 +108,10 @@ impl TraceFormat for DiskSimAscii {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::requests(1)
     }
 
     fn create(&self, path: &Path, _: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

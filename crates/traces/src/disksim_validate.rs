@@ -21,10 +21,12 @@ use seeklab_core::{BufferOutcome, Duration, Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::number::{integer, push_decimal, push_unsigned, time};
 use crate::output::TextOutput;
 use crate::row::check_extent;
+use crate::schema::Column;
 use crate::source::{Head, Source};
 use crate::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 
@@ -102,6 +104,20 @@ impl TraceFormat for DiskSimValidate {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        const COLUMNS: &[Column] = &[
+            Column::ArrivalNs,
+            Column::CompletionNs,
+            Column::ThinkNs,
+            Column::QueueLength,
+            Column::CacheHit,
+            Column::Op,
+            Column::Lbn,
+            Column::Blocks,
+        ];
+        Holds { columns: COLUMNS, unit: Duration::from_ns(1) }
     }
 
     fn create(&self, path: &Path, _: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

@@ -29,9 +29,11 @@ use std::path::Path;
 use seeklab_core::{Operation, ProcessName, TraceRecord};
 
 use crate::block_event::{BlockEvent, Kind};
+use crate::devices_out::DevicesOut;
 use crate::error::{Place, TraceError};
 use crate::event_rows::EventRows;
 use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
 use crate::output::TextOutput;
@@ -322,11 +324,15 @@ impl TraceFormat for Dtb {
         true
     }
 
+    fn holds(&self) -> Holds {
+        Holds::responses(1_000)
+    }
+
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         Ok(Box::new(Writer {
             output: TextOutput::create(path)?,
             block_size: checked_block_size(metadata.block_size)?,
-            labels: metadata.labels.clone(),
+            devices: DevicesOut::new(&metadata.labels, named, |device| device.to_be_bytes().to_vec()),
             rows: 0,
             last_us: 0,
             ends: BinaryHeap::new(),
@@ -340,20 +346,13 @@ type End = Reverse<(u64, u64, [u8; 8])>;
 struct Writer {
     output: TextOutput,
     block_size: u64,
-    labels: Vec<String>,
+    devices: DevicesOut,
     rows: u64,
     last_us: u64,
     ends: BinaryHeap<End>,
 }
 
 impl Writer {
-    /// Controller and target of `device`.
-    fn address(&self, device: u16) -> [u8; 2] {
-        let label = self.labels.get(usize::from(device)).and_then(|label| label.split_once('.'));
-        let parsed = label.and_then(|(one, other)| Some([one.parse().ok()?, other.parse().ok()?]));
-        parsed.unwrap_or(device.to_be_bytes())
-    }
-
     fn emit(&mut self, at_us: u64, record: [u8; 8]) -> Result<(), TraceError> {
         let after = u32::try_from(at_us - self.last_us).map_err(|_| {
             TraceError::not_representable(NAME, "more than 71.6 minutes between two records")
@@ -375,6 +374,12 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// Controller and target of a label such as `1.2`.
+fn named(label: &str) -> Option<Vec<u8>> {
+    let (controller, target) = label.split_once('.')?;
+    Some(vec![controller.parse().ok()?, target.parse().ok()?])
 }
 
 impl TraceWriter for Writer {
@@ -401,7 +406,11 @@ impl TraceWriter for Writer {
         if at_us < self.last_us {
             return Err(cannot("a request that arrives before the one before it".to_owned()));
         }
-        let [controller, target] = self.address(record.device);
+        let address = match self.devices.name(record.device) {
+            Ok(address) => [address[0], address[1]],
+            Err(same) => return Err(TraceError::not_representable(NAME, same).at(place).in_file(path)),
+        };
+        let [controller, target] = address;
         let sector = sector.to_le_bytes();
         let head = |code: u8| {
             let [a, b, c, d] = sector;
@@ -413,6 +422,11 @@ impl TraceWriter for Writer {
         if let Some(completion) = record.completion {
             self.ends.push(Reverse((to_micros(completion.as_ns()), self.rows, done)));
         }
+        Ok(())
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.devices.label(device, name);
         Ok(())
     }
 

@@ -31,6 +31,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::extent::byte_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::names::Names;
 use crate::number::{integer, push_unsigned};
@@ -248,6 +249,10 @@ impl TraceFormat for FioIolog {
         true
     }
 
+    fn holds(&self) -> Holds {
+        Holds::requests(NS_PER_US)
+    }
+
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let block_size = checked_block_size(metadata.block_size)?;
         let mut rows = RowsOut::create(self.0.name(), path)?;
@@ -262,13 +267,17 @@ impl TraceFormat for FioIolog {
 fn file_names(labels: &[String]) -> Vec<File> {
     let mut files: Vec<File> = Vec::new();
     for (device, label) in labels.iter().enumerate() {
-        let usable = !label.is_empty()
-            && label.trim_ascii() == label
-            && !label.contains(char::is_control)
-            && !files.iter().any(|file| file.name == *label);
-        files.push(File { name: if usable { label.clone() } else { fallback(device) }, is_open: false });
+        let name = if is_usable(label, &files) { label.clone() } else { fallback(device) };
+        files.push(File { name, is_open: false });
     }
     files
+}
+
+fn is_usable(label: &str, files: &[File]) -> bool {
+    !label.is_empty()
+        && label.trim_ascii() == label
+        && !label.contains(char::is_control)
+        && !files.iter().any(|file| file.name == label)
 }
 
 fn fallback(device: usize) -> String {
@@ -302,12 +311,17 @@ impl Writer {
         self.rows.line.push(b' ');
     }
 
-    /// Adds and opens the file of `device` unless that was done.
-    fn open(&mut self, time_us: u64, device: usize) -> Result<(), TraceError> {
+    /// Gives every device up to that one a file.
+    fn reach(&mut self, device: usize) {
         while self.files.len() <= device {
             let name = fallback(self.files.len());
             self.files.push(File { name, is_open: false });
         }
+    }
+
+    /// Adds and opens the file of `device` unless that was done.
+    fn open(&mut self, time_us: u64, device: usize) -> Result<(), TraceError> {
+        self.reach(device);
         if self.files[device].is_open {
             return Ok(());
         }
@@ -365,6 +379,15 @@ impl TraceWriter for Writer {
             push_unsigned(&mut self.rows.line, number);
         }
         self.rows.end()
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        let device = usize::from(device);
+        self.reach(device);
+        if !self.files[device].is_open && is_usable(name, &self.files) {
+            name.clone_into(&mut self.files[device].name);
+        }
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use seeklab_core::{ByteSize, TraceRecord};
+use seeklab_core::{ByteSize, Duration, TraceRecord};
 
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::issued::Issued;
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::options::{Applied, FormatOption, Lack, Setting};
 use crate::position::Position;
@@ -52,6 +53,11 @@ pub trait TraceFormat: Sync {
     /// Whether [`create`](Self::create) works.
     fn is_writable(&self) -> bool {
         false
+    }
+
+    /// What of a row [`create`](Self::create) writes; the rest is lost, and [`create_with`](crate::create_with) counts it.
+    fn holds(&self) -> Holds {
+        Holds::ALL
     }
 
     /// Begins to write a trace to `path`, compressed as its suffix says.
@@ -160,6 +166,21 @@ pub trait TraceWriter: Send {
         Ok(())
     }
 
+    /// Says what a device is called, before the first row of it or later: as [`Metadata::labels`]. A format that names
+    /// no devices leaves it out, and one that names them in every row leaves out what comes behind such a row.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        let _ = (device, name);
+        Ok(())
+    }
+
+    /// What of the rows so far was lost.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
+
     /// Writes what is held back and gives the file its name; without it there is no file.
     ///
     /// # Errors
@@ -236,6 +257,24 @@ pub enum Note {
         /// How many.
         completions: u64,
     },
+    /// Something that rows say and the format that they are written in does not.
+    Lost {
+        /// Name of the format.
+        format: &'static str,
+        /// What, in the plural.
+        what: Cow<'static, str>,
+        /// Rows that say it.
+        rows: u64,
+    },
+    /// Rows with times finer than the format that they are written in.
+    Rounded {
+        /// Name of the format.
+        format: &'static str,
+        /// Its unit of time.
+        unit: Duration,
+        /// How many.
+        rows: u64,
+    },
     /// Something about the trace as a whole.
     Remark(Cow<'static, str>),
 }
@@ -262,6 +301,12 @@ impl std::fmt::Display for Note {
             ),
             Self::IssuesMissing { completions } => {
                 write!(f, "{completions} completions belong to requests whose issue is not in the trace")
+            }
+            Self::Lost { format, what, rows } => {
+                write!(f, "the format `{format}` cannot say {what}: those of {rows} rows are lost")
+            }
+            Self::Rounded { format, unit, rows } => {
+                write!(f, "the format `{format}` holds times to {unit}: those of {rows} rows are finer")
             }
             Self::Remark(remark) => f.write_str(remark),
         }

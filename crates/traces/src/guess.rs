@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::compression::Compression;
 use crate::error::{ErrorKind, TraceError};
 use crate::format::{OpenTrace, ReadOptions, Sniff, TraceFormat, TraceWriter};
+use crate::losses::{Counting, Holds};
 use crate::metadata::Metadata;
 use crate::options::apply;
 use crate::source::{Head, Source};
@@ -85,10 +86,14 @@ pub fn create_with(
         Some(name) => by_name(formats, name)?,
         None => by_suffix(formats, path)?,
     };
-    format.create(path, metadata).map_err(|error| match error.path() {
+    let writer = format.create(path, metadata).map_err(|error| match error.path() {
         Some(_) => error,
         None => error.in_file(path),
-    })
+    })?;
+    match format.holds() {
+        Holds::ALL => Ok(writer),
+        holds => Ok(Box::new(Counting::new(writer, format.name(), path, holds))),
+    }
 }
 
 /// The format of that name.

@@ -16,13 +16,16 @@
 //! # References
 //! D. Narayanan, A. Donnelly, A. Rowstron: Write Off-Loading, FAST 2008; SNIA IOTTA trace set 388.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
+use crate::devices_out::DevicesOut;
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::number::{integer, push_unsigned};
 use crate::output::TextOutput;
@@ -129,15 +132,20 @@ impl TraceFormat for Msr {
         true
     }
 
+    fn holds(&self) -> Holds {
+        Holds::responses(TICK_NS)
+    }
+
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let block_size = checked_block_size(metadata.block_size)?;
-        let labels = metadata.labels.clone();
         Ok(Box::new(Writer {
             output: TextOutput::create(path)?,
             line: Vec::new(),
             rows: 0,
             block_size,
-            labels,
+            devices: DevicesOut::new(&metadata.labels, named, |device| {
+                format!("seeklab,{device}").into_bytes()
+            }),
         }))
     }
 }
@@ -147,21 +155,15 @@ struct Writer {
     line: Vec<u8>,
     rows: u64,
     block_size: u64,
-    labels: Vec<String>,
+    devices: DevicesOut,
 }
 
-impl Writer {
-    /// Host and disk number of `device`: its label where that has the form `host.disk`.
-    fn push_host(&mut self, device: u16) {
-        let label = self.labels.get(usize::from(device)).and_then(|label| label.rsplit_once('.'));
-        let (host, disk) = label
-            .and_then(|(host, disk)| Some((host, disk.parse::<u32>().ok()?)))
-            .filter(|(host, _)| host.trim() == *host && !host.is_empty() && !host.contains(is_separator))
-            .unwrap_or(("seeklab", u32::from(device)));
-        self.line.extend_from_slice(host.as_bytes());
-        self.line.push(b',');
-        push_unsigned(&mut self.line, u64::from(disk));
-    }
+/// Host and disk number of a label of the form `host.disk`.
+fn named(label: &str) -> Option<Vec<u8>> {
+    let (host, disk) = label.rsplit_once('.')?;
+    let disk: u32 = disk.parse().ok()?;
+    let usable = host.trim() == host && !host.is_empty() && !host.contains(is_separator);
+    usable.then(|| format!("{host},{disk}").into_bytes())
 }
 
 fn is_separator(letter: char) -> bool {
@@ -176,31 +178,34 @@ fn ticks(ns: u64) -> u64 {
 impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
         self.rows += 1;
-        let cannot = |this: &Self, what: String| {
+        let cannot = |this: &Self, what: Cow<'static, str>| {
             TraceError::not_representable(NAME, what).at(Place::Row(this.rows)).in_file(this.output.path())
         };
         let kind = match record.op {
             Operation::Read => "Read",
             Operation::Write => "Write",
-            other => return Err(cannot(self, format!("a {}", other.name()))),
+            other => return Err(cannot(self, format!("a {}", other.name()).into())),
         };
         let Some(response) = record.response_time() else {
-            return Err(cannot(self, "a request of unknown response time".to_owned())
+            return Err(cannot(self, "a request of unknown response time".into())
                 .with_hint("write `spc` or `csv` instead"));
         };
         let offset = record.lbn.checked_mul(self.block_size);
         let size = u64::from(record.blocks).checked_mul(self.block_size);
         let Some((offset, size)) = offset.zip(size) else {
-            return Err(cannot(self, format!("block {} in bytes", record.lbn)));
+            return Err(cannot(self, format!("block {} in bytes", record.lbn).into()));
         };
         let arrival = ORIGIN_TICKS + ticks(record.arrival.as_ns());
         if arrival.checked_add(ticks(response.as_ns())).is_none_or(|end| end > u64::MAX / TICK_NS) {
-            return Err(cannot(self, "a time beyond 2185".to_owned()));
+            return Err(cannot(self, "a time beyond 2185".into()));
         }
         self.line.clear();
         push_unsigned(&mut self.line, arrival);
         self.line.push(b',');
-        self.push_host(record.device);
+        match self.devices.name(record.device) {
+            Ok(name) => self.line.extend_from_slice(name),
+            Err(same) => return Err(cannot(self, same.into())),
+        }
         self.line.push(b',');
         self.line.extend_from_slice(kind.as_bytes());
         for number in [offset, size, ticks(response.as_ns())] {
@@ -209,6 +214,11 @@ impl TraceWriter for Writer {
         }
         self.line.push(b'\n');
         self.output.write(&self.line)
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.devices.label(device, name);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {

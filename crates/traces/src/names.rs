@@ -89,12 +89,6 @@ impl Names {
     }
 }
 
-/// The whole number that is the label of `device`, else the number of the device itself.
-pub(crate) fn numeric_label(labels: &[String], device: u16) -> u64 {
-    let label = labels.get(usize::from(device)).and_then(|label| label.parse().ok());
-    label.unwrap_or(u64::from(device))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,8 +102,6 @@ mod tests {
         assert_eq!(metadata.labels, ["b", "a"]);
         assert!(names.device("DISK", b"", &mut metadata).is_err());
         assert!(names.device("DISK", b"a\0", &mut metadata).is_err());
-        assert_eq!(numeric_label(&["7".to_owned(), "x".to_owned()], 0), 7);
-        assert_eq!(numeric_label(&["7".to_owned(), "x".to_owned()], 1), 1);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::number::{integer, push_unsigned};
 use crate::options::{FormatOption, Lack};
@@ -122,6 +123,10 @@ impl TraceFormat for SsdSim {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::requests(1)
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {

@@ -21,11 +21,13 @@ use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
+use crate::devices_out::{DevicesOut, numbers, push_device};
 use crate::error::{Problem, TraceError};
 use crate::extent::sector_extent;
 use crate::format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
-use crate::names::{Names, numeric_label};
+use crate::names::Names;
 use crate::number::{integer, push_unsigned};
 use crate::options::Lack;
 use crate::row::check_extent;
@@ -116,12 +118,16 @@ impl TraceFormat for Tencent {
         true
     }
 
+    fn holds(&self) -> Holds {
+        Holds::requests(NS_PER_S)
+    }
+
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let block_size = checked_block_size(metadata.block_size)?;
         Ok(Box::new(Writer {
             rows: RowsOut::create(NAME, path)?,
             block_size,
-            labels: metadata.labels.clone(),
+            devices: numbers(&metadata.labels),
         }))
     }
 }
@@ -129,7 +135,7 @@ impl TraceFormat for Tencent {
 struct Writer {
     rows: RowsOut,
     block_size: u64,
-    labels: Vec<String>,
+    devices: DevicesOut,
 }
 
 impl TraceWriter for Writer {
@@ -143,8 +149,13 @@ impl TraceWriter for Writer {
             push_unsigned(&mut rows.line, number);
             rows.line.push(b',');
         }
-        push_unsigned(&mut rows.line, numeric_label(&self.labels, record.device));
+        push_device(rows, &mut self.devices, record.device)?;
         rows.end()
+    }
+
+    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
+        self.devices.label(device, name);
+        Ok(())
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {

@@ -22,14 +22,16 @@
 
 use std::path::Path;
 
-use seeklab_core::{Instant, Operation, TraceRecord};
+use seeklab_core::{Duration, Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::losses::Holds;
 use crate::metadata::Metadata;
 use crate::options::Lack;
 use crate::output::TextOutput;
 use crate::records::{RecordParser, RecordReader, Records, blocks_of_bytes, chunk, micros};
+use crate::schema::Column;
 use crate::skips::Skips;
 use crate::source::{Head, Source};
 use crate::spc::checked_block_size;
@@ -44,6 +46,10 @@ const V1: usize = 32;
 const V2: usize = 40;
 /// Records that sniffing looks at.
 const SNIFFED: usize = 64;
+
+/// Times that a record plausibly has are below: 2200 years, and a day.
+const TIME_US_MAX: u64 = 1 << 56;
+const RESPONSE_US_MAX: u64 = 86_400_000_000;
 
 /// A record of either version.
 struct Record {
@@ -87,6 +93,14 @@ impl Record {
             0x41 | 0x93 => Some(Operation::WriteZeroes),
             _ => None,
         }
+    }
+
+    /// Whether it may be a record: an operation code of a byte, and a time and an extent that a row can hold.
+    fn is_plausible(&self) -> bool {
+        self.command <= 0xff
+            && self.time_us < TIME_US_MAX
+            && self.response_us.is_none_or(|us| us < RESPONSE_US_MAX)
+            && self.operation().is_none_or(|op| self.to_row(op, SECTOR).is_ok())
     }
 
     fn to_row(&self, op: Operation, block_size: u64) -> Result<TraceRecord, Box<Problem>> {
@@ -148,13 +162,13 @@ impl RecordParser for Parser {
     }
 }
 
-/// The version of the first record, where all that are looked at have it.
+/// The version of the first record, where all that are looked at have it and are plausible.
 fn version(head: Head<'_>) -> Option<u8> {
     let all = |good: &mut dyn Iterator<Item = bool>| {
         let mut good = good.take(SNIFFED).peekable();
         good.peek().is_some() && good.all(|good| good)
     };
-    let is_known = |record: Option<Record>| record.is_some_and(|record| record.operation().is_some());
+    let is_known = |record: Option<Record>| record.is_some_and(|record| record.is_plausible());
     let is_v1 = |record: &[u8]| record.first_chunk().is_some_and(|record| is_known(Record::v1(record)));
     let is_v2 = |record: &[u8]| record.first_chunk().is_some_and(|record| is_known(Record::v2(record)));
     match () {
@@ -210,6 +224,12 @@ impl TraceFormat for Vscsi {
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn holds(&self) -> Holds {
+        const COLUMNS: &[Column] =
+            &[Column::ArrivalNs, Column::CompletionNs, Column::Op, Column::Lbn, Column::Blocks];
+        Holds { columns: COLUMNS, unit: Duration::from_ns(1_000) }
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
@@ -283,5 +303,32 @@ impl TraceWriter for Writer {
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {
         self.output.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record_v1(command: u16, lbn: u64, time_us: u64) -> Vec<u8> {
+        let mut record = vec![0; 12];
+        record[4..8].copy_from_slice(&512_u32.to_le_bytes());
+        record.extend([command, 0x0100].map(u16::to_le_bytes).concat());
+        record.extend([lbn, time_us].map(u64::to_le_bytes).concat());
+        record
+    }
+
+    fn sniffed(records: &[Vec<u8>]) -> Sniff {
+        Vscsi.sniff(Head { bytes: &records.concat(), whole: true })
+    }
+
+    #[test]
+    fn is_a_trace_recognised_that_has_other_commands_among_the_first() {
+        let (inquiry, read) = (record_v1(0x12, 0, 5), record_v1(0x28, 8, 6));
+        assert_eq!(sniffed(&[inquiry.clone(), read.clone()]), Sniff::Yes);
+        assert_eq!(sniffed(&[read.clone(), inquiry, read.clone()]), Sniff::Yes);
+        for wrong in [record_v1(0x128, 8, 6), record_v1(0x12, 8, u64::MAX), record_v1(0x28, u64::MAX, 6)] {
+            assert_eq!(sniffed(&[read.clone(), wrong.clone(), read.clone()]), Sniff::No, "{wrong:?}");
+        }
     }
 }

@@ -50,12 +50,20 @@ impl Heat {
         let end = record.lbn.saturating_add(u64::from(record.blocks));
         self.end = self.end.max(end);
         if matches!(record.op, Operation::Read | Operation::Write) && record.blocks > 0 {
-            for piece in record.lbn / self.piece_blocks..=(end - 1) / self.piece_blocks {
+            let (first, last) = (record.lbn / self.piece_blocks, (end - 1) / self.piece_blocks);
+            // One request may ask for more pieces than can be counted.
+            if last - first >= PIECES_MAX as u64 {
+                return Err(TooManyPieces);
+            }
+            for piece in first..=last {
                 *self.counts.entry(piece).or_default() += 1;
                 self.touches += 1;
+                if self.counts.len() > PIECES_MAX {
+                    return Err(TooManyPieces);
+                }
             }
         }
-        if self.counts.len() > PIECES_MAX { Err(TooManyPieces) } else { Ok(()) }
+        Ok(())
     }
 
     /// The block behind the last that was asked for.
@@ -105,5 +113,13 @@ mod tests {
         assert_eq!(heat.hottest(9, 5), [1, 0], "what lies beyond cannot move");
         assert_eq!((heat.end(), heat.pieces()), (100, 12));
         assert_eq!(heat.share(&[1]), Some(0.5));
+    }
+
+    #[test]
+    fn is_a_request_of_too_many_pieces_refused_before_they_are_counted() {
+        let mut heat = Heat::new(1);
+        let record = TraceRecord::new(Instant::ZERO, Operation::Write, 0, u32::MAX);
+        assert_eq!(heat.record(&record), Err(TooManyPieces));
+        assert!(heat.counts.is_empty());
     }
 }

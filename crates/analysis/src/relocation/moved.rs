@@ -1,6 +1,6 @@
 //! The requests of a trace after a relocation.
 
-use seeklab_core::{MeasurementPoints, TraceRecord};
+use seeklab_core::{BufferOutcome, MeasurementPoints, Status, TraceRecord};
 
 use super::Relocation;
 
@@ -71,6 +71,8 @@ impl Remapper {
             queue_length: None,
             breakdown: None,
             seek_cylinders: None,
+            buffer: BufferOutcome::None,
+            status: Status::Ok,
             points: MeasurementPoints::NONE,
             ..*record
         };
@@ -129,6 +131,8 @@ mod tests {
     fn read(lbn: u64, blocks: u32) -> TraceRecord {
         TraceRecord {
             completion: Some(Instant::from_ns(9)),
+            buffer: BufferOutcome::Hit,
+            status: Status::Error,
             think: Some(Duration::from_ns(3)),
             ..TraceRecord::new(Instant::from_ns(5), Operation::Read, lbn, blocks)
         }
@@ -138,6 +142,7 @@ mod tests {
         let mut parts = Vec::new();
         remapper.apply(record, |part| {
             assert_eq!((part.arrival, part.completion), (record.arrival, None));
+            assert_eq!((part.buffer, part.status), (BufferOutcome::None, Status::Ok));
             parts.push((part.lbn, part.blocks));
         });
         parts

@@ -9,7 +9,7 @@ use seeklab::told::notes;
 use seeklab_core::ByteSize;
 use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, Position, ReadOptions, Setting, Source};
+use seeklab_traces::{Note, OpenTrace, Position, ReadOptions, Setting, Source};
 
 /// How a trace is read.
 #[derive(Debug, Args)]
@@ -58,9 +58,11 @@ pub(crate) fn guess(trace: &OpenTrace) -> String {
     trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default()
 }
 
-/// Tells on stderr what was assumed of a trace that was read, and done to its rows; the same for a document.
-pub(crate) fn told(trace: &OpenTrace) -> Vec<String> {
-    let notes = notes(trace);
+/// Tells on stderr what was assumed of a trace that was read, and done to its rows, and what was `lost` in writing them; the
+/// same for a document.
+pub(crate) fn told(trace: &OpenTrace, lost: &[Note]) -> Vec<String> {
+    let mut notes = notes(trace);
+    notes.extend(lost.iter().map(ToString::to_string));
     for note in &notes {
         eprintln!("note: {note}");
     }

@@ -11,6 +11,7 @@ use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_traces::Learnt;
 use serde::Serialize;
 
 use super::reading::{Reading, guess, told};
@@ -255,6 +256,9 @@ fn info(files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure>
     print(&text.join("\n"))
 }
 
+/// Names of initiators that a page shows.
+const INITIATORS_SHOWN: usize = 16;
+
 fn page(info: &Info) -> String {
     let summary = &info.summary;
     let mut lines = vec![info.file.clone()];
@@ -318,8 +322,15 @@ fn page(info: &Info) -> String {
     }
     // Names of processes are in a report, by what each asked.
     let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
-        line(key, value.lines().next().unwrap_or_default().to_owned());
+        initiators += usize::from(key.starts_with("initiator."));
+        if initiators <= INITIATORS_SHOWN || !key.starts_with("initiator.") {
+            line(key, value.lines().next().unwrap_or_default().to_owned());
+        }
+    }
+    if let Some(more) = initiators.checked_sub(INITIATORS_SHOWN).filter(|more| *more > 0) {
+        line("initiators", format!("{more} more, with --json"));
     }
     for note in &info.notes {
         line("note", note.clone());
@@ -338,16 +349,21 @@ fn convert(
     let mut trace = reading.open(input)?;
     let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
+    let mut learnt = Learnt::of(trace.metadata());
     let mut rows = 0_u64;
-    for record in trace.by_ref() {
-        writer.write(&record?)?;
+    while let Some(record) = trace.next() {
+        let record = record?;
+        learnt.tell_labels(trace.metadata(), &mut *writer)?;
+        writer.write(&record)?;
         rows += 1;
         progress.step();
     }
+    learnt.tell_all(trace.metadata(), &mut *writer)?;
+    let lost = writer.notes();
     writer.finish()?;
     drop(progress);
     eprintln!("{rows} requests from {}{} to {}", input.display(), guess(&trace), output.display());
-    let notes = told(&trace);
+    let notes = told(&trace, &lost);
     if json {
         return print_json(&serde_json::json!({
             "input": input.display().to_string(),

@@ -13,7 +13,7 @@ use seeklab::told::check_device;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
-use seeklab_traces::{Metadata, Setting};
+use seeklab_traces::{Learnt, Metadata, Setting};
 use serde_json::{Value, json};
 
 use super::reading::{Reading, guess, told};
@@ -120,9 +120,11 @@ impl RemapArguments {
         let metadata = self.metadata(trace.metadata());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let mut progress = Progress::of_trace(&format!("remapping {}", self.input.display()), &trace);
-        for record in trace.by_ref() {
+        let mut learnt = Learnt::of(trace.metadata());
+        while let Some(record) = trace.next() {
             let record = record?;
             progress.step();
+            learnt.tell_labels(trace.metadata(), &mut *writer)?;
             let Some(device) = devices.get_mut(&record.device).filter(|_| self.concerns(&record)) else {
                 writer.write(&record)?;
                 continue;
@@ -138,11 +140,13 @@ impl RemapArguments {
             });
             written?;
         }
+        learnt.tell_all(trace.metadata(), &mut *writer)?;
+        let lost = writer.notes();
         writer.finish()?;
         drop(progress);
         let mut document = self.document(&devices, block_bytes);
         eprintln!("read from {}{}", self.input.display(), guess(&trace));
-        let notes = told(&trace);
+        let notes = told(&trace, &lost);
         if self.json {
             document["format"] = trace.format().into();
             document["notes"] = notes.into();
@@ -394,9 +398,12 @@ impl SliceArguments {
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
-        let end = self.length.map_or(Instant::MAX, |length| start + length);
+        let end = self
+            .length
+            .map_or(Instant::MAX, |length| Instant::from_ns(start.as_ns().saturating_add(length.as_ns())));
         let (mut requests, mut rows, mut devices) = (0_u64, 0_u64, BTreeSet::new());
-        for record in trace.by_ref() {
+        let mut learnt = Learnt::of(trace.metadata());
+        while let Some(record) = trace.next() {
             let mut record = record?;
             requests += 1;
             progress.step();
@@ -412,15 +419,18 @@ impl SliceArguments {
             if !self.keep_time {
                 shift(&mut record, self.start);
             }
+            learnt.tell_labels(trace.metadata(), &mut *writer)?;
             writer.write(&record)?;
             rows += 1;
         }
         check_device(self.device, &devices)?;
+        learnt.tell_all(trace.metadata(), &mut *writer)?;
+        let lost = writer.notes();
         writer.finish()?;
         drop(progress);
         let (input, output) = (self.input.display(), self.output.display());
         eprintln!("{rows} of {requests} requests from {input}{} to {output}", guess(&trace));
-        let notes = told(&trace);
+        let notes = told(&trace, &lost);
         if self.json {
             return print_json(&json!({
                 "input": input.to_string(),

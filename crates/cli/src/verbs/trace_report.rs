@@ -136,12 +136,12 @@ fn missing(metadata: &Metadata) -> Vec<String> {
     .collect()
 }
 
-/// Names of processes by their numbers.
+/// Names of processes or other initiators by their numbers.
 fn names(metadata: &Metadata) -> BTreeMap<u32, String> {
-    let named = metadata
-        .other
-        .iter()
-        .filter_map(|(key, name)| Some((key.strip_prefix("process.")?.parse().ok()?, name.clone())));
+    let named = metadata.other.iter().filter_map(|(key, name)| {
+        let number = key.strip_prefix("process.").or_else(|| key.strip_prefix("initiator."))?;
+        Some((number.parse().ok()?, name.clone()))
+    });
     named.collect()
 }
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod clones;
+mod conversions;
 mod mistakes;
 mod notes;
 mod places;

@@ -31,6 +31,9 @@ pub(super) const fn span(bucket: u32) -> (u64, u64) {
 /// No bucket lies beyond the last time of 64 bits.
 const BUCKETS: u32 = bucket(u64::MAX) + 1;
 
+/// No bucket that is read lies beyond this, about 417 days, so that sums of many times stay below 2^64 ns.
+const NS_MAX: u64 = 1 << 55;
+
 /// Times being counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -123,6 +126,11 @@ impl Times {
                 .checked_add(further)
                 .filter(|bucket| *bucket < BUCKETS && (further > 0 || index == 0) && count > 0)
                 .ok_or_else(|| format!("`{item}` does not lie beyond the one before, or below 2^64 ns"))?;
+            if span(bucket).0 > NS_MAX {
+                return Err(format!(
+                    "`{item}` lies beyond 2^55 ns, about 417 days: no request takes so long"
+                ));
+            }
             counts.push((bucket as u16, count));
         }
         if counts.is_empty() { Err("there is no time".to_owned()) } else { Ok(Self::of(&counts)) }
@@ -213,6 +221,18 @@ mod tests {
                 times.draw(&mut Seed(1).stream("times"));
             }
         }
+    }
+
+    #[test]
+    fn are_times_that_sums_could_not_hold_refused() {
+        let beyond = bucket(NS_MAX) + 1;
+        for text in [beyond.to_string(), "3711".to_owned(), format!("1210 {}", beyond - 1210)] {
+            let error = Times::read(&text).unwrap_err();
+            assert!(error.contains("417 days"), "{text}: {error}");
+        }
+        let mut stream = Seed(1).stream("times");
+        let longest = Times::read(&bucket(NS_MAX).to_string()).unwrap().draw(&mut stream).as_ns();
+        assert!((NS_MAX..NS_MAX / 64 * 65).contains(&longest), "{longest}");
     }
 
     #[test]
