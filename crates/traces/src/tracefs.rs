@@ -1,9 +1,11 @@
-//! Block events as the kernel's tracefs and trace-cmd print them: `comm-pid [cpu] flags time: event: …`.
+//! Block events as the kernel's tracefs and trace-cmd print them, `comm-pid [cpu] flags time: event: …`, and as `perf script`
+//! does, `comm pid [cpu] time: block:event: …`.
 //!
 //! ```text
 //!   postgres-645  [000] .....  1751.904411: block_bio_queue: 7,1 RM 8454416 + 8 [postgres]
 //!   postgres-645  [000] .....  1751.904701: block_rq_issue: 7,1 RM 4096 () 8454416 + 8 be,0,4 [postgres]
 //!    apt-get-603  [001] ..s2.  1751.908149: block_rq_complete: 7,1 RM () 8454416 + 8 be,0,4 [0]
+//!         dd 28465 [001] 62545.407007:    block:block_rq_issue: 254,0 RA 73728 () 12580536 + 144 0x2,0,5 [dd]
 //! ```
 //! A request is a `block_rq_issue`; `block_rq_complete` completes it, `block_rq_requeue` gives it back, and it
 //! was queued at its `block_bio_queue`, or where there are none at its `block_getrq`. Which completion belongs
@@ -46,11 +48,18 @@ struct Parser {
     has_bio_queue: bool,
 }
 
-/// Where the name of an event of the block layer begins, behind `time: `.
-fn event_start(line: &[u8]) -> Option<usize> {
-    const MARK: &[u8] = b": block_";
-    let at = line.windows(MARK.len()).position(|window| window == MARK)?;
-    line[..at].last().is_some_and(u8::is_ascii_digit).then_some(at + 2)
+/// What stands before `time: EVENT` or perf's `time:  block:EVENT`, the time included, and where the name of an event of the
+/// block layer begins.
+fn event_start(line: &[u8]) -> Option<(&[u8], usize)> {
+    const MARK: &[u8] = b"block_";
+    let mut places =
+        line.windows(MARK.len()).enumerate().filter(|(_, window)| *window == MARK).map(|(at, _)| at);
+    places.find_map(|at| {
+        let before = line[..at].strip_suffix(b"block:").unwrap_or(&line[..at]);
+        let head = before.trim_ascii_end().strip_suffix(b":")?;
+        let is_stamped = before.ends_with(b" ") && head.last().is_some_and(u8::is_ascii_digit);
+        is_stamped.then_some((head, at))
+    })
 }
 
 impl EventParser for Parser {
@@ -59,7 +68,7 @@ impl EventParser for Parser {
         if line.starts_with(b"#") {
             return Ok(EventLine::Nothing);
         }
-        let Some(start) = event_start(line) else {
+        let Some((head, start)) = event_start(line) else {
             if line.ends_with(b" EVENTS]") && line.windows(6).any(|window| window == b"[LOST ") {
                 return Ok(EventLine::Lost);
             }
@@ -79,13 +88,13 @@ impl EventParser for Parser {
             b"block_rq_complete" => Kind::Complete,
             _ => return Ok(EventLine::Other),
         };
-        let head = &line[..start - 2];
         let details = line[name_end + 1..].trim_ascii();
         let (head, [stamp]) = blanks_from_right(head)
             .ok_or_else(|| Problem::new("line", line, "a time is missing before the event"))?;
         let time_ns = time("time", stamp, SCALE, "seconds")?;
-        let process =
-            process(head).ok_or_else(|| Problem::new("process", head, "`name-pid [cpu]` is allowed"))?;
+        let process = process(head).ok_or_else(|| {
+            Problem::new("process", head, "`name-pid [cpu]` or `name pid [cpu]` is allowed")
+        })?;
         let malformed =
             || Problem::new("event", details, "`major,minor rwbs … sector + sectors … […]` is allowed");
         let details = Details::parse(details).ok_or_else(malformed)?;
@@ -119,7 +128,8 @@ fn is_of_tracer(line: &[u8]) -> bool {
     line.is_empty() || line.starts_with(b"cpus=") || line.starts_with(b"version =") || is_event()
 }
 
-/// The process in `name-pid [cpu] flags`; the group in parentheses and the flags may be missing.
+/// The process in `name-pid [cpu] flags`, where the group in parentheses and the flags may be missing, or in perf's
+/// `name pid [cpu]` or `name pid/tid [cpu]`.
 fn process(head: &[u8]) -> Option<u32> {
     let bracket = head.iter().rposition(|byte| *byte == b'[')?;
     let close = head[bracket..].iter().position(|byte| *byte == b']')?;
@@ -128,8 +138,15 @@ fn process(head: &[u8]) -> Option<u32> {
     if name.ends_with(b")") {
         name = name[..name.iter().rposition(|byte| *byte == b'(')?].trim_ascii_end();
     }
+    let integer = |text: &[u8]| integer("pid", text, u64::from(u32::MAX)).ok().map(|process| process as u32);
+    let last = name.rsplit(u8::is_ascii_whitespace).next()?;
+    if last.len() < name.len()
+        && let Some(process) = last.split(|byte| *byte == b'/').next().and_then(integer)
+    {
+        return Some(process);
+    }
     let dash = name.iter().rposition(|byte| *byte == b'-')?;
-    integer("pid", &name[dash + 1..], u64::from(u32::MAX)).ok().map(|process| process as u32)
+    integer(&name[dash + 1..])
 }
 
 /// What stands behind the name of an event.
@@ -182,7 +199,7 @@ impl TraceFormat for TraceFs {
     }
 
     fn description(&self) -> &'static str {
-        "block events of tracefs or trace-cmd: block_rq_issue and block_rq_complete as text"
+        "block events of tracefs, trace-cmd or perf script: block_rq_issue and block_rq_complete as text"
     }
 
     fn suffixes(&self) -> &'static [&'static str] {

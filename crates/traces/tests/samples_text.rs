@@ -236,6 +236,25 @@ fn is_blkparse_paired_by_its_issues_with_parts_errors_and_flushes() {
 }
 
 #[test]
+fn is_what_perf_script_prints_read() {
+    // perf 6.1 on Linux 6.18: dd to a loop device, 12 writes, their flush, and 6 reads.
+    let mut trace = open("tracefs/perf-script.txt", "tracefs");
+    let rows = rows(&mut trace);
+    let (writes, rest) = rows.split_at(12);
+    let (flush, reads) = rest.split_first().unwrap();
+    for (of, op, blocks, initiator) in [(writes, Write, 16, 16_040), (reads, Read, 32, 16_041)] {
+        let next = (0_u64..).step_by(blocks as usize);
+        for (row, lbn) in of.iter().zip(next) {
+            assert_eq!((row.op, row.lbn, row.blocks, row.initiator), (op, lbn, blocks, initiator));
+        }
+    }
+    assert_eq!((reads.len(), flush.op, flush.initiator), (6, Flush, 17_818));
+    assert_eq!(responses(&rows)[..2], [Some(50_000), Some(7_000)]);
+    assert!(rows.iter().all(|row| row.completion.is_some()));
+    assert_eq!(trace.metadata().labels, ["7,0"]);
+}
+
+#[test]
 fn is_tracefs_read_with_losses_strange_names_and_passed_through_commands() {
     let mut trace = open("tracefs/sample.ftrace", "tracefs");
     let rows = rows(&mut trace);
