@@ -30,21 +30,18 @@ def remap(source, target, heat_of):
     return done["devices"][0] if done["devices"] else None
 
 
-def simulate(device, name):
-    """Totals of a day in seconds and cylinders."""
+def simulate(device, name, places):
+    """Totals of a day in seconds, and seeks: in cylinders, or in MiB by the addresses where the device knows no cylinders."""
     figures = run("simulate", device, "--workload", path(name))["devices"][0]
     requests = figures["requests"]
     total_s = requests * figures["response_mean_ms"] / 1e3
-    # A clone knows nothing of cylinders.
-    is_clone = device in clones
-    seek, zero = (None, None) if is_clone else (figures.get("seek_cylinders_mean"), figures.get("seek_zero_pct"))
-    return {
-        "requests": requests,
-        "total_s": total_s,
-        "queue_s": requests * (figures["queue_mean_ms"] or 0) / 1e3,
-        "seek_cylinders_mean": seek,
-        "seek_zero_pct": zero,
-    }
+    if device in clones:
+        seek, zero = places["seek_distance_mean_bytes"] / 2**20, places["seek_zero_pct"]
+    else:
+        seek, zero = figures.get("seek_cylinders_mean"), figures.get("seek_zero_pct")
+    # Tables draw the whole response: how much of it was waiting, they do not know.
+    queue_s = None if device in tables else requests * (figures["queue_mean_ms"] or 0) / 1e3
+    return {"requests": requests, "total_s": total_s, "queue_s": queue_s, "seek_mean": seek, "seek_zero_pct": zero}
 
 
 whole = path("whole.parquet")
@@ -65,6 +62,7 @@ def fitted(model):
 names = devices
 devices = [fitted(name.removeprefix("fit:")) if name.startswith("fit:") else name for name in names]
 clones = {device for name, device in zip(names, devices) if name.startswith("fit:")}
+tables = {device for name, device in zip(names, devices) if name == "fit:plain"}
 results = []
 before = None
 for day in range(days):
@@ -81,7 +79,10 @@ for day in range(days):
         row["trace_by_the_day_before"] = remap(path(name), path(f"before{day}.parquet"), path(before))
         ways["hottest of the day before"] = f"before{day}.parquet"
     for device in devices:
-        row["devices"][device] = {way: simulate(device, file) for way, file in ways.items()}
+        places = {"as it was": row["trace"]["before"], "hottest of the whole": row["trace"]["after"]}
+        if before is not None:
+            places["hottest of the day before"] = row["trace_by_the_day_before"]["after"]
+        row["devices"][device] = {way: simulate(device, file, places[way]) for way, file in ways.items()}
     results.append(row)
     before = name
     print(f"day {day} done", file=sys.stderr)
@@ -95,6 +96,13 @@ for name, device in zip(names, devices):
         "| of the day before: total |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
+    # Cylinders, and by the addresses of the trace where there are none.
+    unit = " MiB" if device in clones else ""
+
+    def queue_of(figures):
+        """The share of queueing."""
+        return "–" if device in tables else f"{100 * figures['queue_s'] / figures['total_s']:.0f} %"
+
     sums = {}
     for row in results:
         ways = row["devices"][device]
@@ -103,9 +111,9 @@ for name, device in zip(names, devices):
         for way, figures in ways.items():
             total = sums.setdefault(way, {"total_s": 0.0, "queue_s": 0.0, "seeks": 0.0, "zero": 0.0, "requests": 0})
             total["total_s"] += figures["total_s"]
-            total["queue_s"] += figures["queue_s"]
+            total["queue_s"] += figures["queue_s"] or 0
             total["requests"] += figures["requests"]
-            total["seeks"] += figures["requests"] * (figures["seek_cylinders_mean"] or 0)
+            total["seeks"] += figures["requests"] * (figures["seek_mean"] or 0)
             total["zero"] += figures["requests"] * (figures["seek_zero_pct"] or 0) / 100
         # The first day has no day before: it is left out of that comparison.
         if yesterday:
@@ -122,30 +130,28 @@ for name, device in zip(names, devices):
 
         lines.append(
             f"| {row['day']} | {row['requests']:,} | {was['total_s']:.1f} "
-            f"| {100 * was['queue_s'] / was['total_s']:.0f} % "
-            f"| {number(was['seek_cylinders_mean'])} | {number(was['seek_zero_pct'], unit=' %')} | {change(hot)} "
-            f"| {change(hot, 'seek_cylinders_mean')} | {number(hot['seek_zero_pct'], unit=' %')} | {change(yesterday)} |"
+            f"| {queue_of(was)} "
+            f"| {number(was['seek_mean'], unit=unit)} | {number(was['seek_zero_pct'], unit=' %')} | {change(hot)} "
+            f"| {change(hot, 'seek_mean')} | {number(hot['seek_zero_pct'], unit=' %')} | {change(yesterday)} |"
         )
     was, hot = sums["as it was"], sums["hottest of the whole"]
     yesterday, later = sums.get("hottest of the day before"), sums.get("as it was, later days")
     gain = lambda a, b, key="total_s": f"{100 * (a[key] / b[key] - 1):+.1f} %" if a and b and b[key] else "–"
-    is_clone = device in clones
 
     def of_all(sums, key, percent=None):
         """A mean over all requests."""
-        if is_clone:
-            return "–"
-        return f"{(percent or 1) * sums[key] / sums['requests']:.1f}{' %' if percent else ''}"
+        return f"{(percent or 1) * sums[key] / sums['requests']:.1f}{' %' if percent else unit}"
 
     # A request that is split where its blocks part counts once more; so seeks are compared by their sum.
     lines.append(
-        f"| all | {was['requests']:,} | {was['total_s']:.1f} | {100 * was['queue_s'] / was['total_s']:.0f} % "
+        f"| all | {was['requests']:,} | {was['total_s']:.1f} | {queue_of(was)} "
         f"| {of_all(was, 'seeks')} | {of_all(was, 'zero', 100)} | {gain(hot, was)} "
         f"| {gain(hot, was, 'seeks')} | {of_all(hot, 'zero', 100)} | {gain(yesterday, later)} |"
     )
-    queue = 100 * was["queue_s"] / was["total_s"]
-    lines += ["", f"{queue:.0f} % of the service time is queueing, where a shorter seek helps only as far as the queue "
-              "gets shorter; of the rest, seeks are a part.", ""]
+    limit = ("How much of it is queueing, tables of whole response times do not know." if device in tables else
+             f"{queue_of(was)} of the service time is queueing, where a shorter seek helps only as far as the queue gets "
+             "shorter; of the rest, seeks are a part.")
+    lines += ["", limit, ""]
 
 with open(path("results.json"), "w") as file:
     json.dump({"trace": trace, "disk": disk, "hottest": hottest, "block": block, "days": results}, file, indent=1)
