@@ -31,7 +31,7 @@ use seeklab_core::{
 use crate::calibration::SendCost;
 use crate::clock::Clock;
 use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
-use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Pacer, Shift, Steps};
+use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
 use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
 
 /// What becomes of every completed request, for traces and figures.
@@ -199,10 +199,10 @@ impl Emulation {
         self.pacer.compensation()
     }
 
-    /// Compensates otherwise from now on, as the host's stamps ask for.
-    pub fn shift(&mut self, shift: Shift) {
-        let shifted = self.pacer.compensation().shifted(shift);
-        self.pacer.set_compensation(shifted);
+    /// Compensates so from now on, as was found from the host's stamps.
+    pub fn compensate(&mut self, fixed: Fixed) {
+        let compensation = self.pacer.compensation().with(fixed);
+        self.pacer.set_compensation(compensation);
     }
 
     /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its

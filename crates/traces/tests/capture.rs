@@ -52,7 +52,7 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
             early.fetch_add(u64::from(arrival < settled_before), Ordering::Relaxed);
             sink.lock().unwrap().push(request);
         }
-        Observed::Settled(until) => {
+        Observed::Settled { arrived: until, .. } => {
             assert!(until >= settled_before, "what is settled stays settled");
             settled_before = until;
         }

@@ -45,6 +45,23 @@ use ranges::Ranges;
 /// may be read by different means.
 const TOLERANCE: Duration = Duration::from_us(20);
 
+/// How long after a record has completed its request's completion in the host is awaited.
+const PATIENCE: Duration = Duration::from_s(1);
+
+/// How far the host's side is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HostKnown {
+    /// Every request that the host issued before this was given.
+    pub issued: Instant,
+    /// Every request that completed in the host before this was given, if its completion was seen.
+    pub happened: Instant,
+}
+
+impl HostKnown {
+    /// The host has ended.
+    pub const ALL: Self = Self { issued: Instant::MAX, happened: Instant::MAX };
+}
+
 /// How many requests found each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
@@ -176,18 +193,19 @@ impl Matcher {
         self.records.insert((record.points.mp2_arrival.unwrap_or(record.arrival), number), record);
     }
 
-    /// Settles what can be settled when every request that the host issued before `hosts_until`, and every
-    /// record that arrived before `records_until`, has been given.
-    pub fn advance(
-        &mut self,
-        hosts_until: Instant,
-        records_until: Instant,
-        mut emit: impl FnMut(&TraceRecord),
-    ) {
+    /// Settles what can be settled when so much of the host is known, and every record that arrived before
+    /// `records_until` has been given.
+    ///
+    /// A record of which the host saw no completion for a second after its own is waited for no longer: that was
+    /// lost. (Nor is the rest of a request that was split, if parts of it took so much longer than others.)
+    pub fn advance(&mut self, host: HostKnown, records_until: Instant, mut emit: impl FnMut(&TraceRecord)) {
         while let Some(entry) = self.records.first_entry() {
             let arrival = entry.key().0;
+            let completion = completion_of(entry.get(), arrival);
             let reached = self.later(arrival);
-            if arrival >= records_until || reached >= hosts_until {
+            let is_overdue = host.happened.saturating_since(completion) > PATIENCE;
+            let is_known = reached < host.issued || is_overdue;
+            if arrival >= records_until || !is_known {
                 break;
             }
             let ((arrival, _), record) = self.records.pop_first().expect("the first was looked at just now");
@@ -196,7 +214,7 @@ impl Matcher {
             emit(&self.matched(record, arrival));
         }
         let waiting = self.records.first_key_value().map_or(Instant::MAX, |((arrival, _), _)| *arrival);
-        let settled = waiting.min(records_until).min(hosts_until);
+        let settled = waiting.min(records_until).min(host.issued);
         self.open_until(settled);
         self.retire_before(settled);
     }
@@ -287,7 +305,6 @@ impl Matcher {
 
     /// The record with what the host saw of it.
     fn matched(&mut self, mut record: TraceRecord, arrival: Instant) -> TraceRecord {
-        let completion = record.points.mp2_completion.or(record.completion);
         let range = match record.op {
             Operation::Flush => 0..1,
             _ => {
@@ -298,7 +315,7 @@ impl Matcher {
         let mut sought = Sought {
             op: record.op,
             arrival,
-            completion: completion.unwrap_or(arrival).max(arrival),
+            completion: completion_of(&record, arrival),
             left: Ranges::all(&range),
             range,
         };
@@ -416,4 +433,9 @@ impl Matcher {
         }
         request
     }
+}
+
+/// When the record was complete, at MP2 if that is known.
+fn completion_of(record: &TraceRecord, arrival: Instant) -> Instant {
+    record.points.mp2_completion.or(record.completion).unwrap_or(arrival).max(arrival)
 }

@@ -35,6 +35,11 @@ fn record(op: Operation, blocks: Range<u64>, arrival: u64, completion: u64) -> T
     }
 }
 
+/// The host's side is known until then.
+fn known(until: Instant) -> HostKnown {
+    HostKnown { issued: until, happened: until }
+}
+
 /// What the host saw of each record, in order of arrival at MP2.
 type Seen = Vec<Option<(u64, u64)>>;
 
@@ -52,6 +57,29 @@ fn matched(hosts: &[HostRequest], records: &[TraceRecord]) -> (Seen, MatchCounts
 }
 
 use Operation::{Discard, Flush, Read, Write, WriteZeroes};
+
+#[test]
+fn does_a_completion_that_the_host_lost_hold_up_others_for_a_second_alone() {
+    let us = |us: u64| Instant::from_ns(1_000 * us);
+    let mut matcher = Matcher::new(512);
+    // Two seconds of a request each ms; the host lost what became of the first.
+    let mut found = Vec::new();
+    for ms in 0..2_000 {
+        let at = 1_000_000 * ms;
+        matcher.record(record(Write, 8 * ms..8 * ms + 8, at + 30_000, at + 80_000));
+        if ms > 0 {
+            matcher.host(&host(Write, 8 * ms..8 * ms + 8, at, at + 100_000));
+        }
+        let happened = Instant::from_ns(at + 500_000);
+        matcher.advance(HostKnown { issued: us(0), happened }, happened, |record| found.push(seen(record)));
+        let overdue = usize::try_from(ms.saturating_sub(999)).unwrap();
+        assert_eq!(found.len(), overdue, "after {ms} ms");
+    }
+    assert_eq!(found[0], None);
+    assert!(found[1..].iter().all(Option::is_some));
+    let counts = matcher.finish(|record| found.push(seen(record)));
+    assert_eq!((counts.matched, counts.unmatched_emulated, counts.unmatched_host), (1_999, 1, 0));
+}
 
 #[test]
 fn is_one_request_one_record() {
@@ -175,7 +203,7 @@ fn is_what_cannot_be_settled_yet_held_and_no_more() {
         matcher.host(&host(Write, 0..8, at, at + 30));
         matcher.record(record(Discard, 0..8, at + 10, at + 20));
         let until = Instant::from_ns(at + 40);
-        matcher.advance(until, until, |_| given += 1);
+        matcher.advance(known(until), until, |_| given += 1);
         held_max = held_max.max(matcher.held());
     }
     assert_eq!(given, 20_000);
@@ -190,10 +218,10 @@ fn is_a_record_held_until_the_hosts_requests_are_known() {
     let mut matcher = Matcher::new(512);
     matcher.record(record(Read, 0..8, 100_000, 200_000));
     let early = Instant::from_ns(100_000);
-    matcher.advance(early, Instant::MAX, |record| panic!("{record:?} is given too early"));
+    matcher.advance(known(early), Instant::MAX, |record| panic!("{record:?} is given too early"));
     matcher.host(&host(Read, 0..8, 90_000, 9_000_000));
     let mut found = None;
-    matcher.advance(Instant::from_ns(1_000_000), Instant::MAX, |record| found = seen(record));
+    matcher.advance(known(Instant::from_ns(1_000_000)), Instant::MAX, |record| found = seen(record));
     assert_eq!(found, Some((90_000, 9_000_000)));
 }
 
@@ -347,7 +375,7 @@ proptest! {
             }
             let outstanding = hosts[hosts_given..].iter().map(|request| request.issue).min();
             let settled = outstanding.map_or(now, |oldest| oldest.min(now));
-            matcher.advance(settled, now, |record| streamed.push(seen(record)));
+            matcher.advance(known(settled), now, |record| streamed.push(seen(record)));
             if hosts_given == hosts.len() && records_given == given.len() {
                 break;
             }
@@ -410,7 +438,7 @@ proptest! {
             matcher.record(TraceRecord { lbn: if narrow { 0 } else { lbn }, blocks, ..made });
         }
         let mut given = 0;
-        matcher.advance(Instant::from_ns(16), Instant::from_ns(u64::MAX / 2), |_| given += 1);
+        matcher.advance(known(Instant::from_ns(16)), Instant::from_ns(u64::MAX / 2), |_| given += 1);
         let counts = matcher.finish(|_| given += 1);
         prop_assert_eq!(given, records.len());
         prop_assert_eq!(counts.emulated, counts.matched + counts.unmatched_emulated);

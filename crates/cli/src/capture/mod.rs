@@ -132,7 +132,7 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
     let (input, output) = recording::pair(BUFFERED_MAX, Instant::ZERO);
     let capture = Capture::start(&wishes.device, &options, move |observed| match observed {
         Observed::Request(request) => input.push(request),
-        Observed::Settled(until) => input.mark(until),
+        Observed::Settled { arrived, .. } => input.mark(arrived),
     })?;
     // Only now, when nothing is missing, is there a file.
     let writer = seeklab_columnar::create(&wishes.output, None, &metadata)?;

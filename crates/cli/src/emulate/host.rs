@@ -12,7 +12,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
-use seeklab_analysis::{MatchCounts, Matcher};
+use seeklab_analysis::{HostKnown, MatchCounts, Matcher};
 use seeklab_core::{HostRequest, Instant, TraceRecord};
 use seeklab_traces::TraceError;
 use seeklab_traces::capture::{Capture, Observed, Options};
@@ -28,8 +28,8 @@ use crate::failure::Failure;
 pub enum Told {
     /// A request of the host is complete.
     Request(HostRequest),
-    /// Every request issued before this was told.
-    Until(Instant),
+    /// How far everything was told.
+    Until(HostKnown),
 }
 
 /// Tells `host` of the requests of `block` from now on; zero is `origin_ns` of CLOCK_MONOTONIC.
@@ -41,7 +41,7 @@ pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture
     let sink = move |observed| {
         let told = match observed {
             Observed::Request(request) => Told::Request(request),
-            Observed::Settled(until) => Told::Until(until),
+            Observed::Settled { arrived, happened } => Told::Until(HostKnown { issued: arrived, happened }),
         };
         // Who joins has ended early only if it panicked, which is told there.
         let _ = host.send(told);
@@ -56,25 +56,25 @@ pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture
 pub struct Joining {
     matcher: Matcher,
     host: Receiver<Told>,
-    host_until: Instant,
+    host_known: HostKnown,
     emulator_until: Instant,
 }
 
 impl Joining {
     /// Joins records in blocks of that many bytes with what `host` tells.
     pub fn new(block_bytes: u32, host: Receiver<Told>) -> Self {
-        let (host_until, emulator_until) = (Instant::ZERO, Instant::ZERO);
-        Self { matcher: Matcher::new(block_bytes), host, host_until, emulator_until }
+        let (host_known, emulator_until) = (HostKnown::default(), Instant::ZERO);
+        Self { matcher: Matcher::new(block_bytes), host, host_known, emulator_until }
     }
 
     fn listen(&mut self) {
         loop {
             match self.host.try_recv() {
                 Ok(Told::Request(request)) => self.matcher.host(&request),
-                Ok(Told::Until(until)) => self.host_until = until,
+                Ok(Told::Until(known)) => self.host_known = known,
                 Err(TryRecvError::Empty) => return,
                 // It tells nothing more, so nothing waits for it.
-                Err(TryRecvError::Disconnected) => return self.host_until = Instant::MAX,
+                Err(TryRecvError::Disconnected) => return self.host_known = HostKnown::ALL,
             }
         }
     }
@@ -84,7 +84,7 @@ impl Joining {
         self.emulator_until = record.points.mp2_arrival.unwrap_or(record.arrival);
         self.matcher.record(*record);
         self.listen();
-        self.matcher.advance(self.host_until, self.emulator_until, emit);
+        self.matcher.advance(self.host_known, self.emulator_until, emit);
     }
 
     /// Settles everything, once the host has ended and told what was left.

@@ -25,7 +25,7 @@ pub(super) struct Watched {
 impl Backend for Watched {
     fn take(&mut self, command: Command<'_>) {
         if let Some(feedback) = &self.feedback {
-            feedback.apply(&mut self.emulation, || self.clock.now());
+            feedback.apply(&mut self.emulation);
         }
         self.emulation.take(command);
     }

@@ -6,8 +6,8 @@
 //!  └── early completion = way back + lateness
 //! ```
 //! Only the lateness can be seen from here; the ways in and back cannot without a stamp of the host's, and
-//! stay as calibrated. (A host that gives its stamps is for [`ErrorAdjuster`](crate::pacer::ErrorAdjuster),
-//! which sees the whole error.) Lateness is measured from the due time, which moves with the early completion,
+//! stay as calibrated. (A host that gives its stamps is for
+//! [`AllowanceEstimator`](crate::pacer::AllowanceEstimator), which sees the whole error.) Lateness is measured from the due time, which moves with the early completion,
 //! so it is not an error to integrate: the early completion is set to the calibrated way back plus what the
 //! lateness is now.
 //!

@@ -45,6 +45,7 @@ mod arrivals;
 mod behind;
 mod compensation;
 mod deadline;
+mod estimator;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -58,10 +59,9 @@ use behind::Behind;
 
 pub use arrivals::{Clamped, Given};
 pub use behind::Changed;
-pub use compensation::{
-    Allowance, Compensation, Direction, ErrorAdjuster, MeasuredError, PerOperation, Shift,
-};
+pub use compensation::{Allowance, Compensation, Fixed, PerOperation};
 pub use deadline::{Deadlines, Steps};
+pub use estimator::AllowanceEstimator;
 pub use options::{Mode, Options};
 pub use seeklab_core::MissCause;
 
@@ -217,7 +217,7 @@ impl Pacer {
         self.options.compensation
     }
 
-    /// Compensates so from now on: the hook of dynamic compensation, such as by a [`ErrorAdjuster`].
+    /// Compensates so from now on: the hook of dynamic compensation, such as by an [`AllowanceEstimator`].
     /// Answers that are known keep their due.
     pub fn set_compensation(&mut self, compensation: Compensation) {
         self.options.compensation = compensation;

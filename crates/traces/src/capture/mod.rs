@@ -104,9 +104,15 @@ impl Default for Options {
 pub enum Observed {
     /// A request is complete.
     Request(HostRequest),
-    /// Every request that arrived before this has been given, or never will be (but for what waited in the
-    /// block layer for more than a minute).
-    Settled(Instant),
+    /// How far the device is known.
+    Settled {
+        /// Every request that arrived before this has been given, or never will be (but for what waited in the
+        /// block layer for more than a minute).
+        arrived: Instant,
+        /// Everything that happened before this was taken in. What `arrived` waits for has not completed until then, or
+        /// the kernel lost its completion: under a disturbed machine one in some 100,000, which it does not count.
+        happened: Instant,
+    },
 }
 
 /// A capture that goes on until it is finished or dropped.
@@ -347,7 +353,8 @@ impl<Sink: FnMut(Observed)> Reader<Sink> {
         self.used_until_ns = self.used_until_ns.max(until_ns);
         let settled = Instant::from_ns(until_ns.saturating_sub(self.origin_ns));
         let oldest = self.pairs.oldest(until_ns);
-        (self.sink)(Observed::Settled(oldest.map_or(settled, |oldest| oldest.min(settled))));
+        let arrived = oldest.map_or(settled, |oldest| oldest.min(settled));
+        (self.sink)(Observed::Settled { arrived, happened: settled });
     }
 
     fn finish(mut self) -> Result<Captured, CaptureError> {
@@ -356,7 +363,7 @@ impl<Sink: FnMut(Observed)> Reader<Sink> {
             .map_err(|source| CaptureError::Kernel { action: "switch off the events", source })?;
         self.take();
         self.use_until(u64::MAX);
-        (self.sink)(Observed::Settled(Instant::MAX));
+        (self.sink)(Observed::Settled { arrived: Instant::MAX, happened: Instant::MAX });
         let (lost_events, malformed_records) = self.buffers.counts();
         Ok(Captured { lost_events, malformed_records, late_events: self.late, ..self.pairs.finish() })
     }
