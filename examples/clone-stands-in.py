@@ -11,7 +11,8 @@
    before (ext4's flush ahead of a journal's commit), it waits for in front of the clone again.
 3. These two, and a third that the clone has not seen (an SQLite database, inserts and updates, each made durable), on
    the original, on the clone and on `immediate`, in turns: run times, mean, standard deviation and 95 % interval;
-   the clone's and immediate's difference from the original. It counts where immediate is faster by 30 % or more.
+   the clone's and immediate's difference from the original. It counts where immediate is faster by 30 % or more. Beside it
+   what the captured runs took: a disk that has changed since then is not what was cloned.
 
 The build is that of GNU hello as its INSTALL says: unpack, configure, make (a job for each processor), install, each on a
 cold mount of ext4 with `sync`, and the compilers' temporary files on the same disk: whoever wants to know what a disk is
@@ -392,14 +393,19 @@ class Experiment:
                     width = 100 * mean / base * math.hypot(half / mean, base_half / base)
                     row[f"{name}_difference_pct"] = 100 * (mean / base - 1)
                     row[f"{name}_half_width_95_pct"] = None if math.isnan(width) else width
+            captured = [sum(times[application]) for times in self.results.get("capture", {}).get("seconds", []) if application in times]
+            if captured and "clone" in figures:
+                row["captured_s"] = captured
+                row["clone_beside_capture_pct"] = 100 * (figures["clone"][0] / statistics.mean(captured) - 1)
             if "immediate_difference_pct" in row:
                 row["counts"] = row["immediate_difference_pct"] <= -30
             rows.append(row)
         return rows
 
     def page(self):
-        print("| application | original s (sd, ± 95 %) | clone s | immediate s | clone / original | immediate / original | counts |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
+        print("| application | original s (sd, ± 95 %) | clone s | immediate s | clone / original | immediate / original | counts | "
+              "while captured s | clone / captured |")
+        print("|" + " --- |" * 9)
         number = lambda value, form: "–" if value is None else format(value, form)
         for row in self.summary():
             cells = [row["application"] + ("" if row["captured"] else " (not captured)")]
@@ -411,6 +417,9 @@ class Experiment:
                 pct = row.get(f"{name}_difference_pct")
                 cells.append("–" if pct is None else f"{pct:+.1f} % ± {number(row[f'{name}_half_width_95_pct'], '.1f')}")
             cells.append({True: "yes", False: "no: immediate is too near", None: "–"}[row.get("counts")])
+            cells.append(", ".join(f"{seconds:.2f}" for seconds in row.get("captured_s", [])) or "–")
+            beside = row.get("clone_beside_capture_pct")
+            cells.append("–" if beside is None else f"{beside:+.1f} %")
             print("| " + " | ".join(cells) + " |")
         self.page_apart()
         evaluation = self.results.get("fit", {}).get("evaluations") or []

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """How well clones predict: the tables of docs/models/station.md, as Markdown on stdout.
 
-    scripts/clones.py [evaluation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
+    scripts/clones.py [evaluation] [ablation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
 
 evaluation   both models on every real trace with response times: fitted to the first half, the second predicted. A
              trace that is absent is said and left out.
+ablation     the station on the same traces, and without each of the features that its service times may depend on.
 degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
              moves away from it (6.3 of the issue that asked for clones).
 pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
@@ -59,6 +60,9 @@ COLUMNS = [
     ("plain", lambda waits, _: model(waits, "plain")["all"]),
     ("floor", lambda waits, _: model(waits, "station")["floor_all"]),
 ]
+
+# What a station's service times may depend on, but for what a request is (op, length).
+FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "dirty", "load", "pace")
 
 # The disk that is cloned, and its loads of so many requests: name, workload, what the disk is told beside. RATE is the
 # arrivals per second at which it is 70 % busy.
@@ -173,6 +177,24 @@ class Clones:
                                            "-o", self.out / f"{name}.toml", *flag)["fit"]
                         both.append(fit)
                     row(label, *(percent(of(*both)) for _, of in COLUMNS))
+        print()
+
+    def ablation(self):
+        """What each feature gains: the station without it."""
+        version = run(self.options.seeklab, "--version").strip()
+        print(f"{version}: `seeklab fit TRACE --without FEATURE`; seed 1, first half of the time against the second, demerit up to "
+              "the 99th percentile in percent of the mean.\n")
+        heading("trace", "floor", "all features", *(f"without `{feature}`" for feature in FEATURES))
+        for label, name, trace, more in self.of_traces():
+            with self.attempt(label):
+                if path := trace():
+                    def of(name, *without):
+                        fit = self.seeklab(f"{name}-ablation", "fit", path, *more, "--seed", "1", "-o", self.work / "clone.toml",
+                                           *without)["fit"]
+                        return model(fit, "station")
+                    whole = of(name)
+                    row(label, percent(whole["floor_to_p99"]), percent(whole["to_p99"]),
+                        *(percent(of(f"{name}-{feature}", "--without", feature)["to_p99"]) for feature in FEATURES))
         print()
 
     def of_traces(self):
@@ -307,8 +329,8 @@ class Clones:
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=__doc__.split("\n\n", 2)[2],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", choices=("evaluation", "degradation", "pairs", "all"), metavar="TABLE",
-                        help="evaluation, degradation, pairs, all")
+    parser.add_argument("tables", nargs="+", choices=("evaluation", "ablation", "degradation", "pairs", "all"),
+                        metavar="TABLE", help="evaluation, ablation, degradation, pairs, all")
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
                         help="where the real traces are")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep documents and captured traces there")
@@ -318,7 +340,7 @@ def arguments():
 
 def main():
     options = arguments()
-    wanted = {"evaluation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
+    wanted = {"evaluation", "ablation", "degradation", "pairs"} if "all" in options.tables else set(options.tables)
     needed = [("setpriv", "util-linux")]
     if "pairs" in wanted:
         needed += [("losetup", "mount"), ("fio", "fio")]
@@ -341,6 +363,8 @@ def main():
         rows = [*(clones.of_traces() if "evaluation" in wanted else []), *(clones.of_pairs() if "pairs" in wanted else [])]
         if rows:
             clones.evaluation(rows)
+        if "ablation" in wanted:
+            clones.ablation()
         if "degradation" in wanted:
             clones.degradation()
     if clones.failed:

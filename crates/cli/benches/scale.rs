@@ -26,7 +26,7 @@ use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Ratio, Request, Seed, Workload, simulate,
 };
 use seeklab_devices::Description;
-use seeklab_devices::fit::{MODELS, Model};
+use seeklab_devices::fit::{LeftOut, MODELS, Model};
 use seeklab_devices::table::Classes;
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
@@ -120,7 +120,7 @@ fn measure_model(
             is_open: false,
             since: None,
             classes: Classes::default(),
-            ignores_limits: false,
+            left_out: LeftOut::default(),
             seed: Seed(1),
         };
         fit(

@@ -13,7 +13,7 @@ use seeklab_core::{ByteSize, Device, Seed, TraceRecord};
 use toml::Table;
 
 use crate::description::{Description, DescriptionError};
-use crate::station::StationFit;
+use crate::station::{Feature, StationFit};
 use crate::table::{Classes, TableFit};
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
@@ -43,8 +43,17 @@ pub trait Fit: Send {
         self.description(about)
     }
 
-    /// Rate and burst limits are not looked for, of models that do.
-    fn ignore_limits(&mut self) {}
+    /// Learns nothing of that, if the model does at all.
+    fn leave_out(&mut self, _left_out: &LeftOut) {}
+}
+
+/// What a model is not to learn.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeftOut {
+    /// Rate and burst limits.
+    pub limits: bool,
+    /// What service times may depend on.
+    pub features: Vec<Feature>,
 }
 
 /// The device fitted so far, [going on](Fit::going_on), its draws from `seed` by streams that begin with `name`.

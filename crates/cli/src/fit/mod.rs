@@ -16,7 +16,7 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
-use seeklab_devices::fit::{About, Model};
+use seeklab_devices::fit::{About, LeftOut, Model};
 use seeklab_devices::limit::{Told, told};
 use seeklab_devices::table::Classes;
 use seeklab_traces::OpenTrace;
@@ -48,8 +48,8 @@ pub struct FitOptions {
     pub since: Option<Since>,
     /// How finely requests are told apart.
     pub classes: Classes,
-    /// Whether rate and burst limits are not looked for.
-    pub ignores_limits: bool,
+    /// What models are not to learn.
+    pub left_out: LeftOut,
     /// Root of the draws of the prediction.
     pub seed: Seed,
 }
@@ -196,9 +196,7 @@ pub fn fit(
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
-    if options.ignores_limits {
-        fits.iter_mut().for_each(|fit| fit.ignore_limits());
-    }
+    fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
     let trace = each_run(trace, "fitting", |records, recorder| {

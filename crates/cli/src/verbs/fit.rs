@@ -9,7 +9,8 @@ use seeklab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab::learnt::aligned;
 use seeklab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
-use seeklab_devices::fit::{MODELS, Model, find};
+use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
+use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
@@ -60,6 +61,10 @@ pub(crate) struct Arguments {
     /// Do not look for rate and burst limits, of models that do
     #[arg(long)]
     no_limits: bool,
+    /// Do not ask for those features (of models that do), such as pace or idle,before: what one gains shows
+    /// in how the prediction is without it
+    #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = feature)]
+    without: Vec<Feature>,
     /// Classes of request lengths for each doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().lengths_per_octave)]
     length_classes: u32,
@@ -121,15 +126,19 @@ impl Arguments {
                 queues_per_octave: self.queue_classes,
                 distances_per_octave: self.distance_classes,
             },
-            ignores_limits: self.no_limits,
+            left_out: LeftOut { limits: self.no_limits, features: self.without.clone() },
             seed: self.seed,
         };
-        let about = BTreeMap::from([
+        let mut about = BTreeMap::from([
             ("trace".to_owned(), file_name(&self.trace)),
             ("model".to_owned(), self.model[0].name.to_owned()),
             ("seed".to_owned(), self.seed.to_string()),
             ("version".to_owned(), VERSION.to_owned()),
         ]);
+        if !self.without.is_empty() {
+            let names: Vec<&str> = self.without.iter().map(|feature| feature.name()).collect();
+            about.insert("without".to_owned(), names.join(", "));
+        }
         let Fitted { description, report } =
             fit(&|columns| self.reading.open_columns(&self.trace, columns), &options, about)?;
         let mut table = description;
@@ -151,6 +160,11 @@ impl Arguments {
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
+}
+
+fn feature(name: &str) -> Result<Feature, String> {
+    let names = || Feature::ALL.map(Feature::name).join(", ");
+    Feature::from_name(name).ok_or_else(|| format!("there is no such feature; there are {}", names()))
 }
 
 /// A share of the time that is fitted: some of it, up to all.

@@ -209,6 +209,29 @@ fn is_what_a_clone_has_learnt_shown() {
 }
 
 #[test]
+fn is_a_feature_that_is_left_out_never_asked_for() {
+    let bench = Bench::new();
+    bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
+    let asked = |more: &[&str]| {
+        let document = bench.json(&[&["fit", "seen.parquet", "-o", "clone.toml"], more].concat());
+        assert!(document["fit"]["evaluations"][0]["to_p99"]["ea_rms_pct"].is_f64(), "{document}");
+        let clone = String::from_utf8(bench.read("clone.toml")).unwrap();
+        ["distance", "stream", "place"].map(|feature| clone.contains(&format!("{feature} <")))
+    };
+    assert!(asked(&[])[0], "seeks depend on the distance");
+    assert!(!asked(&["--without", "distance"])[0]);
+    assert_eq!(asked(&["--without", "distance,stream,place"]), [false; 3]);
+    let shown = bench.run(&["devices", "clone.toml"]).done();
+    assert!(shown.contains("without") && shown.contains("distance, stream, place"), "{shown}");
+    bench.run(&["fit", "seen.parquet", "-o", "x.toml", "--without", "rotation"]).fails(&[
+        "rotation",
+        "there is no such feature",
+        "waited",
+        "pace",
+    ]);
+}
+
+#[test]
 fn is_what_cannot_be_fitted_told() {
     let bench = Bench::new();
     bench.write("none.spc", "0,303567,3584,w,0.000000\n0,55590,3072,r,0.1\n0,303574,3584,w,0.2\n");

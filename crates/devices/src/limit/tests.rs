@@ -6,6 +6,7 @@ use seeklab_core::{
 
 use super::*;
 use crate::Description;
+use crate::fit::LeftOut;
 use crate::layer::Limit;
 
 /// A part of a load.
@@ -311,7 +312,7 @@ fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
     let [limit] = &told[..] else { panic!("{told:?}") };
     near(limit.rate_per_s, 5_000.0, 0.005, "rate");
     near(limit.burst as f64, 100_000.0, 0.05, "burst");
-    fit.ignore_limits();
+    fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
     assert!(fit.limits_told(ByteSize::from_bytes(512)).is_empty());
 }
 
@@ -352,7 +353,7 @@ fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
         near(mean(&ours), mean(&theirs), 0.03, what);
     }
     // Without limits learnt, the queue of the same device is all that there is to learn from.
-    fit.ignore_limits();
+    fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
     clone = build(fit.description(about()).unwrap());
     let ours = record(clone.as_mut(), &[Phase::Closed(12, 32)], SMALL_READS, 9);
     assert!((ours.len() as f64 / 17_000.0 - 1.0).abs() > 0.1, "{}", ours.len());

@@ -78,16 +78,15 @@ struct Trial {
     demerit: f64,
 }
 
-fn only(features: &[Feature]) -> [bool; FEATURES] {
-    Feature::ALL.map(|feature| features.contains(&feature))
-}
-
-/// The structure that predicts best.
-pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
+/// The structure that predicts best, with no feature that is not allowed.
+pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; FEATURES]) -> Structure {
+    let only = |features: &[Feature]| {
+        Feature::ALL.map(|feature| allowed[feature as usize] && features.contains(&feature))
+    };
     let queue_max = queue_max(runs);
     if queue_max < 2 {
         // How requests share the device was never seen: one at a time is the only thing that is known.
-        return Structure { servers: 1, mask: [true; FEATURES] };
+        return Structure { servers: 1, mask: allowed };
     }
     let pieces = pieces(runs);
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
@@ -109,7 +108,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64) -> Structure {
         observed.iter().find(|(servers, _)| *servers == best.structure.servers).expect("it was tried");
     for more in &MORE[1..] {
         let mut mask = best.structure.mask;
-        more.iter().for_each(|feature| mask[*feature as usize] = true);
+        more.iter().for_each(|feature| mask[*feature as usize] = allowed[*feature as usize]);
         let next = judge(mask, chosen);
         if next.likelihood > best.likelihood && next.demerit <= best.demerit.min(HARMLESS) {
             best = next;

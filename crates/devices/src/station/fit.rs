@@ -11,7 +11,7 @@ use super::observe::Observed;
 use super::parameters::{OperationSeen, StationParameters, is_sequential};
 use super::sample::{Sample, Seen};
 use crate::description::DescriptionError;
-use crate::fit::{About, Fit, FitSummary};
+use crate::fit::{About, Fit, FitSummary, LeftOut};
 use crate::limit::{self, History, Limits, Passed, Told};
 use crate::registry::described;
 use crate::table::Counts;
@@ -29,7 +29,7 @@ pub struct StationFit {
     sample: Sample,
     tally: Tally,
     history: History,
-    ignores_limits: bool,
+    left_out: LeftOut,
 }
 
 impl StationFit {
@@ -48,7 +48,7 @@ impl StationFit {
 
     /// The limits of what was taken in.
     fn limits(&self, block_size: ByteSize) -> Limits {
-        if self.ignores_limits {
+        if self.left_out.limits {
             return Limits::default();
         }
         let passed = |seen: &Seen| {
@@ -79,7 +79,8 @@ impl StationFit {
                 "no request has a response time, so there is nothing to learn from",
             ));
         }
-        let Structure { servers, mask } = choose(&sample.runs(CHOOSING), capacity_blocks);
+        let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
+        let Structure { servers, mask } = choose(&sample.runs(CHOOSING), capacity_blocks, allowed);
         let observed = Observed::of(&runs, servers, capacity_blocks);
         let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
         let tree = grow(&services, mask);
@@ -141,7 +142,7 @@ impl Fit for StationFit {
         self.limited(about, true)
     }
 
-    fn ignore_limits(&mut self) {
-        self.ignores_limits = true;
+    fn leave_out(&mut self, left_out: &LeftOut) {
+        self.left_out = left_out.clone();
     }
 }

@@ -6,7 +6,7 @@ use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed
 
 use super::order::Order;
 use super::*;
-use crate::fit::{About, Fit};
+use crate::fit::{About, Fit, LeftOut};
 
 /// A device with so many servers: 1 ms in sequence, 4 ms near by, 9 ms far away, writes half of it, and a tenth by chance.
 fn service(stream: &mut Stream, op: Operation, lbn: u64, last_end: u64) -> Duration {
@@ -71,8 +71,13 @@ fn banded(
 }
 
 fn fitted(records: &[TraceRecord]) -> StationParameters {
+    fitted_without(records, &[])
+}
+
+fn fitted_without(records: &[TraceRecord], left_out: &[Feature]) -> StationParameters {
     let mut fit = StationFit::default();
     records.iter().for_each(|record| fit.record(record));
+    fit.leave_out(&LeftOut { features: left_out.to_vec(), ..LeftOut::default() });
     assert_eq!(fit.summary().requests, records.len() as u64);
     let about =
         About { block_size: ByteSize::from_bytes(512), capacity_blocks: 1 << 25, fit: Default::default() };
@@ -303,18 +308,24 @@ fn is_no_answer_shorter_than_any_that_was_measured() {
             TraceRecord { completion: Some(Instant::from_ns(free_ns)), ..record }
         })
         .collect();
-    let mut device = Station::new(&fitted(&records), Seed(1), "x").unwrap();
-    let said = answers(&mut device, &records);
-    // What waits ends 100 us after the one before, so nothing that was measured took less than that.
-    let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
-    assert!(least(&mut measured(&records)) >= 0.1);
-    assert!(least(&mut said.iter().copied()) >= 0.098, "{}", least(&mut said.iter().copied()));
-    let at_once = said.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
-    let were = measured(&records).filter(|ms| (*ms - 1.0).abs() < 0.02).count();
-    assert!(
-        at_once.abs_diff(were) * 20 < were,
-        "{at_once} took 1 ms, as what finds it idle does, and {were} did"
-    );
-    let (said, measured) = (mean(said.into_iter()), mean(measured(&records)));
-    assert!((said / measured - 1.0).abs() < 0.03, "{said} ms, {measured} measured");
+    let check = |left_out: &[Feature]| {
+        let parameters = fitted_without(&records, left_out);
+        let mut device = Station::new(&parameters, Seed(1), "x").unwrap();
+        let said = answers(&mut device, &records);
+        // What waits ends 100 us after the one before, so nothing that was measured took less than that.
+        let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
+        assert!(least(&mut measured(&records)) >= 0.1);
+        assert!(least(&mut said.iter().copied()) >= 0.098, "{}", least(&mut said.iter().copied()));
+        let at_once = said.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
+        let were = measured(&records).filter(|ms| (*ms - 1.0).abs() < 0.02).count();
+        assert!(
+            at_once.abs_diff(were) * 20 < were,
+            "{at_once} took 1 ms, as what finds it idle does, and {were} did, without {left_out:?}"
+        );
+        let (said, measured) = (mean(said.into_iter()), mean(measured(&records)));
+        assert!((said / measured - 1.0).abs() < 0.03, "{said} ms, {measured} measured, without {left_out:?}");
+    };
+    check(&[]);
+    // Whether it had waited is enough to know.
+    check(&[Feature::Queue, Feature::Idle, Feature::Load, Feature::Pace]);
 }
