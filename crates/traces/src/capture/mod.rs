@@ -110,7 +110,7 @@ pub enum Observed {
         /// block layer for more than a minute).
         arrived: Instant,
         /// Everything that happened before this was taken in. What `arrived` waits for has not completed until then, or
-        /// the kernel lost its completion: under a disturbed machine one in some 100,000, which it does not count.
+        /// the kernel lost its completion, which it does not count: with [`Way::Perf`] one in some 200,000 of a loop device.
         happened: Instant,
     },
 }
