@@ -6,10 +6,10 @@
 use seeklab_core::{Instant, TraceRecord};
 
 use crate::error::TraceError;
-use crate::format::{Note, TraceReader};
+use crate::event::pairing::OUTSTANDING_MAX;
 use crate::metadata::Metadata;
-use crate::pairing::OUTSTANDING_MAX;
 use crate::reorder::Reorder;
+use crate::trace_format::{Note, TraceReader};
 
 /// The rows of a reader, from their issue.
 pub(crate) struct Issued {

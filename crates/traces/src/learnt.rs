@@ -5,8 +5,8 @@
 //! What a reader learns of the seed, the device model, the version or the clock behind its rows is not handed on.
 
 use crate::error::TraceError;
-use crate::format::TraceWriter;
 use crate::metadata::Metadata;
+use crate::trace_format::TraceWriter;
 
 /// What a writer was told about a trace.
 #[derive(Debug, Clone)]

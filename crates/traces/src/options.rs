@@ -14,7 +14,7 @@ use seeklab_core::ByteSize;
 use seeklab_core::names::near;
 
 use crate::error::{Problem, TraceError};
-use crate::format::{ReadOptions, TraceFormat};
+use crate::trace_format::{ReadOptions, TraceFormat};
 
 /// Something that a format leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use seeklab_core::{HostRequest, Instant, Operation};
 
-use crate::block_event::{BlockEvent, Kind, Stamped, What};
-use crate::pairing::{Captured, OUTSTANDING_MAX, SECTOR_BYTES};
+use crate::event::block_event::{BlockEvent, Kind, Stamped, What};
+use crate::event::pairing::{Captured, OUTSTANDING_MAX, SECTOR_BYTES};
 
 /// Bios before a part in order of address that are looked at for the one that it was split off.
 const LOOKED_AT: usize = 256;

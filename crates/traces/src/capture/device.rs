@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::CaptureError;
 use super::layout::Layout;
-use crate::block_event::Kind;
-use crate::pairing::SECTOR_BYTES;
+use crate::event::block_event::Kind;
+use crate::event::pairing::SECTOR_BYTES;
 
 /// Where tracefs is mounted, by the kernel's documentation: on its own or within debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

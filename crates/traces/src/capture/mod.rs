@@ -54,9 +54,9 @@ use pairing::Pairing;
 use pipes::Pipes;
 use rings::Rings;
 
-use crate::{block_event as event, pairing};
+use crate::event::{block_event as event, pairing};
 
-pub use crate::pairing::Captured;
+pub use crate::event::pairing::Captured;
 pub use error::CaptureError;
 pub use rows::{Rows, RowsCounts};
 

@@ -25,7 +25,7 @@ use super::device::{processors, tracefs};
 use super::error::CaptureError;
 use super::layout::Layout;
 use super::pages::{Item, PageLayout};
-use crate::block_event::{Kind, Stamped, What};
+use crate::event::block_event::{Kind, Stamped, What};
 
 /// Bytes that all buffers may have together, where the size is not given, and those of one.
 const BUFFERS_BYTES: usize = 64 << 20;

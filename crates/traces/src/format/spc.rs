@@ -1,0 +1,145 @@
+//! The trace format of the Storage Performance Council: `asu,lba,size,opcode,timestamp`.
+//!
+//! ```text
+//! 0,303567,3584,w,0.000000
+//! 1,55590,3072,w,0.000000
+//! ```
+//! The application storage unit becomes the device; the address counts blocks within it, the size
+//! counts bytes and rounds up to blocks; the opcode is `r` or `w` in either case; the timestamp counts
+//! seconds from the start of the trace. Rows only roughly in order are sorted within the window of
+//! the options. Further fields, which the standard leaves to the maker of a trace, are not read.
+//!
+//! # Scope and limits
+//! The standard leaves the block size to the description of a trace; unless the options say it, it is
+//! 512 bytes. There are no response times; writing drops what the format cannot say and refuses
+//! operations other than read and write.
+//!
+//! # References
+//! SPC trace file format specification, revision 1.0.1.
+
+use std::path::Path;
+
+use seeklab_core::{Instant, Operation, TraceRecord};
+
+use crate::error::{Place, Problem, TraceError};
+use crate::metadata::Metadata;
+use crate::options::Lack;
+use crate::output::TextOutput;
+use crate::output::losses::Holds;
+use crate::parse::extent::{blocks_of, checked_block_size};
+use crate::parse::number::{integer, push_decimal, push_unsigned, time};
+use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
+use crate::row::check_extent;
+use crate::source::{Head, Source};
+use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+
+/// SPC.
+pub struct Spc;
+
+const NAME: &str = "spc";
+const FIELDS: [&str; 5] = ["asu", "lba", "size", "opcode", "timestamp"];
+/// Digits of a second down to the nanosecond.
+const SCALE: u32 = 9;
+
+struct Parser {
+    block_size: u64,
+}
+
+impl LineParser for Parser {
+    #[inline]
+    fn parse(&mut self, line: &[u8], _: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+        let ([asu, lba, size, opcode, timestamp], _) = comma_fields(line, &FIELDS)?;
+        let device = integer(FIELDS[0], asu, u64::from(u16::MAX))? as u16;
+        let lbn = integer(FIELDS[1], lba, u64::MAX)?;
+        let blocks = blocks_of(FIELDS[2], size, self.block_size)?;
+        let op = match opcode {
+            b"r" | b"R" => Operation::Read,
+            b"w" | b"W" => Operation::Write,
+            _ => return Err(Problem::new(FIELDS[3], opcode, "`r` or `w` is allowed")),
+        };
+        check_extent(op, lbn, blocks)?;
+        let arrival = time(FIELDS[4], timestamp, SCALE, "seconds")?;
+        Ok(Parsed::Row(TraceRecord {
+            device,
+            ..TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks)
+        }))
+    }
+}
+
+impl TraceFormat for Spc {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        "SPC (UMass traces): asu, lba, bytes, r or w, seconds"
+    }
+
+    fn suffixes(&self) -> &'static [&'static str] {
+        &["spc"]
+    }
+
+    fn lacks(&self) -> &'static [Lack] {
+        &[Lack::ResponseTimes]
+    }
+
+    fn sniff(&self, head: Head<'_>) -> Sniff {
+        let mut parser = Parser { block_size: Metadata::DEFAULT_BLOCK_SIZE.as_bytes() };
+        sniff_lines(head, |line| parser.parse(line, &mut Metadata::default()).is_ok())
+    }
+
+    fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
+        let parser = Parser { block_size: checked_block_size(options.block_size_or_default())? };
+        Ok(Box::new(TextReader::new(source, parser, Order::Rough, options)))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    fn holds(&self) -> Holds {
+        Holds::requests(1)
+    }
+
+    fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
+        let block_size = checked_block_size(metadata.block_size)?;
+        Ok(Box::new(Writer { output: TextOutput::create(path)?, line: Vec::new(), rows: 0, block_size }))
+    }
+}
+
+struct Writer {
+    output: TextOutput,
+    line: Vec<u8>,
+    rows: u64,
+    block_size: u64,
+}
+
+impl TraceWriter for Writer {
+    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
+        self.rows += 1;
+        let cannot = |this: &Self, what: String| {
+            TraceError::not_representable(NAME, what).at(Place::Row(this.rows)).in_file(this.output.path())
+        };
+        let opcode = match record.op {
+            Operation::Read => b'r',
+            Operation::Write => b'w',
+            other => return Err(cannot(self, format!("a {}", other.name()))),
+        };
+        let Some(bytes) = u64::from(record.blocks).checked_mul(self.block_size) else {
+            return Err(cannot(self, format!("{} blocks in bytes", record.blocks)));
+        };
+        self.line.clear();
+        for number in [u64::from(record.device), record.lbn, bytes] {
+            push_unsigned(&mut self.line, number);
+            self.line.push(b',');
+        }
+        self.line.extend_from_slice(&[opcode, b',']);
+        push_decimal(&mut self.line, record.arrival.as_ns(), SCALE);
+        self.line.push(b'\n');
+        self.output.write(&self.line)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), TraceError> {
+        self.output.finish()
+    }
+}

@@ -1,0 +1,119 @@
+//! Byte addresses as blocks: the rules that all formats which count in bytes share.
+//!
+//! - An offset must be a multiple of the block size ([`aligned`]) and a size rounds up ([`blocks`]),
+//!   where the addresses are those of a block device.
+//! - Addresses within files and objects need not be aligned: the request takes every block that it
+//!   touches ([`covering`]).
+
+use seeklab_core::ByteSize;
+
+use crate::error::{Problem, TraceError};
+use crate::parse::number::integer;
+
+/// The block at the offset of `bytes`, which `field` says as `text`.
+#[inline]
+pub(crate) fn aligned(
+    field: &'static str,
+    text: &[u8],
+    bytes: u64,
+    block_size: u64,
+) -> Result<u64, Box<Problem>> {
+    if !bytes.is_multiple_of(block_size) {
+        let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
+        return Err(Problem::new(field, text, problem)
+            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+    }
+    Ok(bytes / block_size)
+}
+
+/// The blocks that `bytes` need, rounded up; `field` says them as `text`.
+#[inline]
+pub(crate) fn blocks(
+    field: &'static str,
+    text: &[u8],
+    bytes: u64,
+    block_size: u64,
+) -> Result<u32, Box<Problem>> {
+    u32::try_from(bytes.div_ceil(block_size))
+        .map_err(|_| Problem::new(field, text, format!("more than 4294967295 blocks of {block_size} bytes")))
+}
+
+/// First block and number of blocks of `size` bytes at the aligned `offset`, in fields of these names.
+#[inline]
+pub(crate) fn byte_extent(
+    names: [&'static str; 2],
+    offset: &[u8],
+    size: &[u8],
+    block_size: u64,
+) -> Result<(u64, u32), Box<Problem>> {
+    let lbn = aligned(names[0], offset, integer(names[0], offset, u64::MAX)?, block_size)?;
+    Ok((lbn, blocks(names[1], size, integer(names[1], size, u64::MAX)?, block_size)?))
+}
+
+/// The same of sectors of 512 bytes.
+#[inline]
+pub(crate) fn sector_extent(
+    names: [&'static str; 2],
+    sector: &[u8],
+    sectors: &[u8],
+    block_size: u64,
+) -> Result<(u64, u32), Box<Problem>> {
+    const SECTOR: u64 = 512;
+    let offset = integer(names[0], sector, u64::MAX / SECTOR)? * SECTOR;
+    let lbn = aligned(names[0], sector, offset, block_size)?;
+    let bytes = integer(names[1], sectors, u64::MAX / SECTOR)? * SECTOR;
+    Ok((lbn, blocks(names[1], sectors, bytes, block_size)?))
+}
+
+/// First block and number of blocks that `size` bytes at `offset` touch, at least one where there is
+/// a byte; `None` where they lie beyond what can be addressed.
+#[inline]
+pub(crate) fn covering(offset: u64, size: u64, block_size: u64) -> Option<(u64, u32)> {
+    let end = offset.checked_add(size)?.div_ceil(block_size);
+    let lbn = offset / block_size;
+    let blocks = if size == 0 { 0 } else { end - lbn };
+    Some((lbn, u32::try_from(blocks).ok()?))
+}
+
+/// The blocks that the bytes in `field` need, rounded up.
+#[inline]
+pub(crate) fn blocks_of(field: &'static str, text: &[u8], block_size: u64) -> Result<u32, Box<Problem>> {
+    let bytes = integer(field, text, u64::MAX)?;
+    u32::try_from(bytes.div_ceil(block_size))
+        .map_err(|_| Problem::new(field, text, format!("more than 4294967295 blocks of {block_size} bytes")))
+}
+
+/// The bytes of a block, of which there is at least one.
+pub(crate) fn checked_block_size(size: ByteSize) -> Result<u64, TraceError> {
+    match size.as_bytes() {
+        0 => Err(TraceError::invalid(Problem::new("block size", b"0B", "at least 1B is allowed"))),
+        bytes => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn does_a_range_of_bytes_take_every_block_that_it_touches() {
+        assert_eq!(covering(0, 512, 512), Some((0, 1)));
+        assert_eq!(covering(511, 2, 512), Some((0, 2)));
+        assert_eq!(covering(512, 1, 512), Some((1, 1)));
+        assert_eq!(covering(700, 0, 512), Some((1, 0)));
+        assert_eq!(covering(u64::MAX, 1, 512), None);
+        assert_eq!(covering(0, u64::from(u32::MAX) * 512 + 1, 512), None);
+    }
+
+    #[test]
+    fn are_unaligned_offsets_refused_with_a_hint() {
+        let names = ["offset", "size"];
+        assert_eq!(byte_extent(names, b"1024", b"513", 512).unwrap(), (2, 2));
+        let problem = byte_extent(names, b"100", b"512", 512).unwrap_err();
+        assert!(problem.to_string().contains("offset is `100`: a multiple"), "{problem}");
+        assert!(problem.hint.unwrap().contains("--block-size"));
+        assert_eq!(sector_extent(names, b"8", b"1", 4096).unwrap(), (1, 1));
+        assert!(sector_extent(names, b"9", b"1", 4096).is_err());
+        assert!(sector_extent(names, b"36028797018963968", b"1", 512).is_err());
+    }
+}
