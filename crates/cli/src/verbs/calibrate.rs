@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, print, print_json};
-use seeklab::progress::Progress;
 use seeklab_core::Duration;
 use seeklab_emulator::calibration::{
     Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Route, Row,
 };
 use seeklab_emulator::clock::{Clock, ClockReport, ClockSource, KeptAwake, Processors};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, print, print_json};
+use seeklab_lab::progress::Progress;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\

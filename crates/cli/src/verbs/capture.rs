@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab::capture::{Child, Outcome, Wishes, run};
-use seeklab::emulate::signals;
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, print, print_json};
 use seeklab_core::{ByteSize, Duration};
+use seeklab_lab::capture::{Child, Outcome, Wishes, run};
+use seeklab_lab::emulate::signals;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, print, print_json};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
-use seeklab::points::{PointsDocument, evidence, not_measured, parse_pair};
-use seeklab::progress::Progress;
 use seeklab_analysis::{Point, Stamps, compare};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::points::{PointsDocument, evidence, not_measured, parse_pair};
+use seeklab_lab::progress::Progress;
 use seeklab_report::{ComparisonSection, Note, PointsSection, Report, render_html, render_terminal};
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use serde::Serialize;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab::devices::{Setup, describe, resolve};
-use seeklab::failure::Failure;
-use seeklab::learnt;
-use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab_core::Seed;
 use seeklab_devices::{Description, catalog};
+use seeklab_lab::devices::{Setup, describe, resolve};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::learnt;
+use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab::experiment::{Files, Finished, Settings, Spec, run};
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::experiment::{Files, Finished, Settings, Spec, run};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
 use seeklab_report::{render_html, render_terminal};
 use serde::Serialize;
 use serde_json::Value;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use seeklab::failure::Failure;
-use seeklab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
-use seeklab::learnt::aligned;
-use seeklab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
+use seeklab_lab::learnt::aligned;
+use seeklab_lab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 

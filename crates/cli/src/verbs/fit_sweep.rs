@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab::failure::Failure;
-use seeklab::fit::fio::is_fio;
-use seeklab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
-use seeklab::output::{VERSION, command_line, print, print_json, write_file};
 use seeklab_core::{ByteSize, Seed};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::fio::is_fio;
+use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
+use seeklab_lab::output::{VERSION, command_line, print, print_json, write_file};
 use serde_json::json;
 
 /// Fits to fio's results if the first file holds some; whether it did.
@@ -83,7 +83,7 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
     for point in &report.points {
         let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:+.1}"));
         let left_out = point.left_out.map(|left_out| left_out.errors);
-        let errors = |errors: Option<seeklab::fit::sweep::Errors>| {
+        let errors = |errors: Option<seeklab_lab::fit::sweep::Errors>| {
             [errors.map(|of| of.iops_pct), errors.map(|of| of.mean_pct), errors.map(|of| of.p99_pct)].map(pct)
         };
         let mut row = vec![

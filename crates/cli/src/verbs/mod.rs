@@ -20,7 +20,7 @@ mod trace_remap;
 mod trace_report;
 
 use clap::Subcommand;
-use seeklab::failure::Failure;
+use seeklab_lab::failure::Failure;
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -1,13 +1,13 @@
 //! The flags that say how exactly a device is emulated, the same for every verb that emulates one.
 
 use clap::{Args, ValueEnum};
-use seeklab::emulate::{Calibrated, Pace};
-use seeklab::failure::Failure;
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_core::Duration;
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
+use seeklab_lab::emulate::{Calibrated, Pace};
+use seeklab_lab::failure::Failure;
 
 /// How exactly a device is emulated.
 #[derive(Debug, Args)]

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
-use seeklab::failure::Failure;
-use seeklab::progress::Progress;
-use seeklab::told::notes;
 use seeklab_core::ByteSize;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::progress::Progress;
+use seeklab_lab::told::notes;
 use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Note, OpenTrace, Position, ReadOptions, Setting, Source};

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab::devices::{Resolved, resolve};
-use seeklab::emulate::exported_size;
-use seeklab::failure::Failure;
-use seeklab::output::{check_apart, print, print_json, write_file};
-use seeklab::series::{Application, Commands, Finished, Series, check, run};
 use seeklab_core::{ByteSize, Seed};
+use seeklab_lab::devices::{Resolved, resolve};
+use seeklab_lab::emulate::exported_size;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{check_apart, print, print_json, write_file};
+use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;

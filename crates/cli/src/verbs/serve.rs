@@ -3,14 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab::devices::{Resolved, resolve};
-use seeklab::emulate::{
-    Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
-    capabilities_of, exported_size, open_store, signals, start,
-};
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, print, print_json};
-use seeklab::run::metadata;
 use seeklab_analysis::{Evidence, MissCounts};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Duration, Seed};
@@ -19,6 +11,14 @@ use seeklab_emulator::frontend::fuse::FILE_NAME;
 use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::MissCause;
+use seeklab_lab::devices::{Resolved, resolve};
+use seeklab_lab::emulate::{
+    Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
+    capabilities_of, exported_size, open_store, signals, start,
+};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, print, print_json};
+use seeklab_lab::run::metadata;
 use serde_json::{Value, json};
 
 use super::pace::PaceFlags;

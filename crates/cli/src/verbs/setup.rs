@@ -1,8 +1,8 @@
 //! The flags that say how a device is set up, the same for every verb that builds one.
 
 use clap::Args;
-use seeklab::devices::Setup;
 use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_lab::devices::Setup;
 
 /// How a device is set up.
 #[derive(Debug, Args)]

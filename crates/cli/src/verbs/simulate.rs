@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use seeklab::devices::{Resolved, resolve};
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
-use seeklab::progress::Progress;
-use seeklab::run::{Outcome, metadata, run};
-use seeklab::workload::{Arrivals, Chosen, Wishes, choose};
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_lab::devices::{Resolved, resolve};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::progress::Progress;
+use seeklab_lab::run::{Outcome, metadata, run};
+use seeklab_lab::workload::{Arrivals, Chosen, Wishes, choose};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
 use seeklab_traces::{Setting, TraceWriter};
 use seeklab_workloads::replay::Beyond;

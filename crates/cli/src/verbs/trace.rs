@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab::failure::Failure;
-use seeklab::output::{check_apart, print, print_json};
-use seeklab::progress::Progress;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{check_apart, print, print_json};
+use seeklab_lab::progress::Progress;
 use seeklab_traces::Learnt;
 use serde::Serialize;
 

@@ -6,13 +6,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, check_twice, command_line, print_json};
-use seeklab::progress::Progress;
-use seeklab::told::check_device;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, check_twice, command_line, print_json};
+use seeklab_lab::progress::Progress;
+use seeklab_lab::told::check_device;
 use seeklab_traces::{Learnt, Metadata, Setting};
 use serde_json::{Value, json};
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab::failure::Failure;
-use seeklab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
-use seeklab::progress::Progress;
-use seeklab::told::check_device;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
 use seeklab_core::Duration;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::progress::Progress;
+use seeklab_lab::told::check_device;
 use seeklab_report::{TraceReport, render_trace_html};
 use seeklab_traces::Metadata;
 use serde_json::{Value, json};

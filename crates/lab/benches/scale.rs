@@ -1,6 +1,6 @@
 //! How fast are traces of millions of requests converted, fitted and simulated, and in how much memory?
 //!
-//! `cargo bench -p seeklab --bench scale` generates a trace of 24 million requests, as many as the paper's CSL-29 has
+//! `cargo bench -p seeklab-lab --bench scale` generates a trace of 24 million requests, as many as the paper's CSL-29 has
 //! \[Thornock97, 4\], in a temporary folder, and prints requests per CPU-second of one thread and the peak of the resident
 //! memory of each step beside what is asked for; `-- 2000000` takes that many instead. `cargo test --benches` runs every
 //! step, tiny, so that none rots. The figures in docs/scale.md are from this program.
@@ -15,19 +15,19 @@ mod measure;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use seeklab::devices::Setup;
-use seeklab::devices::customise;
-use seeklab::failure::Failure;
-use seeklab::fit::{FitOptions, Fitted, fit};
-use seeklab::progress::Progress;
-use seeklab::run::run;
-use seeklab::workload::{Wishes, choose};
 use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Ratio, Request, Seed, Workload, simulate,
 };
 use seeklab_devices::Description;
 use seeklab_devices::fit::{LeftOut, MODELS, Model};
 use seeklab_devices::table::Classes;
+use seeklab_lab::devices::Setup;
+use seeklab_lab::devices::customise;
+use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::{FitOptions, Fitted, fit};
+use seeklab_lab::progress::Progress;
+use seeklab_lab::run::run;
+use seeklab_lab::workload::{Wishes, choose};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
 use measure::Report;

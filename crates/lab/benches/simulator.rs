@@ -1,14 +1,14 @@
 //! How fast does the simulator simulate? Requests per CPU-second of one thread, percentiles on.
 //!
-//! `cargo bench -p seeklab --bench simulator` runs each case five times, interleaved, and prints the
+//! `cargo bench -p seeklab-lab --bench simulator` runs each case five times, interleaved, and prints the
 //! best and the median; `cargo test --benches` runs each case once, tiny, so that it does not rot.
 //! The figures in README.md and docs/models/disk.md are from this program.
 
-use seeklab::devices::{Setup, resolve};
-use seeklab::progress::Progress;
-use seeklab::run::run;
-use seeklab::workload::{Wishes, choose};
 use seeklab_core::{Limits, Seed};
+use seeklab_lab::devices::{Setup, resolve};
+use seeklab_lab::progress::Progress;
+use seeklab_lab::run::run;
+use seeklab_lab::workload::{Wishes, choose};
 
 /// Name, device, mechanics alone, scheduler, workload, floor in requests per CPU-second.
 const CASES: [(&str, &str, bool, Option<&str>, &str, f64); 5] = [

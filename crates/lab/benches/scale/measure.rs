@@ -3,7 +3,7 @@
 use std::fs;
 
 use rustix::time::{ClockId, clock_gettime};
-use seeklab::failure::Failure;
+use seeklab_lab::failure::Failure;
 
 /// Resident memory that no step may pass.
 const MEMORY_MIB: u64 = 1_024;
