@@ -9,7 +9,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use seeklab_traces::{OutputFile, TraceError};
+use seeklab_files::OutputFile;
+use seeklab_traces::TraceError;
 
 use crate::writer::KEY_PREFIX;
 
@@ -113,7 +114,7 @@ pub fn write_table(
         .map_err(parquet::errors::ParquetError::from)
         .and_then(|batch| writer.write(&batch))
         .map_err(told)?;
-    writer.into_inner().map_err(told)?.finish()
+    Ok(writer.into_inner().map_err(told)?.finish()?)
 }
 
 #[cfg(test)]

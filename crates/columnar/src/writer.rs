@@ -14,9 +14,10 @@ use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use seeklab_core::TraceRecord;
+use seeklab_files::OutputFile;
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::{Column, Content};
-use seeklab_traces::{Compression, Metadata, OutputFile, Place, TraceError, TraceWriter, check_key};
+use seeklab_traces::{Compression, Metadata, Place, TraceError, TraceWriter, check_key, create_file};
 
 use crate::columns::{data_type, properties, schema};
 
@@ -74,7 +75,7 @@ impl ParquetWriter {
                 .in_file(path)
                 .with_hint("end the file name in `.parquet`"));
         }
-        let file = BufWriter::with_capacity(64 * 1024, OutputFile::create_for(path, metadata)?);
+        let file = BufWriter::with_capacity(64 * 1024, create_file(path, metadata)?);
         let empty = Some(Empty { file, key_values: pairs });
         Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0 })
     }
@@ -166,7 +167,7 @@ impl TraceWriter for ParquetWriter {
         let file = file
             .into_inner()
             .map_err(|error| TraceError::io("cannot write the file", error.into_error()).in_file(&path))?;
-        file.finish()
+        Ok(file.finish()?)
     }
 }
 

@@ -85,6 +85,12 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<seeklab_files::FileError> for Failure {
+    fn from(error: seeklab_files::FileError) -> Self {
+        error.hint().into_iter().fold(Self::chain(&error), Self::hint)
+    }
+}
+
 impl From<seeklab_traces::TraceError> for Failure {
     fn from(error: seeklab_traces::TraceError) -> Self {
         let hint = error.hint().map(str::to_owned);

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use seeklab_files::FileError;
+
 /// A trace that could not be read or written.
 ///
 /// `Display` says file, place, what was seen and what is allowed; advice is apart in
@@ -145,6 +147,13 @@ pub(crate) fn shorten(value: &[u8]) -> String {
     let shown = if cut { &value[..SHOWN_MAX] } else { value };
     let text: String = String::from_utf8_lossy(shown).chars().flat_map(char::escape_debug).collect();
     if cut { text + "…" } else { text }
+}
+
+impl From<FileError> for TraceError {
+    fn from(error: FileError) -> Self {
+        let path = error.path().to_owned();
+        Self::io("cannot write the file", error.into()).in_file(&path)
+    }
 }
 
 impl TraceError {

@@ -42,7 +42,7 @@ pub use format::{
 pub use learnt::Learnt;
 pub use metadata::{Metadata, check_key};
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
-pub use output::OutputFile;
+pub use output::create_file;
 pub use output::losses::Holds;
 pub use recorder::Recorder;
 pub use source::compression::Compression;

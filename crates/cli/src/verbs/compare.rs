@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab_analysis::{Point, Stamps, compare};
+use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::points::{PointsDocument, evidence, not_measured, parse_pair};
 use seeklab_lab::progress::Progress;
 use seeklab_report::{ComparisonSection, Note, PointsSection, Report, render_html, render_terminal};
@@ -56,7 +57,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_apart(path, std::iter::once(&self.reference).chain(&self.other))?;
+            check_distinct(path, std::iter::once(&self.reference).chain(&self.other))?;
         }
         match (self.between, &self.other) {
             (None, Some(other)) => self.two(other),
@@ -129,7 +130,7 @@ impl Arguments {
     fn tell(&self, report: Report, document: &impl Serialize) -> Result<(), Failure> {
         let report = Report { command: Some(command_line()), generated_by: VERSION.to_owned(), ..report };
         if let Some(path) = &self.report {
-            write_file(path, render_html(&report).as_bytes())?;
+            seeklab_files::write(path, render_html(&report).as_bytes())?;
         }
         if self.json {
             return print_json(document);

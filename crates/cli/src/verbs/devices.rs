@@ -6,10 +6,11 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_core::Seed;
 use seeklab_devices::{Description, catalog};
+use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::learnt;
-use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
 
@@ -48,8 +49,8 @@ impl Arguments {
                 let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
                 let description = resolve(name, &setup)?.description;
                 if let Some(path) = &self.report {
-                    check_apart(path, [name])?;
-                    write_file(path, render_page_html(&plotted(&description)?).as_bytes())?;
+                    check_distinct(path, [name])?;
+                    seeklab_files::write(path, render_page_html(&plotted(&description)?).as_bytes())?;
                 }
                 if self.toml {
                     print(&description.to_toml())

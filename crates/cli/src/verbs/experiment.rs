@@ -4,9 +4,10 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use seeklab_files::check_distinct;
 use seeklab_lab::experiment::{Files, Finished, Settings, Spec, run};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_report::{render_html, render_terminal};
 use serde::Serialize;
 use serde_json::Value;
@@ -95,7 +96,7 @@ struct FilesDocument<'a> {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_apart(path, [&self.file])?;
+            check_distinct(path, [&self.file])?;
         }
         let mut spec = Spec::open(&self.file)?;
         if let Some(output) = &self.output {
@@ -105,7 +106,7 @@ impl Arguments {
         let settings = Settings { jobs: self.jobs.unwrap_or_else(cores), fresh: self.fresh };
         let finished = run(&spec, &settings)?;
         if let Some(path) = &self.report {
-            write_file(path, render_html(&finished.report).as_bytes())?;
+            seeklab_files::write(path, render_html(&finished.report).as_bytes())?;
         }
         if self.json {
             self.print_document(&spec, &finished)?;

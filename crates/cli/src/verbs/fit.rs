@@ -8,10 +8,11 @@ use seeklab_core::{Ratio, Seed};
 use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
+use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab_lab::learnt::aligned;
-use seeklab_lab::output::{VERSION, check_apart, check_twice, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 
@@ -109,9 +110,9 @@ impl Arguments {
 
     pub(crate) fn run(self) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
-            check_apart(path, self.traces())?;
+            check_distinct(path, self.traces())?;
         }
-        self.traces().try_for_each(|trace| check_twice(trace))?;
+        self.traces().try_for_each(|trace| check_rereadable(trace))?;
         if super::fit_sweep::run(&self.trace, &self.more, &self.output, self.seed, self.json)? {
             return Ok(());
         }
@@ -148,9 +149,9 @@ impl Arguments {
             |evaluation| sentence(evaluation, self.split),
         );
         table.insert("validated".to_owned(), validated.into());
-        write_file(&self.output, table.to_string().as_bytes())?;
+        seeklab_files::write(&self.output, table.to_string().as_bytes())?;
         if let Some(path) = &self.report {
-            write_file(path, render_page_html(&plotted(&self, &report)).as_bytes())?;
+            seeklab_files::write(path, render_page_html(&plotted(&self, &report)).as_bytes())?;
         }
         if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) }
     }

@@ -8,7 +8,7 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
-use seeklab_lab::output::{VERSION, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use serde_json::json;
 
 /// Fits to fio's results if the first file holds some; whether it did.
@@ -43,7 +43,7 @@ pub(super) fn run(
     let mut table = description;
     table.insert("title".to_owned(), format!("clone by {names}").into());
     table.insert("validated".to_owned(), sentence(&report.in_sample, &report.left_out).into());
-    write_file(output, table.to_string().as_bytes())?;
+    seeklab_files::write(output, table.to_string().as_bytes())?;
     if json {
         print_json(&json!({
             "version": VERSION,

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use seeklab_core::{ByteSize, Seed};
+use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::exported_size;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{check_apart, print, print_json, write_file};
+use seeklab_lab::output::{print, print_json};
 use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
@@ -112,11 +113,11 @@ impl Arguments {
         let series = self.series()?;
         let read =
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
-        self.report.as_deref().map_or(Ok(()), |path| check_apart(path, read))?;
+        self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
         check(&series)?;
         let Finished { document, report, succeeded } = run(&series)?;
         if let Some(path) = &self.report {
-            write_file(path, render_html(&report).as_bytes())?;
+            seeklab_files::write(path, render_html(&report).as_bytes())?;
         }
         if self.json {
             print_json(&document)?

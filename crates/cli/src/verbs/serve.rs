@@ -11,13 +11,14 @@ use seeklab_emulator::frontend::fuse::FILE_NAME;
 use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::MissCause;
+use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
     Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
     capabilities_of, exported_size, open_store, signals, start,
 };
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, print, print_json};
+use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::run::metadata;
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 impl Arguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.record {
-            check_apart(path, [PathBuf::from(&self.device)].iter().chain(&self.image))?;
+            check_distinct(path, [PathBuf::from(&self.device)].iter().chain(&self.image))?;
         }
         let device = resolve(&self.device, &self.setup.setup())?;
         let size = exported_size(&device, self.size)?;

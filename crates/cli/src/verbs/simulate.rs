@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::progress::Progress;
 use seeklab_lab::run::{Outcome, metadata, run};
 use seeklab_lab::workload::{Arrivals, Chosen, Wishes, choose};
@@ -166,7 +167,7 @@ impl Arguments {
         let workload = choose(&self.workload, &self.wishes())?;
         let outputs = self.outputs(&devices)?;
         for path in self.report.iter().chain(outputs.iter().flatten()) {
-            check_apart(path, self.inputs(&workload))?;
+            check_distinct(path, self.inputs(&workload))?;
         }
         let mut outcomes = Vec::with_capacity(devices.len());
         for (device, out) in devices.iter().zip(&outputs) {
@@ -255,7 +256,7 @@ impl Arguments {
     fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Result<(), Failure> {
         let report = self.make_report(devices, workload, outcomes);
         if let Some(path) = &self.report {
-            write_file(path, render_html(&report).as_bytes())?;
+            seeklab_files::write(path, render_html(&report).as_bytes())?;
         }
         if !self.json {
             return print(&render_terminal(&report));

@@ -8,8 +8,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{check_apart, print, print_json};
+use seeklab_lab::output::{print, print_json};
 use seeklab_lab::progress::Progress;
 use seeklab_traces::Learnt;
 use serde::Serialize;
@@ -345,7 +346,7 @@ fn convert(
     to: Option<&str>,
     json: bool,
 ) -> Result<(), Failure> {
-    check_apart(output, [input])?;
+    check_distinct(output, [input])?;
     let mut trace = reading.open(input)?;
     let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;

@@ -9,8 +9,9 @@ use clap::{ArgGroup, Args};
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
+use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, check_twice, command_line, print_json};
+use seeklab_lab::output::{VERSION, command_line, print_json};
 use seeklab_lab::progress::Progress;
 use seeklab_lab::told::check_device;
 use seeklab_traces::{Learnt, Metadata, Setting};
@@ -103,8 +104,8 @@ struct Device {
 impl RemapArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let traces = || std::iter::once(&self.input).chain(&self.heat_of);
-        check_apart(&self.output, traces().chain(&self.mapping))?;
-        traces().try_for_each(|trace| check_twice(trace))?;
+        check_distinct(&self.output, traces().chain(&self.mapping))?;
+        traces().try_for_each(|trace| check_rereadable(trace))?;
         let heats = self.heats(&self.input)?;
         let hot = match &self.heat_of {
             Some(path) => Some(self.heats(path)?),
@@ -391,7 +392,7 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 
 impl SliceArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        check_apart(&self.output, [&self.input])?;
+        check_distinct(&self.output, [&self.input])?;
         let mut trace = self.reading.open(&self.input)?;
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());

@@ -7,8 +7,9 @@ use clap::Args;
 use seeklab_analysis::character::DIRECTIONS;
 use seeklab_analysis::{Character, Metrics};
 use seeklab_core::Duration;
+use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, check_apart, command_line, print, print_json, write_file};
+use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::progress::Progress;
 use seeklab_lab::told::check_device;
 use seeklab_report::{TraceReport, render_trace_html};
@@ -44,7 +45,7 @@ pub(crate) struct ReportArguments {
 impl ReportArguments {
     pub(crate) fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            check_apart(path, [&self.file])?;
+            check_distinct(path, [&self.file])?;
         }
         let mut trace = self.reading.open(&self.file)?;
         let block_size = trace.metadata().block_size;
@@ -91,7 +92,7 @@ impl ReportArguments {
             names: names(&metadata),
         };
         if let Some(path) = &self.report {
-            write_file(path, render_trace_html(&report).as_bytes())?;
+            seeklab_files::write(path, render_trace_html(&report).as_bytes())?;
         }
         match document {
             Some(document) => print_json(&document),

@@ -9,6 +9,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use seeklab_files::OutputFile;
+
 use super::{Calibration, Machine, NoCalibration};
 
 /// No calibration is longer.
@@ -65,21 +67,10 @@ impl Calibration {
         }
         let mut text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
         text.push(b'\n');
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let new = path.with_file_name(name);
-        let written = write_durably(&new, &text).and_then(|()| fs::rename(&new, path));
-        if written.is_err() {
-            let _ = fs::remove_file(&new);
-        }
-        written
+        let mut file = OutputFile::create(path)?;
+        file.write_all(&text)?;
+        Ok(file.finish_durably()?)
     }
-}
-
-fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// The directory for state; relative paths do not count, says the XDG specification.

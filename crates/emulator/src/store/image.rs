@@ -2,14 +2,14 @@
 //!
 //! Only what is not zero is copied, so an image costs what is in it, not the size of its device.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use seeklab_core::units::ByteSize;
+use seeklab_files::OutputFile;
 
-use super::draft::Draft;
 use super::zeroes::is_zero;
 use super::{Allocation, Store, StoreError, sparse};
 
@@ -80,9 +80,7 @@ impl Store {
     /// At every moment `path` names the old file or the whole new one. Writes during saving may be
     /// in the image in part: whoever wants one point in time keeps the device still meanwhile.
     pub fn save_image(&self, path: &Path) -> Result<(), StoreError> {
-        // A link is followed, for else the link would be replaced and not the image.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match File::open(&target) {
+        match File::open(path) {
             Ok(existing) => {
                 let metadata = existing.metadata().map_err(|error| StoreError::io("look at", path, error))?;
                 if !metadata.is_file() {
@@ -94,8 +92,8 @@ impl Store {
             Err(error) => return Err(StoreError::io("replace", path, error)),
         }
         let failed = |error| StoreError::io("save", path, error);
-        let draft = Draft::new(&target).map_err(failed)?;
-        draft.file().set_len(self.size().as_bytes()).map_err(failed)?;
+        let image = OutputFile::create(path).map_err(|error| failed(error.into()))?;
+        image.file().set_len(self.size().as_bytes()).map_err(failed)?;
         let mut buffer = vec![0; PIECE_BYTES];
         let mut position = 0;
         for extent in self.extents(0, self.size().as_bytes())? {
@@ -107,13 +105,13 @@ impl Store {
                     if is_zero(piece) {
                         Ok(())
                     } else {
-                        draft.file().write_all_at(piece, offset).map_err(failed)
+                        image.file().write_all_at(piece, offset).map_err(failed)
                     }
                 })?;
             }
             position += extent.length;
         }
-        draft.publish().map_err(failed)
+        image.finish_durably().map_err(|error| failed(error.into()))
     }
 }
 

@@ -28,7 +28,6 @@
 
 mod budget;
 mod chunk;
-mod draft;
 mod error;
 mod extent;
 mod file;

@@ -25,7 +25,8 @@ use seeklab_traces::capture::{
 use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, recorder};
 
 use crate::failure::Failure;
-use crate::output::{VERSION, check_place, command_line};
+use crate::output::{VERSION, command_line};
+use seeklab_files::check_writable;
 
 pub use child::{Child, Ended};
 use live::{Live, Seen};
@@ -91,7 +92,7 @@ impl From<CaptureError> for Failure {
 /// # Errors
 /// What is missing, with its remedy, before anything starts; a trace that cannot be written.
 pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> Result<Outcome, Failure> {
-    check_place(&wishes.output)?;
+    check_writable(&wishes.output)?;
     let device = look_at(&wishes.device)?;
     if let Some(own) = own_device(wishes) {
         eprintln!(

@@ -70,7 +70,8 @@ pub use table::ResultTable;
 
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::output::{VERSION, check_apart, write_file};
+use crate::output::VERSION;
+use seeklab_files::check_distinct;
 
 /// How an experiment is run, beside what its file says.
 #[derive(Debug, Clone)]
@@ -136,12 +137,12 @@ pub fn run(spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
         let workloads = cells.iter().map(|cell| &cell.workload);
         let read =
             workloads.flat_map(|one| one.trace().map(Path::new).into_iter().chain(one.shape.as_deref()));
-        check_apart(path, read)?;
+        check_distinct(path, read)?;
     }
     let mut journal = Journal::open(&files.journal, settings.fresh)?;
     let (results, reused) = engine::run_all(spec, &cells, &runs, &mut journal, settings.jobs)?;
     let table = ResultTable::new(spec, &cells, &results);
-    write_file(&files.csv, table.to_csv().as_bytes())?;
+    seeklab_files::write(&files.csv, table.to_csv().as_bytes())?;
     let metadata =
         [("version", VERSION.to_owned()), ("seed", spec.seed.to_string()), ("experiment", spec.text.clone())];
     write_table(&files.parquet, &table.columns, &metadata)?;

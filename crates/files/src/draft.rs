@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 
-use super::file::{folder_of, sync_folder_of};
+use crate::target::folder_of;
 
 /// A file being written, to become the one at `target`.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(crate) struct Draft {
     file: File,
     target: PathBuf,
     hidden: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// An empty draft in the folder of `target`.
-    pub(super) fn new(target: &Path) -> io::Result<Self> {
+    pub(crate) fn new(target: &Path) -> io::Result<Self> {
         let permissions = Mode::from_raw_mode(0o666);
         let anonymous = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match open(folder_of(target), anonymous, permissions) {
@@ -40,13 +40,26 @@ impl Draft {
         Ok(Self { file, target: target.to_owned(), hidden: Some(name) })
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) const fn file(&self) -> &File {
         &self.file
     }
 
-    /// Brings the draft to the medium and gives it its name, in place of what had it.
-    pub(super) fn publish(mut self) -> io::Result<()> {
+    /// Gives the draft its name, in place of the file that had it, whose permissions it keeps.
+    pub(crate) fn publish(mut self) -> io::Result<()> {
+        self.take_name()
+    }
+
+    /// As [`publish`](Self::publish), with contents and name on the medium before it returns.
+    pub(crate) fn publish_durably(mut self) -> io::Result<()> {
         self.file.sync_all()?;
+        self.take_name()?;
+        File::open(folder_of(&self.target))?.sync_all()
+    }
+
+    fn take_name(&mut self) -> io::Result<()> {
+        if let Ok(replaced) = fs::metadata(&self.target) {
+            self.file.set_permissions(replaced.permissions())?;
+        }
         if self.hidden.is_none() {
             // A name cannot be taken over by linking, only by renaming.
             let name = hidden_name(&self.target);
@@ -57,7 +70,7 @@ impl Draft {
         let name = self.hidden.as_ref().expect("has a name by now");
         fs::rename(name, &self.target)?;
         self.hidden = None;
-        sync_folder_of(&self.target)
+        Ok(())
     }
 }
 
@@ -75,7 +88,7 @@ fn hidden_name(target: &Path) -> PathBuf {
     static DRAFT_COUNT: AtomicU64 = AtomicU64::new(0);
     let number = DRAFT_COUNT.fetch_add(1, Ordering::Relaxed);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    folder_of(target).join(format!(".{name}.{}-{number}.draft", process::id()))
+    folder_of(target).join(format!(".{name}.{}-{number}.part", process::id()))
 }
 
 #[cfg(test)]
@@ -99,13 +112,13 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), b"old");
         let complete = draft(&target).unwrap();
         complete.file().write_all(b"new").unwrap();
-        complete.publish().unwrap();
+        complete.publish_durably().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert_eq!(names_in(folder.path()), ["image"]);
     }
 
     #[test]
-    fn does_a_draft_replace_only_when_published() {
+    fn draft_replaces_only_when_published() {
         check(Draft::new);
         check(Draft::with_name);
     }

@@ -1,0 +1,23 @@
+//! Output files that appear whole or not at all.
+//!
+//! ```text
+//!              ┌─ regular file, or nothing there yet ─▶ Draft ─▶ finish() gives it the name
+//! OutputFile ──┤
+//!              └─ device, pipe, terminal ─────────────▶ written through
+//! ```
+//! A link stays a link: the file that it leads to is the one that is replaced or created. A path such as
+//! `/dev/stdout` means the stream itself, so a file to which the shell appends keeps its contents.
+//!
+//! # Scope and limits
+//! Unix. Where the file system has unnamed files (`O_TMPFILE`), a draft vanishes with the process, however
+//! that ends. Elsewhere it has a hidden name, which is removed when the [`OutputFile`] is dropped.
+
+mod check;
+mod draft;
+mod error;
+mod output;
+mod target;
+
+pub use check::{check_distinct, check_rereadable, check_writable};
+pub use error::FileError;
+pub use output::{OutputFile, write};
