@@ -1,12 +1,20 @@
 //! The `seeklab` command: parse, run a verb, say what went wrong.
 
+mod delivery;
+mod terminal;
 mod verbs;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::command_line;
+use seeklab_lab::session::Session;
+use seeklab_lab::stop::Stop;
+use terminal::Terminal;
 use verbs::Command;
 
 /// A storage performance laboratory: run your software on any disk, real, cloned, failing, or not yet
@@ -16,6 +24,9 @@ use verbs::Command;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Show neither progress nor remarks, only results, warnings and errors
+    #[arg(long, short = 'q', global = true)]
+    quiet: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -37,13 +48,23 @@ fn main() -> ExitCode {
             return if asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
-    match arguments.command.run() {
+    let terminal = Terminal { is_quiet: arguments.quiet };
+    let session = Session::new(Arc::new(terminal), Stop::new()).with_command(command_line());
+    match arguments.command.run(&session) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has read enough, as `head` does.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.print();
+            tell(&failure);
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// Prints a failure and its advice on stderr.
+fn tell(failure: &Failure) {
+    eprintln!("error: {failure}");
+    if let Some(hint) = failure.advice() {
+        eprintln!("\nhint: {hint}");
     }
 }

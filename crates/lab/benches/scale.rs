@@ -25,8 +25,8 @@ use seeklab_lab::devices::Setup;
 use seeklab_lab::devices::customise;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, Fitted, fit};
-use seeklab_lab::progress::Progress;
 use seeklab_lab::run::run;
+use seeklab_lab::session::Session;
 use seeklab_lab::workload::{Wishes, choose};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
@@ -124,6 +124,7 @@ fn measure_model(
             seed: Seed(1),
         };
         fit(
+            &Session::default(),
             &|columns| open(trace, &ReadOptions { columns, ..ReadOptions::default() }),
             &options,
             BTreeMap::new(),
@@ -143,7 +144,7 @@ fn measure_model(
     let device = customise(name, description, &setup)?;
     let workload = choose(&trace.to_string_lossy(), &Wishes::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {
-        let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &mut Progress::hidden())?;
+        let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
         assert_eq!(outcome.metrics.summary().requests, requests, "every request completes");
         Ok(())
     })?;

@@ -6,8 +6,8 @@
 
 use seeklab_core::{Limits, Seed};
 use seeklab_lab::devices::{Setup, resolve};
-use seeklab_lab::progress::Progress;
 use seeklab_lab::run::run;
+use seeklab_lab::session::Session;
 use seeklab_lab::workload::{Wishes, choose};
 
 /// Name, device, mechanics alone, scheduler, workload, floor in requests per CPU-second.
@@ -83,8 +83,7 @@ fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) ->
     let device = resolve(device, &setup).expect("a device of the catalog");
     let wishes = Wishes { requests: Some(requests), ..Wishes::default() };
     let workload = choose(workload, &wishes).expect("a workload that is right");
-    let mut progress = Progress::new("benchmark", Some(requests));
-    let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &mut progress)
+    let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
         .expect("the workload fits the device");
     outcome.requests_per_cpu_s()
 }

@@ -24,6 +24,21 @@ impl Failure {
         Self { exit_code: 1, ..Self::new(message) }
     }
 
+    /// The caller stopped the work before its end: exit code 1.
+    pub fn interrupted() -> Self {
+        Self::check("interrupted")
+    }
+
+    /// Several failures in one, a line each. The exit code is the greatest.
+    pub fn all(failures: Vec<Self>) -> Option<Self> {
+        failures.into_iter().reduce(|first, next| Self {
+            message: format!("{}\n{}", first.message, next.message),
+            hint: first.hint.or(next.hint),
+            exit_code: first.exit_code.max(next.exit_code),
+            broken_pipe: false,
+        })
+    }
+
     /// The failure with the chain of what it rests on.
     pub fn chain(error: &(dyn Error + 'static)) -> Self {
         let mut message = error.to_string();
@@ -64,12 +79,9 @@ impl Failure {
         self.exit_code
     }
 
-    /// Tells it on stderr.
-    pub fn print(&self) {
-        eprintln!("error: {}", self.message);
-        if let Some(hint) = &self.hint {
-            eprintln!("\nhint: {hint}");
-        }
+    /// Advice, if there is any.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 }
 
@@ -78,6 +90,8 @@ impl fmt::Display for Failure {
         f.write_str(&self.message)
     }
 }
+
+impl Error for Failure {}
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

@@ -1,5 +1,6 @@
 //! One run: a device, a workload, a seed.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
@@ -7,8 +8,8 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
 use seeklab_core::{
-    ArrivalOrder, ByteSize, Completion, Coverage, Device, Duration, Limits, Seed, SimulationError,
-    TraceRecord, Workload, simulate,
+    Arrival, ArrivalOrder, ByteSize, Completion, Coverage, Device, Duration, Instant, Limits, Seed,
+    SimulationError, TraceRecord, Workload, simulate,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
@@ -21,6 +22,7 @@ use crate::devices::Resolved;
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
+use crate::session::Session;
 use crate::workload::Chosen;
 
 /// What a run amounted to.
@@ -38,6 +40,8 @@ pub struct Outcome {
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
     pub wall_s: f64,
+    /// Why the trace is incomplete, if it could not be written.
+    pub write_error: Option<Failure>,
 }
 
 impl Outcome {
@@ -54,6 +58,7 @@ struct Observer<'a> {
     write_error: Option<TraceError>,
     order: ArrivalOrder,
     progress: &'a mut Progress,
+    interrupted: &'a Cell<bool>,
 }
 
 impl Observer<'_> {
@@ -68,11 +73,13 @@ impl Observer<'_> {
                 }
             });
         }
-        self.progress.step();
+        if self.progress.step().is_err() {
+            self.interrupted.set(true);
+        }
     }
 
-    /// Writes what is held back.
-    fn finish(self) -> Result<Metrics, TraceError> {
+    /// Writes the records that are held back. Returns the figures, and why the trace is incomplete.
+    fn finish(self) -> (Metrics, Option<TraceError>) {
         let Self { metrics, writer, mut write_error, order, .. } = self;
         if let Some(writer) = writer {
             order.finish(|record| {
@@ -81,7 +88,7 @@ impl Observer<'_> {
                 }
             });
         }
-        write_error.map_or(Ok(metrics), Err)
+        (metrics, write_error)
     }
 }
 
@@ -95,8 +102,9 @@ pub fn run(
     seed: Seed,
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
-    progress: &mut Progress,
+    session: &Session,
 ) -> Result<Outcome, Failure> {
+    let progress = &mut session.progress(&device.name, workload.requests());
     let mut outcome = match &workload.spec {
         WorkloadSpec::Synthetic(spec) => {
             let mut built = device.build(seed, "disk0")?;
@@ -352,21 +360,58 @@ fn drive<W: Workload, D: Device>(
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
-    let mut observer =
-        Observer { metrics, writer, write_error: None, order: ArrivalOrder::default(), progress };
+    let interrupted = Cell::new(false);
+    let mut observer = Observer {
+        metrics,
+        writer,
+        write_error: None,
+        order: ArrivalOrder::default(),
+        progress,
+        interrupted: &interrupted,
+    };
+    let mut workload = Interruptible { workload, interrupted: &interrupted };
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
-    let result = simulate(workload, device, limits, |completion| observer.observe(completion));
+    let result = simulate(&mut workload, device, limits, |completion| observer.observe(completion));
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
-    let metrics = observer.finish()?;
+    let (metrics, write_error) = observer.finish();
+    if interrupted.get() {
+        return Err(Failure::interrupted());
+    }
     let saturated = match result {
         Ok(_) => None,
         Err(error @ SimulationError::Saturated { .. }) => Some(error.to_string()),
         Err(error) => return Err(Failure::new(error.to_string())),
     };
     let coverage = device.coverage();
-    Ok(Outcome { metrics, notes: Vec::new(), saturated, coverage, cpu_s, wall_s })
+    Ok(Outcome {
+        metrics,
+        notes: Vec::new(),
+        saturated,
+        coverage,
+        cpu_s,
+        wall_s,
+        write_error: write_error.map(Failure::from),
+    })
+}
+
+/// A workload that has finished as soon as the run is interrupted.
+struct Interruptible<'a, W> {
+    workload: &'a mut W,
+    interrupted: &'a Cell<bool>,
+}
+
+impl<W: Workload> Workload for Interruptible<'_, W> {
+    #[inline]
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        if self.interrupted.get() { Arrival::Finished } else { self.workload.next_arrival(now) }
+    }
+
+    #[inline]
+    fn completed(&mut self, completion: &Completion) {
+        self.workload.completed(completion);
+    }
 }
 
 /// CPU time of this thread.

@@ -11,7 +11,7 @@ use seeklab_emulator::calibration::{
 use seeklab_emulator::clock::{Clock, ClockReport, ClockSource, KeptAwake, Processors};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -37,28 +37,29 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let path = self.file.clone().map_or_else(Calibration::default_path, Ok).map_err(no_calibration)?;
         let all = self.frontend.is_empty();
         let frontends = if all { FrontendKind::ALL.to_vec() } else { self.frontend.clone() };
         let (clock, effort) = (Clock::start(), Effort::default());
         let mut calibration = Calibration::begin(&effort, clock).map_err(failure)?;
         if !all {
-            keep_others(&mut calibration, &path);
+            keep_others(session, &mut calibration, &path);
         }
         let awake = KeptAwake::hold().map(drop);
         if let Err(error) = &awake {
-            eprintln!("note: processors cannot be kept awake for exact pacing: {error}");
+            session.remark(format!("note: processors cannot be kept awake for exact pacing: {error}"));
         }
         let conditions = if awake.is_ok() { &Processors::ALL[..] } else { &[Processors::Asleep] };
         let mut measured = 0;
         'frontends: for frontend in frontends {
             for &processors in conditions {
-                match measure(&mut calibration, Route { frontend, processors }, &effort, clock) {
+                session.check()?;
+                match measure(session, &mut calibration, Route { frontend, processors }, &effort, clock) {
                     Ok(()) => measured += 1,
                     // What cannot be served here does not keep the rest from being calibrated.
                     Err(error) if all => {
-                        eprintln!("warning: {frontend} is left out: {}", chain(&error));
+                        session.warn(format!("{frontend} is left out: {}", chain(&error)));
                         continue 'frontends;
                     }
                     Err(error) => return Err(failure(error)),
@@ -76,15 +77,16 @@ impl Arguments {
 }
 
 /// Keeps what is known of frontends that are not measured now.
-fn keep_others(calibration: &mut Calibration, path: &Path) {
+fn keep_others(session: &Session, calibration: &mut Calibration, path: &Path) {
     match Calibration::load_from(path, &Machine::this()) {
         Ok(known) => calibration.frontends = known.frontends,
         Err(NoCalibration::Absent { .. }) => {}
-        Err(error) => eprintln!("warning: {error}; it is replaced"),
+        Err(error) => session.warn(format!("{error}; it is replaced")),
     }
 }
 
 fn measure(
+    session: &Session,
     calibration: &mut Calibration,
     route: Route,
     effort: &Effort,
@@ -92,7 +94,9 @@ fn measure(
 ) -> Result<(), CalibrationError> {
     let mut bar = None;
     calibration.measure(route, effort, clock, &mut |_, total| {
-        bar.get_or_insert_with(|| Progress::new(&route.to_string(), Some(total as u64))).big_step();
+        let bar = bar.get_or_insert_with(|| session.progress(&route.to_string(), Some(total as u64)));
+        // The loop over the frontends ends a calibration that was stopped.
+        let _ = bar.big_step();
     })
 }
 

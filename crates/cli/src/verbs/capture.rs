@@ -9,6 +9,7 @@ use seeklab_lab::capture::{Child, Outcome, Wishes, run};
 use seeklab_lab::emulate::signals;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
+use seeklab_lab::session::Session;
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
         let command = match self.command.is_empty() {
             true => None,
             false => Some(Child::new(&self.command, self.json)?),

@@ -8,10 +8,12 @@ use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::points::{PointsDocument, evidence, not_measured, parse_pair};
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use seeklab_report::{ComparisonSection, Note, PointsSection, Report, render_html, render_terminal};
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use serde::Serialize;
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,13 +57,13 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             check_distinct(path, std::iter::once(&self.reference).chain(&self.other))?;
         }
         match (self.between, &self.other) {
-            (None, Some(other)) => self.two(other),
-            (Some(pair), None) => self.between(pair),
+            (None, Some(other)) => self.two(session, other),
+            (Some(pair), None) => self.between(session, pair),
             (Some(_), Some(other)) => Err(Failure::new(format!(
                 "--between compares measurement points of one trace, but `{}` is a second one",
                 other.display()
@@ -75,19 +77,22 @@ impl Arguments {
     }
 
     /// Two traces of the same requests.
-    fn two(&self, other_path: &Path) -> Result<(), Failure> {
+    fn two(&self, session: &Session, other_path: &Path) -> Result<(), Failure> {
         let mut reference =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
-        let mut progress = Progress::of_trace("reading", &reference);
+        let mut progress = session.progress_of("reading", &reference);
         let mut other = open(other_path, self.other_format.as_deref(), &self.other_format_option)?;
-        let comparison =
-            compare(reference.by_ref().inspect(|_| progress.step()), other.by_ref()).map_err(|error| {
-                Failure::from(error).context(format!(
-                    "{} (the reference) and {}",
-                    self.reference.display(),
-                    other_path.display()
-                ))
-            })?;
+        let counted = reference.by_ref().map(|record| -> Result<_, Failure> {
+            progress.step()?;
+            Ok(record?)
+        });
+        let comparison = compare(counted, other.by_ref()).map_err(|error| {
+            Failure::from(error).context(format!(
+                "{} (the reference) and {}",
+                self.reference.display(),
+                other_path.display()
+            ))
+        })?;
         drop(progress);
         let report = Report {
             title: format!("{} against {}", name(other_path), name(&self.reference)),
@@ -99,14 +104,14 @@ impl Arguments {
     }
 
     /// Two measurement points of one trace.
-    fn between(&self, (one, other): (Point, Point)) -> Result<(), Failure> {
+    fn between(&self, session: &Session, (one, other): (Point, Point)) -> Result<(), Failure> {
         let mut trace =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
-        let mut progress = Progress::of_trace("reading", &trace);
+        let mut progress = session.progress_of("reading", &trace);
         let mut stamps = Stamps::default();
         for record in trace.by_ref() {
             stamps.push(&record?);
-            progress.step();
+            progress.step()?;
         }
         drop(progress);
         let in_trace = |failure: Failure| failure.context(self.reference.display());
@@ -129,13 +134,8 @@ impl Arguments {
 
     fn tell(&self, report: Report, document: &impl Serialize) -> Result<(), Failure> {
         let report = Report { command: Some(command_line()), generated_by: VERSION.to_owned(), ..report };
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_html(&report).as_bytes())?;
-        }
-        if self.json {
-            return print_json(document);
-        }
-        print(&render_terminal(&report))
+        let printed = if self.json { print_json(document) } else { print(&render_terminal(&report)) };
+        Delivery::of(printed).file(self.report.as_deref(), || render_html(&report)).finish()
     }
 }
 

@@ -11,8 +11,11 @@ use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::learnt;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::session::Session;
 use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,23 +45,24 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
         match &self.name {
             None => list(self.json),
             Some(name) => {
                 let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
-                let description = resolve(name, &setup)?.description;
                 if let Some(path) = &self.report {
                     check_distinct(path, [name])?;
-                    seeklab_files::write(path, render_page_html(&plotted(&description)?).as_bytes())?;
                 }
-                if self.toml {
+                let description = resolve(name, &setup)?.description;
+                let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
                     print_json(&document(&description)?)
                 } else {
                     print(&page(&description)?)
-                }
+                };
+                let report = plotted(&description)?;
+                Delivery::of(printed).file(self.report.as_deref(), || render_page_html(&report)).finish()
             }
         }
     }

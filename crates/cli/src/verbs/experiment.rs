@@ -8,9 +8,12 @@ use seeklab_files::check_distinct;
 use seeklab_lab::experiment::{Files, Finished, Settings, Spec, run};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::delivery::Delivery;
 
 const HELP: &str = r#"The file, of which only `devices` and `workloads` are needed:
   title = "Schedulers on two drives"
@@ -94,7 +97,7 @@ struct FilesDocument<'a> {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             check_distinct(path, [&self.file])?;
         }
@@ -104,17 +107,14 @@ impl Arguments {
         }
         let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let settings = Settings { jobs: self.jobs.unwrap_or_else(cores), fresh: self.fresh };
-        let finished = run(&spec, &settings)?;
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_html(&finished.report).as_bytes())?;
-        }
-        if self.json {
-            self.print_document(&spec, &finished)?;
+        let finished = run(session, &spec, &settings)?;
+        let printed = if self.json {
+            self.print_document(&spec, &finished)
         } else {
-            print(&render_terminal(&finished.report))?;
-        }
-        self.tell(&finished);
-        Ok(())
+            print(&render_terminal(&finished.report))
+        };
+        self.tell(session, &finished);
+        Delivery::of(printed).file(self.report.as_deref(), || render_html(&finished.report)).finish()
     }
 
     fn print_document(&self, spec: &Spec, finished: &Finished) -> Result<(), Failure> {
@@ -131,23 +131,23 @@ impl Arguments {
         })
     }
 
-    fn tell(&self, finished: &Finished) {
+    fn tell(&self, session: &Session, finished: &Finished) {
         let Files { csv, parquet, journal } = &finished.files;
         if finished.damaged > 0 {
-            eprintln!(
-                "warning: {}: {} lines could not be read and were left out",
+            session.warn(format!(
+                "{}: {} lines could not be read and were left out",
                 journal.display(),
                 finished.damaged
-            );
+            ));
         }
         if finished.reused > 0 {
             let (reused, runs) = (finished.reused, finished.runs);
-            eprintln!(
+            session.remark(format!(
                 "{reused} of {runs} runs were taken from {} (--fresh runs them again)",
                 journal.display()
-            );
+            ));
         }
         let report = self.report.as_ref().map_or_else(String::new, |path| format!(", {}", path.display()));
-        eprintln!("written: {}, {}{report}", csv.display(), parquet.display());
+        session.remark(format!("written: {}, {}{report}", csv.display(), parquet.display()));
     }
 }

@@ -13,10 +13,13 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
 use seeklab_lab::learnt::aligned;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::session::Session;
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 
 use super::reading::Reading;
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,12 +111,12 @@ impl Arguments {
         std::iter::once(&self.trace).chain(&self.more)
     }
 
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         for path in [&self.output].into_iter().chain(&self.report) {
             check_distinct(path, self.traces())?;
         }
         self.traces().try_for_each(|trace| check_rereadable(trace))?;
-        if super::fit_sweep::run(&self.trace, &self.more, &self.output, self.seed, self.json)? {
+        if super::fit_sweep::run(session, &self.trace, &self.more, &self.output, self.seed, self.json)? {
             return Ok(());
         }
         let options = FitOptions {
@@ -140,8 +143,12 @@ impl Arguments {
             let names: Vec<&str> = self.without.iter().map(|feature| feature.name()).collect();
             about.insert("without".to_owned(), names.join(", "));
         }
-        let Fitted { description, report } =
-            fit(&|columns| self.reading.open_columns(&self.trace, columns), &options, about)?;
+        let Fitted { description, report } = fit(
+            session,
+            &|columns| self.reading.open_columns(session, &self.trace, columns),
+            &options,
+            about,
+        )?;
         let mut table = description;
         table.insert("title".to_owned(), format!("clone of {}", file_name(&self.trace)).into());
         let validated = report.evaluations.first().map_or_else(
@@ -149,11 +156,12 @@ impl Arguments {
             |evaluation| sentence(evaluation, self.split),
         );
         table.insert("validated".to_owned(), validated.into());
-        seeklab_files::write(&self.output, table.to_string().as_bytes())?;
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_page_html(&plotted(&self, &report)).as_bytes())?;
-        }
-        if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) }
+        let printed =
+            if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) };
+        Delivery::of(printed)
+            .file(Some(&self.output), || table.to_string())
+            .file(self.report.as_deref(), || render_page_html(&plotted(&self, &report)))
+            .finish()
     }
 }
 

@@ -9,10 +9,14 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::session::Session;
 use serde_json::json;
+
+use crate::delivery::Delivery;
 
 /// Fits to fio's results if the first file holds some; whether it did.
 pub(super) fn run(
+    session: &Session,
     first: &Path,
     more: &[PathBuf],
     output: &Path,
@@ -39,12 +43,11 @@ pub(super) fn run(
         ("seed".to_owned(), seed.to_string()),
         ("version".to_owned(), VERSION.to_owned()),
     ]);
-    let FittedSweep { description, report } = fit_sweep(&files, seed, about)?;
+    let FittedSweep { description, report } = fit_sweep(session, &files, seed, about)?;
     let mut table = description;
     table.insert("title".to_owned(), format!("clone by {names}").into());
     table.insert("validated".to_owned(), sentence(&report.in_sample, &report.left_out).into());
-    seeklab_files::write(output, table.to_string().as_bytes())?;
-    if json {
+    let printed = if json {
         print_json(&json!({
             "version": VERSION,
             "command": command_line(),
@@ -52,10 +55,11 @@ pub(super) fn run(
             "files": files,
             "output": output,
             "sweep": report,
-        }))?;
+        }))
     } else {
-        print(&page(&names, &report, output))?;
-    }
+        print(&page(&names, &report, output))
+    };
+    Delivery::of(printed).file(Some(output), || table.to_string()).finish()?;
     Ok(true)
 }
 

@@ -21,6 +21,7 @@ mod trace_report;
 
 use clap::Subcommand;
 use seeklab_lab::failure::Failure;
+use seeklab_lab::session::Session;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -50,19 +51,19 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self {
-            Self::Devices(arguments) => arguments.run(),
-            Self::Simulate(arguments) => arguments.run(),
-            Self::Experiment(arguments) => arguments.run(),
-            Self::Run(arguments) => arguments.run(),
-            Self::Serve(arguments) => arguments.run(),
-            Self::Calibrate(arguments) => arguments.run(),
-            Self::Capture(arguments) => arguments.run(),
-            Self::Record(arguments) => arguments.run(),
-            Self::Fit(arguments) => arguments.run(),
-            Self::Compare(arguments) => arguments.run(),
-            Self::Trace(arguments) => arguments.run(),
+            Self::Devices(arguments) => arguments.run(session),
+            Self::Simulate(arguments) => arguments.run(session),
+            Self::Experiment(arguments) => arguments.run(session),
+            Self::Run(arguments) => arguments.run(session),
+            Self::Serve(arguments) => arguments.run(session),
+            Self::Calibrate(arguments) => arguments.run(session),
+            Self::Capture(arguments) => arguments.run(session),
+            Self::Record(arguments) => arguments.run(session),
+            Self::Fit(arguments) => arguments.run(session),
+            Self::Compare(arguments) => arguments.run(session),
+            Self::Trace(arguments) => arguments.run(session),
         }
     }
 }

@@ -8,6 +8,7 @@ use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
 use seeklab_lab::emulate::{Calibrated, Pace};
 use seeklab_lab::failure::Failure;
+use seeklab_lab::session::Session;
 
 /// How exactly a device is emulated.
 #[derive(Debug, Args)]
@@ -54,14 +55,14 @@ impl PaceFlags {
     ///
     /// # Errors
     /// If the flags contradict each other, or the door cannot be served here.
-    pub(crate) fn pace(&self, kind: FrontendKind) -> Result<Pace, Failure> {
+    pub(crate) fn pace(&self, session: &Session, kind: FrontendKind) -> Result<Pace, Failure> {
         let (pacing, mode) = (self.pacing(), self.mode());
         if self.lookahead.is_some() && mode != Mode::Synchronous {
             return Err(Failure::new("--lookahead: is how far ahead a synchronous model runs")
                 .hint("add `--mode synchronous`, or leave it out: the other modes know every answer ahead"));
         }
         let calibrated =
-            if self.uncalibrated { Calibrated::default() } else { Calibrated::load(kind, pacing)? };
+            if self.uncalibrated { Calibrated::default() } else { Calibrated::load(session, kind, pacing)? };
         Ok(Pace { pacing, mode, lookahead: self.lookahead, deadline_limit: self.deadline_limit, calibrated })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use seeklab_core::ByteSize;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use seeklab_lab::told::notes;
 use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
@@ -30,15 +30,20 @@ impl Reading {
     ///
     /// # Errors
     /// If it cannot be read, or its format is not known.
-    pub(crate) fn open(&self, path: &Path) -> Result<OpenTrace, Failure> {
-        self.open_columns(path, &Column::ALL)
+    pub(crate) fn open(&self, session: &Session, path: &Path) -> Result<OpenTrace, Failure> {
+        self.open_columns(session, path, &Column::ALL)
     }
 
     /// Opens the trace at `path` for those columns; see [`ReadOptions::columns`].
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(crate) fn open_columns(&self, path: &Path, columns: &'static [Column]) -> Result<OpenTrace, Failure> {
+    pub(crate) fn open_columns(
+        &self,
+        session: &Session,
+        path: &Path,
+        columns: &'static [Column],
+    ) -> Result<OpenTrace, Failure> {
         let settings = self.format_option.clone();
         let options =
             ReadOptions { block_size: self.block_size, settings, columns, ..ReadOptions::default() };
@@ -47,7 +52,7 @@ impl Reading {
         }
         let position = Position::default();
         // An archive is unpacked here, which takes its time.
-        let _shown = Progress::of_position("opening", position.clone());
+        let _shown = session.progress_through("opening", position.clone());
         let source = Source::open_counting(path, position)?;
         Ok(seeklab_columnar::open_source(source, self.from.as_deref(), &options)?)
     }
@@ -60,11 +65,11 @@ pub(crate) fn guess(trace: &OpenTrace) -> String {
 
 /// Tells on stderr what was assumed of a trace that was read, and done to its rows, and what was `lost` in writing them; the
 /// same for a document.
-pub(crate) fn told(trace: &OpenTrace, lost: &[Note]) -> Vec<String> {
+pub(crate) fn told(session: &Session, trace: &OpenTrace, lost: &[Note]) -> Vec<String> {
     let mut notes = notes(trace);
     notes.extend(lost.iter().map(ToString::to_string));
     for note in &notes {
-        eprintln!("note: {note}");
+        session.remark(format!("note: {note}"));
     }
     notes
 }

@@ -16,6 +16,7 @@ use seeklab_files::check_distinct;
 use seeklab_lab::emulate::{Doors, Observer, Sink, passing, signals};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::session::Session;
 use seeklab_traces::recorder::OBSERVED;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
 use serde_json::json;
@@ -93,7 +94,7 @@ impl Recording {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
         check_distinct(&self.output, [&self.backing])?;
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let backing = Backing::open(&self.backing, access)?;

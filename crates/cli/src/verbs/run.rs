@@ -11,6 +11,7 @@ use seeklab_lab::emulate::exported_size;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
 use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
+use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;
@@ -18,6 +19,8 @@ use seeklab_workloads::application::Builtin;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -109,25 +112,19 @@ fn parse_phase(text: &str) -> Result<(String, String), String> {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
-        let series = self.series()?;
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        let series = self.series(session)?;
         let read =
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
         self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
         check(&series)?;
-        let Finished { document, report, succeeded } = run(&series)?;
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_html(&report).as_bytes())?;
-        }
-        if self.json {
-            print_json(&document)?
-        } else {
-            print(&render_terminal(&report))?
-        }
-        if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) }
+        let Finished { document, report, succeeded } = run(session, &series)?;
+        let printed = if self.json { print_json(&document) } else { print(&render_terminal(&report)) };
+        let ended = if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
+        Delivery::of(printed).file(self.report.as_deref(), || render_html(&report)).and(ended).finish()
     }
 
-    fn series(&self) -> Result<Series, Failure> {
+    fn series(&self, session: &Session) -> Result<Series, Failure> {
         if self.command.is_empty() && self.phases.is_empty() && self.builtin.is_none() {
             return Err(Failure::new("there is nothing to run")
                 .hint("write a command after `--`, or `--phase NAME=COMMAND`, or `--builtin WORKLOAD`"));
@@ -151,7 +148,7 @@ impl Arguments {
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
             repetitions: self.repeat,
             seed: self.seed,
-            pace: self.pace.pace(application.door())?,
+            pace: self.pace.pace(session, application.door())?,
             application,
             record: self.record.clone(),
             journal: self.results.clone(),

@@ -20,6 +20,7 @@ use seeklab_lab::emulate::{
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::run::metadata;
+use seeklab_lab::session::Session;
 use serde_json::{Value, json};
 
 use super::pace::PaceFlags;
@@ -100,7 +101,7 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.record {
             check_distinct(path, [PathBuf::from(&self.device)].iter().chain(&self.image))?;
         }
@@ -110,7 +111,7 @@ impl Arguments {
         if let Some(image) = &self.image {
             store.load_image(image)?;
         }
-        let mut wishes = self.wishes(&device)?;
+        let mut wishes = self.wishes(session, &device)?;
         let mut recorder = self.recorder(&device, &wishes.pace)?;
         let mut followed = None;
         if self.follow_host {
@@ -205,7 +206,7 @@ impl Arguments {
         }
     }
 
-    fn wishes(&self, device: &Resolved) -> Result<Wishes, Failure> {
+    fn wishes(&self, session: &Session, device: &Resolved) -> Result<Wishes, Failure> {
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),
@@ -220,7 +221,7 @@ impl Arguments {
             })
             .transpose()?;
         let doors = Doors { nbd, fuse: self.fuse.clone(), block };
-        let pace = self.pace.pace(doors.kind())?;
+        let pace = self.pace.pace(session, doors.kind())?;
         Ok(Wishes {
             doors,
             read_only: self.read_only,

@@ -9,8 +9,8 @@ use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::progress::Progress;
 use seeklab_lab::run::{Outcome, metadata, run};
+use seeklab_lab::session::Session;
 use seeklab_lab::workload::{Arrivals, Chosen, Wishes, choose};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
 use seeklab_traces::{Setting, TraceWriter};
@@ -18,6 +18,8 @@ use seeklab_workloads::replay::Beyond;
 use serde::Serialize;
 
 use super::setup::SetupFlags;
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -162,7 +164,7 @@ struct Document<'a> {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let devices = self.resolve_devices()?;
         let workload = choose(&self.workload, &self.wishes())?;
         let outputs = self.outputs(&devices)?;
@@ -171,22 +173,24 @@ impl Arguments {
         }
         let mut outcomes = Vec::with_capacity(devices.len());
         for (device, out) in devices.iter().zip(&outputs) {
-            let outcome = self.simulate(device, &workload, out.as_deref())?;
+            let outcome = self.simulate(session, device, &workload, out.as_deref())?;
             let stop = outcome.saturated.is_some();
             outcomes.push(outcome);
             if stop {
                 break;
             }
         }
-        self.tell(&devices, &workload, &outcomes)?;
+        let delivered = self.tell(&devices, &workload, &mut outcomes);
         match outcomes
             .iter()
             .zip(&devices)
             .find_map(|(outcome, device)| Some((outcome.saturated.as_ref()?, device)))
         {
-            None => Ok(()),
-            Some((saturated, device)) => Err(Failure::check(format!("{}: {saturated}", device.name))
-                .hint("lower the rate, replay closed (--closed N), or raise --max-outstanding")),
+            None => delivered,
+            Some((saturated, device)) => {
+                delivered.and(Err(Failure::check(format!("{}: {saturated}", device.name))
+                    .hint("lower the rate, replay closed (--closed N), or raise --max-outstanding")))
+            }
         }
     }
 
@@ -239,28 +243,47 @@ impl Arguments {
         }
     }
 
-    fn simulate(&self, device: &Resolved, workload: &Chosen, out: Option<&Path>) -> Result<Outcome, Failure> {
+    fn simulate(
+        &self,
+        session: &Session,
+        device: &Resolved,
+        workload: &Chosen,
+        out: Option<&Path>,
+    ) -> Result<Outcome, Failure> {
         let limits = Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) };
-        let mut progress = Progress::new(&device.name, workload.requests());
         let Some(path) = out else {
-            return run(device, workload, self.seed, limits, None, &mut progress);
+            return run(device, workload, self.seed, limits, None, session);
         };
         let block_size = device.build(self.seed, "disk0")?.capabilities().block_size;
         let mut writer: Box<dyn TraceWriter> =
             seeklab_columnar::create(path, None, &metadata(device, block_size, self.seed))?;
-        let outcome = run(device, workload, self.seed, limits, Some(&mut *writer), &mut progress)?;
-        writer.finish()?;
+        let mut outcome = run(device, workload, self.seed, limits, Some(&mut *writer), session)?;
+        if outcome.write_error.is_none() {
+            outcome.write_error = writer.finish().err().map(Failure::from);
+        }
         Ok(outcome)
     }
 
-    fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Result<(), Failure> {
+    fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &mut [Outcome]) -> Result<(), Failure> {
         let report = self.make_report(devices, workload, outcomes);
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_html(&report).as_bytes())?;
+        let printed = if self.json {
+            self.print_document(devices, workload, outcomes)
+        } else {
+            print(&render_terminal(&report))
+        };
+        let mut delivery = Delivery::of(printed).file(self.report.as_deref(), || render_html(&report));
+        for outcome in outcomes {
+            delivery = delivery.and(outcome.write_error.take().map_or(Ok(()), Err));
         }
-        if !self.json {
-            return print(&render_terminal(&report));
-        }
+        delivery.finish()
+    }
+
+    fn print_document(
+        &self,
+        devices: &[Resolved],
+        workload: &Chosen,
+        outcomes: &[Outcome],
+    ) -> Result<(), Failure> {
         let devices = outcomes
             .iter()
             .zip(devices)

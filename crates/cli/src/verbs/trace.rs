@@ -11,7 +11,7 @@ use seeklab_core::{Duration, Instant, TraceRecord};
 use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use seeklab_traces::Learnt;
 use serde::Serialize;
 
@@ -89,17 +89,19 @@ enum TraceCommand {
 }
 
 impl Arguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
-            TraceCommand::Info { files, reading, json } => info(&files, &reading, json),
+            TraceCommand::Info { files, reading, json } => info(session, &files, &reading, json),
             TraceCommand::Convert { input, output, reading, to, json } => {
-                convert(&input, &output, &reading, to.as_deref(), json)
+                convert(session, &input, &output, &reading, to.as_deref(), json)
             }
-            TraceCommand::Head { files, reading, rows, json: false } => head(&files, &reading, rows),
-            TraceCommand::Head { files, reading, rows, json: true } => head_json(&files, &reading, rows),
-            TraceCommand::Report(arguments) => arguments.run(),
-            TraceCommand::Remap(arguments) => arguments.run(),
-            TraceCommand::Slice(arguments) => arguments.run(),
+            TraceCommand::Head { files, reading, rows, json: false } => head(session, &files, &reading, rows),
+            TraceCommand::Head { files, reading, rows, json: true } => {
+                head_json(session, &files, &reading, rows)
+            }
+            TraceCommand::Report(arguments) => arguments.run(session),
+            TraceCommand::Remap(arguments) => arguments.run(session),
+            TraceCommand::Slice(arguments) => arguments.run(session),
             TraceCommand::Formats { json } => formats(json),
         }
     }
@@ -195,16 +197,16 @@ impl Addresses {
     }
 }
 
-fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
-    let mut trace = reading.open(path)?;
-    let mut progress = Progress::of_trace(&path.display().to_string(), &trace);
+fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Failure> {
+    let mut trace = reading.open(session, path)?;
+    let mut progress = session.progress_of(&path.display().to_string(), &trace);
     let mut metrics = Metrics::new(trace.metadata().block_size);
     let mut addresses = Addresses::default();
     for record in trace.by_ref() {
         let record = record?;
         metrics.record(&record);
         addresses.record(&record);
-        progress.step();
+        progress.step()?;
     }
     let metadata = trace.metadata();
     let notes = trace.notes().iter().map(ToString::to_string).chain(addresses.note()).collect();
@@ -248,8 +250,9 @@ fn examine(path: &Path, reading: &Reading) -> Result<Info, Failure> {
     })
 }
 
-fn info(files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
-    let infos: Vec<Info> = files.iter().map(|path| examine(path, reading)).collect::<Result<_, _>>()?;
+fn info(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
+    let infos: Vec<Info> =
+        files.iter().map(|path| examine(session, path, reading)).collect::<Result<_, _>>()?;
     if json {
         return print_json(&serde_json::json!({ "traces": infos }));
     }
@@ -340,6 +343,7 @@ fn page(info: &Info) -> String {
 }
 
 fn convert(
+    session: &Session,
     input: &Path,
     output: &Path,
     reading: &Reading,
@@ -347,8 +351,8 @@ fn convert(
     json: bool,
 ) -> Result<(), Failure> {
     check_distinct(output, [input])?;
-    let mut trace = reading.open(input)?;
-    let mut progress = Progress::of_trace(&input.display().to_string(), &trace);
+    let mut trace = reading.open(session, input)?;
+    let mut progress = session.progress_of(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
     let mut learnt = Learnt::of(trace.metadata());
     let mut rows = 0_u64;
@@ -357,14 +361,19 @@ fn convert(
         learnt.tell_labels(trace.metadata(), &mut *writer)?;
         writer.write(&record)?;
         rows += 1;
-        progress.step();
+        progress.step()?;
     }
     learnt.tell_all(trace.metadata(), &mut *writer)?;
     let lost = writer.notes();
     writer.finish()?;
     drop(progress);
-    eprintln!("{rows} requests from {}{} to {}", input.display(), guess(&trace), output.display());
-    let notes = told(&trace, &lost);
+    session.remark(format!(
+        "{rows} requests from {}{} to {}",
+        input.display(),
+        guess(&trace),
+        output.display()
+    ));
+    let notes = told(session, &trace, &lost);
     if json {
         return print_json(&serde_json::json!({
             "input": input.display().to_string(),
@@ -377,9 +386,9 @@ fn convert(
     Ok(())
 }
 
-fn head(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
+fn head(session: &Session, files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
     for path in files {
-        let mut trace = reading.open(path)?;
+        let mut trace = reading.open(session, path)?;
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
         table.set_header([
@@ -418,10 +427,10 @@ fn head(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> 
     Ok(())
 }
 
-fn head_json(files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
+fn head_json(session: &Session, files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
     let mut traces = Vec::new();
     for path in files {
-        let mut trace = reading.open(path)?;
+        let mut trace = reading.open(session, path)?;
         let mut requests = Vec::new();
         for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
             let record = record?;

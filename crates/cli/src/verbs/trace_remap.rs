@@ -12,7 +12,7 @@ use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print_json};
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use seeklab_lab::told::check_device;
 use seeklab_traces::{Learnt, Metadata, Setting};
 use serde_json::{Value, json};
@@ -102,16 +102,16 @@ struct Device {
 }
 
 impl RemapArguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let traces = || std::iter::once(&self.input).chain(&self.heat_of);
         check_distinct(&self.output, traces().chain(&self.mapping))?;
         traces().try_for_each(|trace| check_rereadable(trace))?;
-        let heats = self.heats(&self.input)?;
+        let heats = self.heats(session, &self.input)?;
         let hot = match &self.heat_of {
-            Some(path) => Some(self.heats(path)?),
+            Some(path) => Some(self.heats(session, path)?),
             None => None,
         };
-        let mut trace = self.reading().open(&self.input)?;
+        let mut trace = self.reading().open(session, &self.input)?;
         let block_bytes = trace.metadata().block_size.as_bytes();
         let mut devices = BTreeMap::new();
         for (device, heat) in &heats {
@@ -120,11 +120,11 @@ impl RemapArguments {
         }
         let metadata = self.metadata(trace.metadata());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
-        let mut progress = Progress::of_trace(&format!("remapping {}", self.input.display()), &trace);
+        let mut progress = session.progress_of(&format!("remapping {}", self.input.display()), &trace);
         let mut learnt = Learnt::of(trace.metadata());
         while let Some(record) = trace.next() {
             let record = record?;
-            progress.step();
+            progress.step()?;
             learnt.tell_labels(trace.metadata(), &mut *writer)?;
             let Some(device) = devices.get_mut(&record.device).filter(|_| self.concerns(&record)) else {
                 writer.write(&record)?;
@@ -146,8 +146,8 @@ impl RemapArguments {
         writer.finish()?;
         drop(progress);
         let mut document = self.document(&devices, block_bytes);
-        eprintln!("read from {}{}", self.input.display(), guess(&trace));
-        let notes = told(&trace, &lost);
+        session.remark(format!("read from {}{}", self.input.display(), guess(&trace)));
+        let notes = told(session, &trace, &lost);
         if self.json {
             document["format"] = trace.format().into();
             document["notes"] = notes.into();
@@ -184,15 +184,15 @@ impl RemapArguments {
     }
 
     /// The first pass: how often each piece of each device is asked for, and how far the trace asks.
-    fn heats(&self, path: &Path) -> Result<BTreeMap<u16, Heat>, Failure> {
-        let mut trace = self.reading().open(path)?;
+    fn heats(&self, session: &Session, path: &Path) -> Result<BTreeMap<u16, Heat>, Failure> {
+        let mut trace = self.reading().open(session, path)?;
         let recorder = trace.metadata().recorder();
         let piece_blocks = self.piece_blocks(trace.metadata().block_size.as_bytes())?;
         let mut heats: BTreeMap<u16, Heat> = BTreeMap::new();
-        let mut progress = Progress::of_trace(&format!("heat of {}", path.display()), &trace);
+        let mut progress = session.progress_of(&format!("heat of {}", path.display()), &trace);
         for record in trace.by_ref() {
             let record = record?;
-            progress.step();
+            progress.step()?;
             if !self.concerns(&record) || recorder.is_recorders_own(&record) {
                 continue;
             }
@@ -391,13 +391,13 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
 }
 
 impl SliceArguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         check_distinct(&self.output, [&self.input])?;
-        let mut trace = self.reading.open(&self.input)?;
+        let mut trace = self.reading.open(session, &self.input)?;
         let mut metadata = trace.metadata().clone();
         metadata.other.insert("slice".to_owned(), command_line());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
-        let mut progress = Progress::of_trace(&self.input.display().to_string(), &trace);
+        let mut progress = session.progress_of(&self.input.display().to_string(), &trace);
         let start = Instant::ZERO + self.start;
         let end = self
             .length
@@ -407,7 +407,7 @@ impl SliceArguments {
         while let Some(record) = trace.next() {
             let mut record = record?;
             requests += 1;
-            progress.step();
+            progress.step()?;
             if self.device.is_some() {
                 devices.insert(record.device);
             }
@@ -430,8 +430,8 @@ impl SliceArguments {
         writer.finish()?;
         drop(progress);
         let (input, output) = (self.input.display(), self.output.display());
-        eprintln!("{rows} of {requests} requests from {input}{} to {output}", guess(&trace));
-        let notes = told(&trace, &lost);
+        session.remark(format!("{rows} of {requests} requests from {input}{} to {output}", guess(&trace)));
+        let notes = told(session, &trace, &lost);
         if self.json {
             return print_json(&json!({
                 "input": input.to_string(),

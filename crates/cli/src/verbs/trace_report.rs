@@ -10,13 +10,15 @@ use seeklab_core::Duration;
 use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::progress::Progress;
+use seeklab_lab::session::Session;
 use seeklab_lab::told::check_device;
 use seeklab_report::{TraceReport, render_trace_html};
 use seeklab_traces::Metadata;
 use serde_json::{Value, json};
 
 use super::reading::Reading;
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,19 +45,19 @@ pub(crate) struct ReportArguments {
 }
 
 impl ReportArguments {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.report {
             check_distinct(path, [&self.file])?;
         }
-        let mut trace = self.reading.open(&self.file)?;
+        let mut trace = self.reading.open(session, &self.file)?;
         let block_size = trace.metadata().block_size;
         let recorder = trace.metadata().recorder();
         let (mut metrics, mut character) = (Metrics::new(block_size), Character::new(block_size));
-        let mut progress = Progress::of_trace(&self.file.display().to_string(), &trace);
+        let mut progress = session.progress_of(&self.file.display().to_string(), &trace);
         let (mut own, mut devices) = (0_u64, BTreeSet::new());
         for record in trace.by_ref() {
             let record = record?;
-            progress.step();
+            progress.step()?;
             if self.device.is_some() {
                 devices.insert(record.device);
             }
@@ -91,16 +93,14 @@ impl ReportArguments {
             labels: metadata.labels.clone(),
             names: names(&metadata),
         };
-        if let Some(path) = &self.report {
-            seeklab_files::write(path, render_trace_html(&report).as_bytes())?;
-        }
-        match document {
+        let printed = match document {
             Some(document) => print_json(&document),
             None => {
                 let path = self.report.as_deref().unwrap_or(&self.file);
                 print(&format!("{}: {}\n", path.display(), report.subtitle))
             }
-        }
+        };
+        Delivery::of(printed).file(self.report.as_deref(), || render_trace_html(&report)).finish()
     }
 }
 

@@ -9,7 +9,7 @@ use seeklab_emulator::pacer::Compensation;
 use seeklab_report::Note;
 
 use crate::failure::Failure;
-use crate::progress::Steps;
+use crate::session::Session;
 
 /// The calibration of a door, if there is one; by default nothing is compensated for.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ impl Calibrated {
     ///
     /// # Errors
     /// If the door cannot be served here.
-    pub fn load(kind: FrontendKind, pacing: Pacing) -> Result<Self, Failure> {
+    pub fn load(session: &Session, kind: FrontendKind, pacing: Pacing) -> Result<Self, Failure> {
         let held = KeptAwake::under(pacing);
         let route = Route { frontend: kind, processors: KeptAwake::processors(held.as_ref()) };
         let calibration = match Calibration::load() {
@@ -54,12 +54,11 @@ impl Calibrated {
             );
             return Ok(Self { compensates: true, known: None, notes: vec![Note::Warning(text)] });
         }
-        let mut steps = Steps::new(1);
-        steps.begin("looking whether the calibration still holds");
+        let working = session.working("checking that the calibration still holds");
         let recheck = calibration
             .recheck(route, Clock::start())
             .map_err(|error| Failure::chain(&error).context("the calibration cannot be checked"))?;
-        drop(steps);
+        drop(working);
         let moved = recheck.as_ref().filter(|recheck| !recheck.holds());
         let notes = moved.map(|recheck| Note::Warning(format!("{recheck}; it was adjusted"))).into_iter();
         let notes = notes.collect();

@@ -14,7 +14,7 @@ use super::figures::{self, Figures};
 use super::spec::Spec;
 use crate::failure::Failure;
 use crate::journal::{Entry, Journal};
-use crate::progress::Progress;
+use crate::session::Session;
 
 /// What came out of a run, as far as it is the same every time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,7 @@ pub(super) struct RunResult {
 
 /// The results of all runs in their order, and how many of them were in the journal.
 pub(super) fn run_all(
+    session: &Session,
     spec: &Spec,
     cells: &[Cell],
     runs: &[Run],
@@ -39,19 +40,21 @@ pub(super) fn run_all(
     let pending: Vec<usize> = (0..runs.len()).filter(|index| results[*index].is_none()).collect();
     let reused = runs.len() - pending.len();
     let shown = cells::varied(spec);
-    let mut progress = Progress::new("runs", Some(pending.len() as u64));
+    let mut progress = session.progress("runs", Some(pending.len() as u64));
     let mut failure: Option<(usize, Failure)> = None;
+    let unheard = session.unheard();
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..jobs.get().min(pending.len()) {
             let (sender, next, stop, pending) = (sender.clone(), &next, &stop, &pending);
+            let session = &unheard;
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed)
                     && let Some(index) = pending.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let run = &runs[*index];
-                    if sender.send((*index, execute(&cells[run.cell], run, spec.limits))).is_err() {
+                    if sender.send((*index, execute(session, &cells[run.cell], run, spec.limits))).is_err() {
                         break;
                     }
                 }
@@ -74,19 +77,21 @@ pub(super) fn run_all(
                     }
                 }
             }
-            progress.big_step();
+            if progress.big_step().is_err() {
+                stop.store(true, Ordering::Relaxed);
+            }
         }
     });
     drop(progress);
+    session.check()?;
     match failure {
         Some((_, failure)) => Err(failure),
         None => Ok((results.into_iter().map(|result| result.expect("every run was made")).collect(), reused)),
     }
 }
 
-fn execute(cell: &Cell, run: &Run, limits: Limits) -> Result<RunResult, Failure> {
-    let mut unseen = Progress::hidden();
-    let outcome = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, &mut unseen)?;
+fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<RunResult, Failure> {
+    let outcome = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, session)?;
     let figures = match outcome.saturated {
         Some(_) => Figures::new(),
         None => figures::of(&outcome.metrics.summary()),

@@ -71,6 +71,7 @@ pub use table::ResultTable;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::output::VERSION;
+use crate::session::Session;
 use seeklab_files::check_distinct;
 
 /// How an experiment is run, beside what its file says.
@@ -125,7 +126,7 @@ impl Files {
 ///
 /// # Errors
 /// A cell that cannot be run, or a file that cannot be written.
-pub fn run(spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
+pub fn run(session: &Session, spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
     let cells = cells::expand(spec)?;
     let runs = cells::runs(spec, &cells);
     let files = Files::of(&spec.output);
@@ -140,7 +141,7 @@ pub fn run(spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
         check_distinct(path, read)?;
     }
     let mut journal = Journal::open(&files.journal, settings.fresh)?;
-    let (results, reused) = engine::run_all(spec, &cells, &runs, &mut journal, settings.jobs)?;
+    let (results, reused) = engine::run_all(session, spec, &cells, &runs, &mut journal, settings.jobs)?;
     let table = ResultTable::new(spec, &cells, &results);
     seeklab_files::write(&files.csv, table.to_csv().as_bytes())?;
     let metadata =

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::session::Session;
 
 /// How a device predicts what it did not see.
 #[derive(Debug, Serialize)]
@@ -166,6 +166,7 @@ pub(super) struct Evaluating {
     boundary: Instant,
     seed: Seed,
     is_open: bool,
+    session: Session,
     following: Following,
     fitted: Distribution,
     rest: Option<Rest>,
@@ -196,9 +197,10 @@ const SLOW: f64 = 0.95;
 
 impl Evaluating {
     /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for.
-    pub(super) fn from(boundary: Instant, seed: Seed, is_open: bool) -> Self {
+    pub(super) fn from(boundary: Instant, seed: Seed, is_open: bool, session: &Session) -> Self {
+        let session = session.clone();
         let (following, fitted) = (Following::default(), Distribution::default());
-        Self { boundary, seed, is_open, following, fitted, rest: None }
+        Self { boundary, seed, is_open, session, following, fitted, rest: None }
     }
 
     /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
@@ -220,6 +222,7 @@ impl Evaluating {
             none => {
                 let soon = soon(self.is_open, &self.following);
                 let replay = if self.is_open { Replay::open() } else { Replay::following(soon) };
+                let _working = self.session.working("learning from the first part");
                 none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
             }
         };
@@ -292,7 +295,6 @@ impl Rest {
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Failure> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
-        let _working = Progress::working("learning from the first part");
         let fits = models.iter().zip(fits);
         let begun: Result<_, Failure> = fits
             .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws.clone(), slow))

@@ -25,7 +25,7 @@ use serde::Serialize;
 use toml::Table;
 
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::session::Session;
 use crate::told::reading;
 use evaluation::{Evaluated, Evaluating};
 use survey::{Seen, Survey, each_run};
@@ -179,11 +179,12 @@ fn check_end(place: &About, trace: Option<&String>) -> Result<(), Failure> {
 /// # Errors
 /// A trace that cannot be read, has no such device, or no response times.
 pub fn fit(
+    session: &Session,
     open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
     options: &FitOptions,
     mut about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
-    let survey = Survey::of(open(&survey::LOOKED_AT)?)?;
+    let survey = Survey::of(session, open(&survey::LOOKED_AT)?)?;
     let device = survey.device(options.device)?;
     let seen = survey.seen(device);
     let (first, last) = seen.span;
@@ -197,9 +198,9 @@ pub fn fit(
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
-    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
+    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open, session);
     let mut without_response = 0;
-    let trace = each_run(trace, "fitting", |records, recorder| {
+    let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
         without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
@@ -231,7 +232,7 @@ pub fn fit(
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
     }
     let description = {
-        let _working = Progress::working("learning from all");
+        let _working = session.working("learning from all");
         fitted.description(About { fit: about, ..place })?
     };
     let report = FitReport {

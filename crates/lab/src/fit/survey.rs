@@ -7,7 +7,7 @@ use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::session::Session;
 use crate::told::{check_moved, devices, no_device};
 
 /// What one pass tells.
@@ -60,10 +60,10 @@ pub(super) const LOOKED_AT: [Column; 7] = [
 ];
 
 impl Survey {
-    pub(super) fn of(trace: OpenTrace) -> Result<Self, Failure> {
+    pub(super) fn of(session: &Session, trace: OpenTrace) -> Result<Self, Failure> {
         let mut survey = Self { is_captured: trace.metadata().is_captured(), ..Self::default() };
         let mut rows = 0;
-        let trace = each_run(trace, "looking at the trace", |records, recorder| {
+        let trace = each_run(session, trace, "looking at the trace", |records, recorder| {
             for run in records.chunk_by(|one, next| one.device == next.device) {
                 survey.take(run, recorder, rows)?;
                 rows += run.len() as u64;
@@ -146,11 +146,12 @@ fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Failure 
 
 /// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end.
 pub(super) fn each_run(
+    session: &Session,
     mut trace: OpenTrace,
     what: &str,
     mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
 ) -> Result<OpenTrace, Failure> {
-    let mut progress = Progress::of_trace(what, &trace);
+    let mut progress = session.progress_of(what, &trace);
     loop {
         let Rows { records, metadata } = trace.next_rows()?;
         if records.is_empty() {
@@ -158,6 +159,6 @@ pub(super) fn each_run(
             return Ok(trace);
         }
         take(records, metadata.recorder())?;
-        progress.steps(records.len() as u64);
+        progress.steps(records.len() as u64)?;
     }
 }

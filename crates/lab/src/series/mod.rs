@@ -34,7 +34,7 @@ use crate::emulate::Pace;
 use crate::failure::Failure;
 use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
-use crate::progress::Steps;
+use crate::session::Session;
 use figures::Figures;
 use host::Interruption;
 use repetition::Repetition;
@@ -137,12 +137,12 @@ pub fn check(series: &Series) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What keeps a repetition from running; a command that fails is a result.
-pub fn run(series: &Series) -> Result<Finished, Failure> {
+pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
     let interruption = Interruption::catch()?;
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
     let total = series.repetitions * series.devices.len() as u64;
-    let mut steps = Steps::new(total);
+    let mut steps = session.steps("repetitions", total);
     let mut prepared = prepare::Prepared::default();
     for repetition in 0..series.repetitions {
         for (device, results) in series.devices.iter().zip(&mut results) {
@@ -150,7 +150,7 @@ pub fn run(series: &Series) -> Result<Finished, Failure> {
             let key = Key::of(format!("{} repetition {repetition}", identity(series, device)).as_bytes());
             if let Some(figures) = journal.as_ref().and_then(|journal| journal.get(key)) {
                 results.push(Figures::clone(figures));
-                steps.skip();
+                steps.big_step()?;
                 continue;
             }
             steps.begin(&format!("{label}, repetition {} of {}", repetition + 1, series.repetitions));
@@ -161,7 +161,7 @@ pub fn run(series: &Series) -> Result<Finished, Failure> {
                 journal.append(&entry, &figures)?;
             }
             results.push(figures);
-            steps.done();
+            steps.big_step()?;
         }
     }
     drop(steps);

@@ -24,7 +24,7 @@ use toml::Table;
 
 use super::fio::{Load, Sweep, read_file};
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::session::Session;
 use closed::Said;
 
 /// Bytes in a block of the fitted device.
@@ -133,6 +133,7 @@ pub struct Medians {
 /// # Errors
 /// Files that cannot be read, are not fio's, or hold nothing to learn from.
 pub fn fit_sweep(
+    session: &Session,
     files: &[PathBuf],
     seed: Seed,
     about: BTreeMap<String, String>,
@@ -143,10 +144,11 @@ pub fn fit_sweep(
         sweep.loads.extend(loads);
         sweep.notes.extend(notes.into_iter().map(|note| format!("{}: {note}", file.display())));
     }
-    fit_loads(sweep, seed, about)
+    fit_loads(session, sweep, seed, about)
 }
 
 pub(super) fn fit_loads(
+    session: &Session,
     Sweep { loads, mut notes }: Sweep,
     seed: Seed,
     mut about: BTreeMap<String, String>,
@@ -175,7 +177,7 @@ pub(super) fn fit_loads(
     };
     let all: Vec<&Load> = loads.iter().collect();
     let parameters = build(&all, BTreeMap::new()).expect("there is a load");
-    let mut progress = Progress::new("predicting each job from the others", Some(loads.len() as u64));
+    let mut progress = session.progress("predicting each job from the others", Some(loads.len() as u64));
     let mut reports = Vec::new();
     for (index, load) in loads.iter().enumerate() {
         let (said, _) = run(&parameters, load, seed)?;
@@ -186,7 +188,7 @@ pub(super) fn fit_loads(
             None => None,
         };
         reports.extend(report(load, &said, left_out.as_ref()));
-        progress.big_step();
+        progress.big_step()?;
     }
     drop(progress);
     let in_sample =

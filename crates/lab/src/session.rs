@@ -1,0 +1,120 @@
+//! The caller's side of a function of the laboratory: a listener, a stop token, and the origin of results.
+
+use std::sync::Arc;
+
+use seeklab_traces::{OpenTrace, Position};
+
+use crate::failure::Failure;
+use crate::listener::{Listener, Measure, Notice, Task, Unheard};
+use crate::progress::Progress;
+use crate::stop::Stop;
+
+/// The caller's side, handed to every function. Clones share listener and stop token.
+#[derive(Clone)]
+pub struct Session {
+    listener: Arc<dyn Listener>,
+    stop: Stop,
+    command: Option<String>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("stop", &self.stop)
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Session {
+    /// A session that nobody listens to and nobody stops.
+    fn default() -> Self {
+        Self::new(Arc::new(Unheard), Stop::new())
+    }
+}
+
+impl Session {
+    /// A session with that listener and stop token.
+    pub fn new(listener: Arc<dyn Listener>, stop: Stop) -> Self {
+        Self { listener, stop, command: None }
+    }
+
+    /// Names the command that makes the results, for reports and traces.
+    #[must_use]
+    pub fn with_command(self, command: String) -> Self {
+        Self { command: Some(command), ..self }
+    }
+
+    /// The command that makes the results.
+    pub fn command(&self) -> Option<String> {
+        self.command.clone()
+    }
+
+    /// The stop token.
+    pub const fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// The same session, unheard: for work beside other work that is shown.
+    #[must_use]
+    pub fn unheard(&self) -> Self {
+        Self { listener: Arc::new(Unheard), ..self.clone() }
+    }
+
+    /// Fails if the caller stopped the work.
+    ///
+    /// # Errors
+    /// [`Failure::interrupted`] after a request to stop.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.stop.is_stopped() { Err(Failure::interrupted()) } else { Ok(()) }
+    }
+
+    /// Sends a remark to the listener.
+    pub fn remark(&self, text: impl Into<String>) {
+        self.listener.note(&Notice { is_warning: false, text: text.into() });
+    }
+
+    /// Sends a warning to the listener.
+    pub fn warn(&self, text: impl Into<String>) {
+        self.listener.note(&Notice { is_warning: true, text: text.into() });
+    }
+
+    /// Progress of `name` over requests or rows, of so many if the number is known.
+    pub fn progress(&self, name: &str, requests: Option<u64>) -> Progress {
+        self.begin(name, Measure::Requests(requests))
+    }
+
+    /// Progress of `name` over the rows of `trace`, in percent where its size is known.
+    pub fn progress_of(&self, name: &str, trace: &OpenTrace) -> Progress {
+        let position = trace.position();
+        let measure = match position.share() {
+            Some(_) => Measure::Trace(position),
+            None => Measure::Requests(None),
+        };
+        self.begin(name, measure)
+    }
+
+    /// Progress of `name` through the file that `position` is in.
+    pub fn progress_through(&self, name: &str, position: Position) -> Progress {
+        self.begin(name, Measure::Trace(position))
+    }
+
+    /// Progress of `name` over a few steps that take long each.
+    pub fn steps(&self, name: &str, steps: u64) -> Progress {
+        self.begin(name, Measure::Steps(steps))
+    }
+
+    /// Progress of `name`, which shows nothing but time.
+    pub fn working(&self, name: &str) -> Progress {
+        self.begin(name, Measure::Time)
+    }
+
+    /// Figures of `name`, which goes on until it is stopped.
+    pub fn figures(&self, name: &str) -> Progress {
+        self.begin(name, Measure::Figures)
+    }
+
+    fn begin(&self, name: &str, measure: Measure) -> Progress {
+        Progress::new(self.listener.begin(&Task { name: name.to_owned(), measure }), self.stop.clone())
+    }
+}
