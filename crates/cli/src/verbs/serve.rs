@@ -11,17 +11,19 @@ use seeklab_emulator::frontend::fuse::FILE_NAME;
 use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::MissCause;
-use seeklab_files::check_distinct;
+use seeklab_files::{check_distinct, check_writable};
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
-    Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
-    capabilities_of, exported_size, open_store, signals, start,
+    Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
+    Wishes, capabilities_of, exported_size, save, signals, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::run::metadata;
 use seeklab_lab::session::Session;
 use serde_json::{Value, json};
+
+use crate::delivery::Delivery;
 
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
@@ -66,7 +68,10 @@ pub(crate) struct Arguments {
     /// What the device holds at first: a raw image
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Keep what it holds at the end as a raw image
+    /// Let --image overwrite what the file of the store holds: its name, typed again
+    #[arg(long, value_name = "PATH", requires = "image")]
+    destroy: Option<PathBuf>,
+    /// Save the contents as a raw image on exit
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Refuse writes
@@ -102,15 +107,18 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        if let Some(path) = &self.record {
-            check_distinct(path, [PathBuf::from(&self.device)].iter().chain(&self.image))?;
-        }
+        let read = || [PathBuf::from(&self.device)].into_iter().chain(self.image.clone());
+        self.record.as_deref().map_or(Ok(()), |path| check_distinct(path, read()))?;
+        self.save.as_deref().map_or(Ok(()), check_writable)?;
         let device = resolve(&self.device, &self.setup.setup())?;
         let size = exported_size(&device, self.size)?;
-        let store = open_store(&self.store_choice()?, size, self.read_only)?;
-        if let Some(image) = &self.image {
-            store.load_image(image)?;
-        }
+        let contents = Contents {
+            store: self.store_choice()?,
+            image: self.image.clone(),
+            destroy: self.destroy.clone(),
+            read_only: self.read_only,
+        };
+        let store = contents.open(size)?;
         let mut wishes = self.wishes(session, &device)?;
         let mut recorder = self.recorder(&device, &wishes.pace)?;
         let mut followed = None;
@@ -147,20 +155,20 @@ impl Arguments {
             );
         });
         let outcome = running.end()?;
-        let host = followed.map(HostFollowed::finish).transpose()?;
-        let not_recorded = recorder.map_or(Ok(0), |recorder| {
-            let (written, lost) = recorder.finish();
-            written.map(|()| lost)
-        })?;
-        let (host, not_recorded) = host.map_or((None, not_recorded), |(host, lost)| (Some(host), lost));
-        if let Some(path) = &self.save {
-            outcome.store.save_image(path)?;
-        }
-        if self.json {
+        let (written, lost) = recorder.map_or((Ok(()), 0), Observer::finish);
+        let written = written.map_err(Failure::from);
+        let (followed, unfollowed) = match followed.map(HostFollowed::finish).transpose() {
+            Ok(followed) => (followed, Ok(())),
+            Err(failure) => (None, Err(failure)),
+        };
+        let (host, not_recorded) = followed.map_or((None, lost), |(host, lost)| (Some(host), lost));
+        let printed = if self.json {
             print_json(&document(&device, &self, &outcome, host_queue.as_ref(), host, not_recorded))
         } else {
             print(&summary(&device, &outcome, host, not_recorded))
-        }
+        };
+        let saved = self.save.as_deref().map_or(Ok(()), |path| save(&outcome.store, path));
+        Delivery::of(printed).and(written).and(unfollowed).and(saved).finish()
     }
 
     /// Where it is, and what to do with it.

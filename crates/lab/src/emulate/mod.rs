@@ -6,6 +6,7 @@
 //! ```
 
 mod calibrated;
+mod contents;
 mod feedback;
 mod host;
 mod live;
@@ -29,13 +30,14 @@ use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings,
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
 use seeklab_emulator::pacer::{Deadlines, Options, Pacer};
-use seeklab_emulator::store::{Access, Store, StoreError, Transfers};
+use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
+pub use contents::{Contents, StoreChoice, save};
 pub use feedback::{Feedback, Follower, feedback};
 pub use host::{HostFigures, HostFollowed, Joining, Told, watch};
 pub use observer::{Observer, Recorder, Sink};
@@ -80,15 +82,6 @@ pub struct Wishes {
     pub feedback: Option<Feedback>,
     /// Whether a line on stderr shows what happens.
     pub live: bool,
-}
-
-/// Where the bytes of the device live.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreChoice {
-    /// In memory, up to a cap; by default half of what is available.
-    Ram(Option<ByteSize>),
-    /// In a sparse file or on a block device, kept.
-    File(PathBuf),
 }
 
 /// What an emulation amounted to.
@@ -399,20 +392,6 @@ fn block_size(size: ByteSize) -> Result<u32, Failure> {
             Failure::new(format!("a device with blocks of {size} cannot be served"))
                 .hint("clients take blocks of a power of two up to 64KiB")
         })
-}
-
-/// Opens the place of the bytes of a device of `size`.
-///
-/// # Errors
-/// As [`Store::in_ram`] and [`Store::in_file`].
-pub fn open_store(choice: &StoreChoice, size: ByteSize, read_only: bool) -> Result<Store, Failure> {
-    Ok(match choice {
-        StoreChoice::Ram(cap) => Store::in_ram(size, *cap)?,
-        StoreChoice::File(path) => {
-            let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
-            Store::in_file(path, size, access)?
-        }
-    })
 }
 
 /// Interrupts, terminations and hang-ups from now on.
