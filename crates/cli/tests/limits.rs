@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use seeklab_devices::fit::Fit;
-use seeklab_devices::station::StationFit;
+use seeklab_learning::fit::Fit;
+use seeklab_learning::station::StationFit;
 use seeklab_traces::{ReadOptions, Rows};
 use serde_json::Value;
 

@@ -7,9 +7,8 @@
 //!                                              ├─ station/    servers, waiting and service times learnt from a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, limit, bank: devices that own devices
-//! fit         a model learnt from a trace: the list of those that can be
 //! learnt      what such a model knows, as tables and curves
-//! limit/      rate and burst limits: the token bucket, and finding them in a trace
+//! limit/      rate and burst limits: the token bucket
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
@@ -21,7 +20,6 @@ pub mod catalog;
 pub mod description;
 pub mod disk;
 mod error;
-pub mod fit;
 pub mod layer;
 pub mod learnt;
 pub mod limit;
@@ -29,12 +27,10 @@ pub mod names;
 mod outstanding;
 mod reader;
 pub mod registry;
-pub mod replay;
 pub mod scheduler;
 pub mod simple;
 pub mod station;
 pub mod table;
-mod tally;
 
 pub use description::{Description, DescriptionError};
 pub use error::ParameterError;

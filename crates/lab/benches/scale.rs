@@ -19,7 +19,6 @@ use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Ratio, Request, Seed, Workload, simulate,
 };
 use seeklab_devices::Description;
-use seeklab_devices::fit::{LeftOut, MODELS, Model};
 use seeklab_devices::table::Classes;
 use seeklab_lab::devices::Setup;
 use seeklab_lab::devices::customise;
@@ -28,6 +27,7 @@ use seeklab_lab::fit::{FitOptions, Fitted, fit};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{Wishes, choose};
+use seeklab_learning::fit::{LeftOut, MODELS, Model};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
 use measure::Report;

@@ -118,6 +118,12 @@ impl From<seeklab_devices::DescriptionError> for Failure {
     }
 }
 
+impl From<seeklab_learning::Error> for Failure {
+    fn from(error: seeklab_learning::Error) -> Self {
+        Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
+    }
+}
+
 impl From<seeklab_workloads::Error> for Failure {
     fn from(error: seeklab_workloads::Error) -> Self {
         Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use seeklab_core::{Ratio, Seed};
-use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use seeklab_files::{check_distinct, check_rereadable};
@@ -14,6 +13,7 @@ use seeklab_lab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, senten
 use seeklab_lab::learnt::aligned;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
+use seeklab_learning::fit::{LeftOut, MODELS, Model, find};
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 

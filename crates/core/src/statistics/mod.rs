@@ -2,6 +2,8 @@
 
 mod distribution;
 mod moments;
+mod octaves;
 
 pub use distribution::Distribution;
 pub use moments::Moments;
+pub use octaves::{least_of, octave_class};

@@ -1,30 +1,16 @@
-//! Rate and burst limits: what they are, and how they are found in a trace.
+//! Rate and burst limits.
 //!
 //! ```text
 //! TokenBucket ◀─ LimitParameters (TOML) ─▶ layer::Limit ▸ device
-//!                       ▲
-//! trace ─▶ Passed, History ─▶ Traffic ─▶ ceilings: rates that it returns to, bursts ─▶ trial: does a bucket explain the waiting?
 //! ```
 //! # Scope and limits
 //! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own.
 
 mod bucket;
-mod find;
-mod history;
 mod parameters;
-mod rates;
-mod traffic;
-mod trial;
-
-#[cfg(test)]
-mod tests;
 
 pub use bucket::{RequestRate, TokenBucket};
 pub use parameters::{Buckets, ByteBucket, LimitParameters, Limited, RequestBucket};
-
-pub(crate) use find::{Limits, Wait, find};
-pub(crate) use history::History;
-pub(crate) use traffic::Passed;
 
 use std::fmt;
 

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::bucket::{RequestRate, TokenBucket};
+use crate::description::DescriptionError;
 use crate::error::{ParameterError, check};
+use crate::registry::described;
 
 /// The operations that a limit is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -114,6 +116,14 @@ pub struct LimitParameters {
 }
 
 impl LimitParameters {
+    /// The description of the layer and its device, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn description(&self) -> Result<Table, DescriptionError> {
+        described("limit", self)
+    }
+
     /// Its buckets, those of requests and those of bytes.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
 //! What is known of a request when its service starts, as classes on a line.
 
 use seeklab_core::Operation;
-
-use crate::table::{least_of, octave_class};
+use seeklab_core::statistics::{least_of, octave_class};
 
 /// Something that a service time may depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +34,13 @@ pub enum Feature {
 }
 
 /// How many features there are.
-pub(super) const FEATURES: usize = 12;
+pub const FEATURES: usize = 12;
 
 /// The class of each feature.
-pub(super) type Row = [u8; FEATURES];
+pub type Row = [u8; FEATURES];
 
 /// No feature has as many classes.
-pub(super) const CLASSES: usize = 128;
+pub const CLASSES: usize = 128;
 
 /// Octaves of a distance on either side.
 const SIDE: u32 = 48;

@@ -2,7 +2,7 @@
 //! times by what is known when a service starts.
 //!
 //! ```text
-//! trace ─▶ Sample ─▶ choose: servers, features ─▶ starts ─▶ rows of features ─▶ Tree ─▶ StationParameters (TOML)
+//! trace ─▶ a fit ─▶ StationParameters (TOML)
 //!
 //! request ─▶ free server? ─no─▶ waits ─▶ Picks: which of those that wait
 //!              └──────yes──────────────────────┴─▶ State: features ─▶ Tree: leaf ─▶ a time from it ─▶ completion
@@ -13,34 +13,34 @@
 //!
 //! # Scope and limits
 //! One device. Times depend on what is in [`Feature`] alone. A leaf draws times that were seen: none is longer than the
-//! longest. At most [`SAMPLE_MAX`] requests are learnt from, in stretches evenly over the trace.
+//! longest.
 //!
 //! # References
 //! Station: E. D. Lazowska, J. Zahorjan, G. S. Graham, K. C. Sevcik, Quantitative System Performance, 1984, chapter 3.
 //! Tree: L. Breiman, J. Friedman, R. Olshen, C. Stone, Classification and Regression Trees, 1984, chapters 3 and 4.
 
-mod choose;
 mod feature;
-mod fit;
-mod grow;
 mod learnt;
 mod model;
-mod observe;
 mod order;
 mod parameters;
 mod picks;
-mod sample;
-mod starts;
 mod state;
 mod tree;
 
-#[cfg(test)]
-mod tests;
-
 pub use feature::Feature;
-pub use fit::StationFit;
 pub(crate) use learnt::learnt;
 pub use model::Station;
 pub use order::Order;
 pub use parameters::StationParameters;
-pub use sample::SAMPLE_MAX;
+
+/// Parts of a station, for a fit that makes one.
+pub mod parts {
+    pub use super::feature::{CLASSES, FEATURES, Row};
+    pub use super::model::Parts;
+    pub use super::order::Line;
+    pub use super::parameters::{OperationSeen, Region, is_sequential};
+    pub use super::picks::{PickCounts, Picks};
+    pub use super::state::{Asked, Scale, State};
+    pub use super::tree::{DEPTH_MAX, Node, Tree};
+}

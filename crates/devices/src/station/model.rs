@@ -36,16 +36,21 @@ pub struct Station {
 
 /// What does not change.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) capabilities: Capabilities,
+pub struct Parts {
+    /// Capacity, block size and the like.
+    pub capabilities: Capabilities,
     /// Requests served at a time.
-    pub(super) servers: usize,
+    pub servers: usize,
     /// How those that wait stand in line.
-    pub(super) line: Line,
-    pub(super) picks: Picks,
-    pub(super) scale: Scale,
-    pub(super) tree: Tree<Times>,
-    pub(super) region: Region,
+    pub line: Line,
+    /// Which of those that wait comes next.
+    pub picks: Picks,
+    /// What features are reckoned by.
+    pub scale: Scale,
+    /// The distribution of service times by features.
+    pub tree: Tree<Times>,
+    /// What is like the requests that it was fitted to.
+    pub region: Region,
 }
 
 /// A request that was taken in.
@@ -80,7 +85,8 @@ impl Station {
         Ok(Self::of(Arc::new(parameters.read()?), seed, name))
     }
 
-    pub(super) fn of(station: Arc<Parts>, seed: Seed, name: &str) -> Self {
+    /// A device of these parts; its streams as those of [`new`](Self::new).
+    pub fn of(station: Arc<Parts>, seed: Seed, name: &str) -> Self {
         Self {
             station,
             times: seed.stream(&format!("{name}.service_time")),

@@ -32,11 +32,12 @@ impl Order {
 
 /// How those that wait stand in line: an order, and how finely it tells addresses apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) order: Order,
+pub struct Line {
+    /// The order.
+    pub order: Order,
     /// Blocks of a band, at least one. Within a band requests stand in order of arrival: so elevators do that know
     /// cylinders.
-    pub(super) band_blocks: u64,
+    pub band_blocks: u64,
 }
 
 /// Blocks of a band that are tried.
@@ -47,7 +48,7 @@ impl Line {
     const FCFS: Self = Self { order: Order::Fcfs, band_blocks: 1 };
 
     /// All that are tried.
-    pub(super) fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Self> {
         let banded = |order| BANDS.into_iter().map(move |band_blocks| Self { order, band_blocks });
         [Self::FCFS].into_iter().chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
     }
@@ -73,7 +74,7 @@ impl Line {
     }
 
     /// How many of those that wait, in order of arrival, come before the one at `place`.
-    pub(super) fn rank<'a>(
+    pub fn rank<'a>(
         self,
         waiting: impl ExactSizeIterator<Item = &'a Asked>,
         place: usize,

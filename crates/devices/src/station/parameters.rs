@@ -33,7 +33,9 @@ use super::order::{Line, Order};
 use super::picks::PickCounts;
 use super::state::{Asked, Scale};
 use super::tree::Tree;
+use crate::description::DescriptionError;
 use crate::error::{ParameterError, check, check_size};
+use crate::registry::described;
 use crate::table::bucket;
 
 /// What is known of a device as a station.
@@ -104,7 +106,7 @@ const KNOWN_LEAST: u64 = 16;
 
 /// The region in which a device was fitted.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Region([Option<OperationSeen>; Operation::ALL.len()]);
+pub struct Region([Option<OperationSeen>; Operation::ALL.len()]);
 
 impl Region {
     /// Whether a request, with as many others in the device, is like those that were seen.
@@ -129,11 +131,19 @@ impl Region {
 }
 
 /// Whether a request begins where one of the last served ended.
-pub(super) fn is_sequential(row: &Row) -> bool {
+pub fn is_sequential(row: &Row) -> bool {
     row[Feature::Stream as usize] == 0
 }
 
 impl StationParameters {
+    /// The description of the device, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn description(&self) -> Result<toml::Table, DescriptionError> {
+        described("station", self)
+    }
+
     /// How those that wait stand in line.
     pub(super) const fn line(&self) -> Line {
         Line { order: self.order, band_blocks: self.band_blocks }

@@ -7,8 +7,7 @@
 //! third once, the last 7 times, and twice one halfway between.
 
 use seeklab_core::Stream;
-
-use crate::table::{least_of, octave_class};
+use seeklab_core::statistics::{least_of, octave_class};
 
 /// Ranks at either end that are told one by one.
 const END: u32 = 16;
@@ -73,11 +72,11 @@ fn read_place(text: &str) -> Option<usize> {
 
 /// Picks being counted.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PickCounts(Vec<(usize, [u64; PLACES])>);
+pub struct PickCounts(Vec<(usize, [u64; PLACES])>);
 
 impl PickCounts {
     /// The request of that rank (from 0) was taken of `waiting`.
-    pub(super) fn record(&mut self, rank: u32, waiting: u32) {
+    pub fn record(&mut self, rank: u32, waiting: u32) {
         let class = class(waiting);
         let at = match self.0.binary_search_by_key(&class, |(class, _)| *class) {
             Ok(at) => at,
@@ -90,7 +89,7 @@ impl PickCounts {
     }
 
     /// Logarithm of the likelihood of the picks by their own shares.
-    pub(super) fn likelihood(&self) -> f64 {
+    pub fn likelihood(&self) -> f64 {
         let of = |places: &[u64]| {
             let total = places.iter().sum::<u64>() as f64;
             let counted = places.iter().filter(|count| **count > 0).map(|count| *count as f64);
@@ -107,7 +106,7 @@ impl PickCounts {
     }
 
     /// As texts, one for each class.
-    pub(super) fn write(&self) -> Vec<String> {
+    pub fn write(&self) -> Vec<String> {
         let line = |(class, places): &(usize, [u64; PLACES])| {
             let counted = places.iter().enumerate().filter(|(_, count)| **count > 0);
             let items: Vec<String> =
@@ -118,7 +117,7 @@ impl PickCounts {
     }
 
     /// To pick by.
-    pub(super) fn picks(&self) -> Picks {
+    pub fn picks(&self) -> Picks {
         let classes: Vec<Option<Vec<(u8, u64)>>> = (0..CLASSES)
             .map(|wanted| {
                 let nearest = self.0.iter().min_by_key(|(class, _)| class.abs_diff(wanted))?;
@@ -169,7 +168,7 @@ impl PickCounts {
 
 /// Picks to draw from.
 #[derive(Debug, Clone)]
-pub(super) struct Picks {
+pub struct Picks {
     /// Places and how often these or ones before them were seen; `None` where nothing ever waited.
     classes: Vec<Option<Vec<(u8, u64)>>>,
 }

@@ -12,10 +12,13 @@ const STREAMS: usize = 16;
 
 /// A request, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
-    pub(super) op: Operation,
-    pub(super) lbn: u64,
-    pub(super) blocks: u32,
+pub struct Asked {
+    /// What it does.
+    pub op: Operation,
+    /// Its first block.
+    pub lbn: u64,
+    /// Its blocks.
+    pub blocks: u32,
 }
 
 impl Asked {
@@ -26,15 +29,16 @@ impl Asked {
 
 /// What is the same for all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Scale {
-    pub(super) capacity_blocks: u64,
+pub struct Scale {
+    /// Blocks of the device.
+    pub capacity_blocks: u64,
     /// The bucket of the typical service time of each operation.
-    pub(super) typical: [u32; Operation::ALL.len()],
+    pub typical: [u32; Operation::ALL.len()],
 }
 
 /// The past of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct State {
+pub struct State {
     /// Requests in the device.
     count: u64,
     /// Start and end of the request whose service started last.
@@ -58,19 +62,19 @@ impl State {
     }
 
     /// Where the request served before ended.
-    pub(super) fn last_end(&self) -> u64 {
+    pub fn last_end(&self) -> u64 {
         self.before.map_or(0, |(_, end)| end)
     }
 
     /// A request arrives.
-    pub(super) fn arrive(&mut self, now: Instant, asked: &Asked) {
+    pub fn arrive(&mut self, now: Instant, asked: &Asked) {
         self.count += 1;
         self.turn(now);
         self.load[0] += u64::from(asked.blocks);
     }
 
     /// Its service starts, at once or after it had waited; what is known of it.
-    pub(super) fn start(&mut self, now: Instant, asked: &Asked, waited: bool, scale: &Scale) -> Row {
+    pub fn start(&mut self, now: Instant, asked: &Asked, waited: bool, scale: &Scale) -> Row {
         self.turn(now);
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;
@@ -109,7 +113,7 @@ impl State {
     }
 
     /// Its service has ended.
-    pub(super) fn complete(&mut self, now: Instant, op: Operation, service: Duration, scale: &Scale) {
+    pub fn complete(&mut self, now: Instant, op: Operation, service: Duration, scale: &Scale) {
         self.count = self.count.saturating_sub(1);
         if self.count == 0 {
             self.idle_since = now;

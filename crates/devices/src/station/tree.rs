@@ -10,33 +10,43 @@
 //! ```
 
 use super::feature::{Feature, Row};
-use crate::table::{Counts, Times};
+use crate::table::Times;
+use crate::table::parts::Counts;
 
 /// No tree is deeper.
-pub(super) const DEPTH_MAX: usize = 48;
+pub const DEPTH_MAX: usize = 48;
 
 /// No tree has more nodes.
 const NODES_MAX: usize = 1 << 16;
 
 /// A question, or where the questions end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Node {
+pub enum Node {
     /// Whether the class of the feature is below `class`: if so the next node, else the one at `no`.
-    Split { feature: u8, class: u8, no: u32 },
+    Split {
+        /// The feature's number.
+        feature: u8,
+        /// The first class that answers no.
+        class: u8,
+        /// The place of the node that answers no.
+        no: u32,
+    },
     /// The distribution of that number.
     Leaf(u32),
 }
 
 /// A tree over `L`: counts while it is learnt, times to draw from afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Tree<L> {
-    pub(super) nodes: Vec<Node>,
-    pub(super) leaves: Vec<L>,
+pub struct Tree<L> {
+    /// The first question, followed by what answers yes and then by what answers no.
+    pub nodes: Vec<Node>,
+    /// The distributions, by their numbers.
+    pub leaves: Vec<L>,
 }
 
 impl<L> Tree<L> {
     /// The number of the leaf for these features.
-    pub(super) fn leaf(&self, row: &Row) -> usize {
+    pub fn leaf(&self, row: &Row) -> usize {
         let mut at = 0;
         loop {
             match self.nodes[at] {
@@ -48,7 +58,7 @@ impl<L> Tree<L> {
     }
 
     /// As text, leaves by `write`.
-    pub(super) fn write(&self, write: impl Fn(&L) -> String) -> Vec<String> {
+    pub fn write(&self, write: impl Fn(&L) -> String) -> Vec<String> {
         let (mut lines, mut depths) = (Vec::with_capacity(self.nodes.len()), vec![0]);
         for node in &self.nodes {
             let depth: usize = depths.pop().expect("every node has a parent, or is the first");
@@ -70,7 +80,7 @@ impl<L> Tree<L> {
 
 impl Tree<Counts> {
     /// The same tree, to draw from.
-    pub(super) fn drawn(&self) -> Tree<Times> {
+    pub fn drawn(&self) -> Tree<Times> {
         Tree { nodes: self.nodes.clone(), leaves: self.leaves.iter().map(Counts::times).collect() }
     }
 }

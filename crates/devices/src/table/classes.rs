@@ -8,6 +8,7 @@
 //! # References
 //! \[Thornock97, 3\], whose classes are not told.
 
+use seeklab_core::statistics::{least_of, octave_class};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
@@ -35,7 +36,7 @@ const OCTAVES: [u32; 3] = [24, 16, 48];
 
 /// How a request relates to the one before it on the same device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Distance {
+pub enum Distance {
     /// From start to start, in blocks.
     Blocks(i64),
     /// It begins where the one before ended.
@@ -44,10 +45,13 @@ pub(super) enum Distance {
 
 /// The class of a request, apart from its operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Class {
-    pub(super) length: u32,
-    pub(super) queue: u32,
-    pub(super) distance: u32,
+pub struct Class {
+    /// Of its length.
+    pub length: u32,
+    /// Of the queue length at its arrival.
+    pub queue: u32,
+    /// Of its seek distance.
+    pub distance: u32,
 }
 
 impl Classes {
@@ -69,7 +73,7 @@ impl Classes {
     }
 
     /// How many classes there are of lengths, queue lengths and distances.
-    pub(super) const fn counts(&self) -> [u32; 3] {
+    pub const fn counts(&self) -> [u32; 3] {
         [
             OCTAVES[0] * self.lengths_per_octave,
             1 + OCTAVES[1] * self.queues_per_octave,
@@ -78,7 +82,7 @@ impl Classes {
     }
 
     /// The class of a request.
-    pub(super) fn of(&self, blocks: u32, queue_length: u32, distance: Distance) -> Class {
+    pub fn of(&self, blocks: u32, queue_length: u32, distance: Distance) -> Class {
         let [lengths, queues, _] = self.counts();
         let length = octave_class(u64::from(blocks.max(1)), self.lengths_per_octave).min(lengths - 1);
         let queue = match queue_length {
@@ -106,7 +110,7 @@ impl Classes {
     }
 
     /// The least length, queue length and distance of a class.
-    pub(super) fn least(&self, class: Class) -> (u32, u32, Distance) {
+    pub fn least(&self, class: Class) -> (u32, u32, Distance) {
         let side = OCTAVES[2] * self.distances_per_octave;
         let distance = match class.distance {
             zero if zero == side => Distance::Blocks(0),
@@ -122,21 +126,6 @@ impl Classes {
         };
         (least_of(class.length, self.lengths_per_octave) as u32, queue, distance)
     }
-}
-
-/// The class of `value`, at least 1, where each doubling has `per_octave` (a power of two) classes.
-pub(crate) const fn octave_class(value: u64, per_octave: u32) -> u32 {
-    let octave = value.ilog2();
-    let bits = per_octave.trailing_zeros();
-    let fraction = if octave >= bits { value >> (octave - bits) } else { value << (bits - octave) };
-    octave * per_octave + (fraction as u32 & (per_octave - 1))
-}
-
-/// The least value of a class; for classes that no whole number has, the next below.
-pub(crate) const fn least_of(class: u32, per_octave: u32) -> u64 {
-    let (octave, bits) = (class / per_octave, per_octave.trailing_zeros());
-    let fraction = (per_octave + class % per_octave) as u64;
-    if octave >= bits { fraction << (octave - bits) } else { fraction >> (bits - octave) }
 }
 
 #[cfg(test)]

@@ -31,13 +31,15 @@ pub(super) struct Grid {
 
 /// Which requests a distribution is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) op: Operation,
-    pub(super) class: Class,
+pub struct Place {
+    /// Their operation.
+    pub op: Operation,
+    /// Their class.
+    pub class: Class,
     /// Whether it holds for every distance but sequential ones, whatever that of the class.
-    pub(super) is_anywhere: bool,
+    pub is_anywhere: bool,
     /// Whether it was concluded from others, beyond what was measured.
-    pub(super) is_beyond: bool,
+    pub is_beyond: bool,
 }
 
 impl Place {
@@ -108,7 +110,7 @@ impl Grid {
 }
 
 /// The place of a class in the grid of so many lengths, queue lengths and distances; in order of these.
-pub(super) const fn place([_, queues, distances]: [u32; 3], class: Class) -> usize {
+pub const fn place([_, queues, distances]: [u32; 3], class: Class) -> usize {
     ((class.length * queues + class.queue) as usize) * distances as usize + class.distance as usize
 }
 

@@ -2,7 +2,7 @@
 //! distribution of times for each seek distance, sampled by look-up.
 //!
 //! ```text
-//! trace ─▶ TableFit ─▶ TableParameters (TOML) ─▶ TableModel
+//! trace ─▶ a fit ─▶ TableParameters (TOML) ─▶ TableModel
 //!                                                   request ─▶ class ─▶ cell, or the nearest ─▶ draw
 //! ```
 //! Exactly the technique of Thornock, Tu and Flanagan. What they call service time contains queueing: it is our
@@ -18,21 +18,23 @@
 //! Simulation Conference 1997, section 3.
 
 mod classes;
-mod fit;
 mod grid;
 mod learnt;
 mod model;
 mod parameters;
-pub mod sweep;
 mod times;
 
-#[cfg(test)]
-mod tests;
-
 pub use classes::Classes;
-pub(crate) use classes::{least_of, octave_class};
-pub use fit::TableFit;
 pub(crate) use learnt::{SeenTimes, learnt};
 pub use model::TableModel;
 pub use parameters::TableParameters;
-pub(crate) use times::{Counts, Times, bucket};
+pub(crate) use times::{Times, bucket};
+
+/// Parts of tables, for a fit that makes some.
+pub mod parts {
+    pub use super::classes::{Class, Distance};
+    pub use super::grid::{Place, place};
+    pub use super::model::distance;
+    pub use super::parameters::write_cell;
+    pub use super::times::{Counts, bucket};
+}

@@ -74,7 +74,7 @@ impl TableModel {
 }
 
 /// How `request` relates to the one before it, which began and ended there. A flush has no place.
-pub(super) fn distance(request_lbn: u64, addresses: bool, before: Option<(u64, u64)>) -> Distance {
+pub fn distance(request_lbn: u64, addresses: bool, before: Option<(u64, u64)>) -> Distance {
     match before {
         Some((_, end)) if addresses && end == request_lbn => Distance::Sequential,
         Some((start, _)) if addresses => Distance::Blocks(request_lbn.wrapping_sub(start) as i64),

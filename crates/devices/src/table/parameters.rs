@@ -98,7 +98,7 @@ impl TableParameters {
 }
 
 /// A cell as text.
-pub(super) fn write_cell(classes: &Classes, place: Place, times: &str) -> String {
+pub fn write_cell(classes: &Classes, place: Place, times: &str) -> String {
     let (blocks, queue_length, distance) = classes.least(place.class);
     let distance = match distance {
         _ if place.is_anywhere => "any".to_owned(),

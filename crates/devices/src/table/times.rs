@@ -11,7 +11,7 @@ use seeklab_core::{Duration, Stream};
 const PER_OCTAVE: u64 = 64;
 
 /// The bucket of a time in nanoseconds.
-pub(crate) const fn bucket(ns: u64) -> u32 {
+pub const fn bucket(ns: u64) -> u32 {
     if ns < PER_OCTAVE {
         return ns as u32;
     }
@@ -36,7 +36,7 @@ const NS_MAX: u64 = 1 << 55;
 
 /// Times being counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub struct Counts {
     /// The bucket of the first count.
     first: u32,
     counts: Vec<u32>,
@@ -44,12 +44,12 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Takes one time in.
-    pub(crate) fn record(&mut self, time: Duration) {
+    pub fn record(&mut self, time: Duration) {
         self.record_many(time, 1);
     }
 
     /// Takes one time in that was seen so often.
-    pub(crate) fn record_many(&mut self, time: Duration, count: u32) {
+    pub fn record_many(&mut self, time: Duration, count: u32) {
         let bucket = bucket(time.as_ns());
         if self.counts.is_empty() {
             self.first = bucket;
@@ -72,13 +72,13 @@ impl Counts {
     }
 
     /// The same distribution, to draw from; there is at least one time.
-    pub(crate) fn times(&self) -> Times {
+    pub fn times(&self) -> Times {
         let counts: Vec<(u16, u32)> = self.occupied().map(|(bucket, count)| (bucket as u16, count)).collect();
         Times::of(&counts)
     }
 
     /// As text.
-    pub(crate) fn write(&self) -> String {
+    pub fn write(&self) -> String {
         let (mut text, mut before) = (String::new(), 0);
         for (bucket, count) in self.occupied() {
             if !text.is_empty() {
@@ -98,7 +98,7 @@ impl Counts {
 ///
 /// The alias method \[Walker77\], its columns filled as by \[Vose91\] in whole numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Times(Box<[AliasColumn]>);
+pub struct Times(Box<[AliasColumn]>);
 
 /// Two buckets and the share of the first, of 2^32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

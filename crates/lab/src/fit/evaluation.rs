@@ -15,8 +15,8 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
 };
-use seeklab_devices::fit::{About, Fit, Model};
-use seeklab_devices::replay::{Following, Replay};
+use seeklab_learning::fit::{About, Fit, Model};
+use seeklab_workloads::replay::{Dependencies, Following};
 use serde::Serialize;
 
 use super::figures::{DENSITY_STEPS_MAX, Figures};
@@ -221,8 +221,8 @@ impl Evaluating {
             Some(predicted) => predicted,
             none => {
                 let soon = soon(self.is_open, &self.following);
-                let replay = if self.is_open { Replay::open() } else { Replay::following(soon) };
                 let _working = self.session.working("learning from the first part");
+                let replay = if self.is_open { Dependencies::open() } else { Dependencies::following(soon) };
                 none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
             }
         };
@@ -290,7 +290,7 @@ impl Rest {
     fn begin(
         fitted: &Distribution,
         about: &About,
-        draws: (Seed, Replay),
+        draws: (Seed, Dependencies),
         models: &[&'static Model],
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Failure> {
@@ -338,7 +338,7 @@ struct Predicting {
     model: &'static str,
     device: Box<dyn Device>,
     fitted: u64,
-    replay: Replay,
+    replay: Dependencies,
     completions: Vec<Completion>,
     profile: ResponseProfile,
     /// The requests from this number on, which wait for those before.
@@ -361,12 +361,12 @@ impl Predicting {
         model: &'static str,
         fit: &dyn Fit,
         about: About,
-        (seed, replay): (Seed, Replay),
+        (seed, replay): (Seed, Dependencies),
         slow: Duration,
     ) -> Result<Self, Failure> {
         Ok(Self {
             model,
-            device: seeklab_devices::fit::build(fit, about, seed, "disk0")?,
+            device: seeklab_learning::fit::build(fit, about, seed, "disk0")?,
             fitted: fit.summary().requests,
             replay,
             completions: Vec::new(),

@@ -16,9 +16,9 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
-use seeklab_devices::fit::{About, LeftOut, Model};
 use seeklab_devices::limit::{Told, told};
 use seeklab_devices::table::Classes;
+use seeklab_learning::fit::{About, LeftOut, Model};
 use seeklab_traces::OpenTrace;
 use seeklab_traces::schema::Column;
 use serde::Serialize;

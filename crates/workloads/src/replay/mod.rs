@@ -22,14 +22,18 @@
 //! \[Ganger & Patt 1998, §6.1 and §6.3\] for open, scaled and closed replay.
 
 mod beyond;
+mod dependencies;
 mod failure;
+mod following;
 mod spec;
 mod survey;
 
 use seeklab_core::{Arrival, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload};
 
 pub use beyond::Beyond;
+pub use dependencies::Dependencies;
 pub use failure::ReplayError;
+pub use following::Following;
 pub use spec::{ModeName, PopulationSpec, ReplaySpec};
 pub use survey::{DeviceMap, Survey};
 

@@ -1,7 +1,7 @@
 //! What fio says of one direction of a job: how many, how fast, how long.
 
 use seeklab_core::Operation;
-use seeklab_devices::table::sweep::Quantiles;
+use seeklab_learning::table::sweep::Quantiles;
 use serde_json::{Map, Value};
 
 use super::Component;

@@ -30,7 +30,7 @@ use std::io::Read;
 use std::path::Path;
 
 use seeklab_core::Operation;
-use seeklab_devices::table::sweep::Quantiles;
+use seeklab_learning::table::sweep::Quantiles;
 
 use crate::failure::Failure;
 

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Operation, Seed};
-use seeklab_devices::fit::About;
-use seeklab_devices::table::sweep::{Point, tables};
 use seeklab_devices::table::{TableModel, TableParameters};
+use seeklab_learning::fit::About;
+use seeklab_learning::table::sweep::{Point, tables};
 use serde::Serialize;
 use toml::Table;
 

@@ -1,8 +1,8 @@
 //! The requests that are learnt from: all of them, or stretches evenly over a trace that is longer.
 
 use seeklab_core::{Duration, Instant, Status, TraceRecord};
+use seeklab_devices::station::parts::Asked;
 
-use super::state::Asked;
 use crate::limit::Wait;
 
 /// Requests that are kept at most.

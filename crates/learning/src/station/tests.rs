@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord};
+use seeklab_devices::station::{Feature, Order, Station, StationParameters};
 
-use super::order::Order;
 use super::*;
 use crate::fit::{About, Fit, LeftOut};
 

@@ -8,10 +8,8 @@
 //! neighbours in time are alike. The leaves then count all rows.
 
 use seeklab_core::Duration;
-
-use super::feature::{CLASSES, FEATURES, Row};
-use super::tree::{DEPTH_MAX, Node, Tree};
-use crate::table::Counts;
+use seeklab_devices::station::parts::{CLASSES, DEPTH_MAX, FEATURES, Node, Row, Tree};
+use seeklab_devices::table::parts::Counts;
 
 /// What was seen of one service.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! How much of a trace completed when, roughly, so that what lies between the stretches of a sample is known.
 
 use seeklab_core::{Instant, Operation};
+use seeklab_devices::limit::Limited;
 
-use super::parameters::Limited;
 use super::traffic::Unit;
 
 /// Bins at most; when there are as many, each two become one.

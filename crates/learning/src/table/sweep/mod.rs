@@ -40,10 +40,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use seeklab_core::Operation;
+use seeklab_devices::table::parts::{Class, Distance, Place, write_cell};
+use seeklab_devices::table::{Classes, TableParameters};
 
-use super::classes::{Class, Classes, Distance};
-use super::grid::Place;
-use super::parameters::{TableParameters, write_cell};
 use crate::fit::About;
 use surface::Surface;
 

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::super::classes::{Class, Classes, Distance};
+use seeklab_devices::table::Classes;
+use seeklab_devices::table::parts::{Class, Distance};
+
 use super::{Point, Quantiles};
 
 /// How far beyond the longest length and the deepest depth there are cells.

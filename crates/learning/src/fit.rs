@@ -10,11 +10,14 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{ByteSize, Device, Seed, TraceRecord};
+use seeklab_devices::Description;
+use seeklab_devices::station::Feature;
+use seeklab_devices::table::Classes;
 use toml::Table;
 
-use crate::description::{Description, DescriptionError};
-use crate::station::{Feature, StationFit};
-use crate::table::{Classes, TableFit};
+use crate::error::Error;
+use crate::station::StationFit;
+use crate::table::TableFit;
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
 pub trait Fit: Send {
@@ -33,13 +36,13 @@ pub trait Fit: Send {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn description(&self, about: About) -> Result<Table, DescriptionError>;
+    fn description(&self, about: About) -> Result<Table, Error>;
 
     /// The same device in the state in which the trace left it, as far as that lasts: credits that were used.
     ///
     /// # Errors
     /// As [`description`](Self::description).
-    fn going_on(&self, about: About) -> Result<Table, DescriptionError> {
+    fn going_on(&self, about: About) -> Result<Table, Error> {
         self.description(about)
     }
 
@@ -60,13 +63,8 @@ pub struct LeftOut {
 ///
 /// # Errors
 /// If nothing was learnt.
-pub fn build(
-    fit: &dyn Fit,
-    about: About,
-    seed: Seed,
-    name: &str,
-) -> Result<Box<dyn Device>, DescriptionError> {
-    Description::from_table(name, name, fit.going_on(about)?, 0)?.build(seed, name)
+pub fn build(fit: &dyn Fit, about: About, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
+    Ok(Description::from_table(name, name, fit.going_on(about)?, 0)?.build(seed, name)?)
 }
 
 /// The model of that name.
@@ -108,7 +106,7 @@ pub struct Model {
     /// What it is, in one line.
     pub description: &'static str,
     /// Begins to fit it, requests told apart as finely as said.
-    pub begin: fn(Classes) -> Result<Box<dyn Fit>, DescriptionError>,
+    pub begin: fn(Classes) -> Result<Box<dyn Fit>, Error>,
 }
 
 /// THE list of models that learn from traces.

@@ -4,10 +4,13 @@ use seeklab_core::{
     ByteSize, Completion, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord,
 };
 
+use seeklab_devices::Description;
+use seeklab_devices::layer::Limit;
+use seeklab_devices::limit::{Buckets, LimitParameters, Limited, RequestRate, TokenBucket};
+use toml::Table;
+
 use super::*;
-use crate::Description;
 use crate::fit::LeftOut;
-use crate::layer::Limit;
 
 /// A part of a load.
 #[derive(Debug, Clone, Copy)]

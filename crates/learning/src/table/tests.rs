@@ -2,6 +2,9 @@
 
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
 
+use seeklab_devices::Description;
+use seeklab_devices::table::{Classes, TableModel, TableParameters};
+
 use super::*;
 use crate::fit::{About, Fit};
 
@@ -153,4 +156,44 @@ fn are_mistakes_in_a_description_told() {
     assert!(told(&|parameters| parameters.cells.clear()).contains("cells"));
     assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
     assert!(told(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));
+}
+
+#[test]
+fn is_what_was_recorded_learnt() {
+    let mut fit = TableFit::new(Classes::default()).unwrap();
+    let mut record = |at_ms: u64, op: Operation, lbn: u64, blocks: u32, response_us: u64| {
+        let arrival = Instant::ZERO + Duration::from_ms(at_ms);
+        let completion = Some(arrival + Duration::from_us(response_us));
+        fit.record(&TraceRecord { completion, ..TraceRecord::new(arrival, op, lbn, blocks) });
+    };
+    record(0, Operation::Read, 0, 8, 5_000);
+    record(1, Operation::Read, 8, 8, 7_000);
+    record(100, Operation::Read, 4096, 8, 9_000);
+    record(200, Operation::Write, 0, 64, 1_000);
+    record(300, Operation::Flush, 0, 0, 20_000);
+    let about = About { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
+    let text = fit.description(about).unwrap().to_string();
+    let learnt = Description::parse("x", "x", &text).unwrap().learnt().unwrap().unwrap();
+    let rows = &learnt.tables[0].rows;
+    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    // The first request of a trace has no distance, and counts as one of the same start.
+    assert_eq!(names, ["read", "read, sequential", "read, same start", "write", "flush"]);
+    let near = |seen: f64, expected: f64| (seen / expected - 1.0).abs() < 0.01;
+    let [requests, share, mean, p50, p99, max] = rows[0].1[..] else { panic!("{rows:?}") };
+    assert_eq!((requests, share), (3.0, 60.0));
+    assert!(near(mean, 7.0) && near(p50, 7.0) && near(p99, 9.0) && near(max, 9.0), "{rows:?}");
+    let curves = |key: &str| learnt.curves.iter().find(|curves| curves.key == key).unwrap();
+    let points = |key: &str, name: &str| -> Vec<(f64, f64, u64)> {
+        let series = curves(key).series.iter().find(|series| series.name == name).unwrap();
+        series.points.iter().map(|point| (point.x, point.y, point.requests)).collect()
+    };
+    let by_queue = points("by_queue_length", "read");
+    assert_eq!(by_queue.len(), 2);
+    assert!(by_queue[0].2 == 2 && near(by_queue[0].1, 7.0) && by_queue[1].0 == 1.0, "{by_queue:?}");
+    let ahead = points("by_seek_distance", "read ahead");
+    assert!(ahead.len() == 1 && near(ahead[0].0, 1.0) && near(ahead[0].1, 9.0), "{ahead:?}");
+    assert_eq!(points("by_seek_distance", "write behind").len(), 1);
+    let by_length = points("by_length", "write");
+    assert!(by_length.len() == 1 && by_length[0].0 == 32.0 && near(by_length[0].1, 1.0), "{by_length:?}");
+    assert_eq!(curves("by_length").series.len(), 2, "a flush has no length");
 }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Device, Instant, Request, Seed};
 
-use super::super::TableModel;
+use seeklab_devices::table::TableModel;
+
 use super::*;
 
 /// All times between 0.9 and 1.1 of a mean.

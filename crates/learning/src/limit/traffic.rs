@@ -1,9 +1,9 @@
 //! What a limit would have seen of a trace: costs, and when they came and went.
 
 use seeklab_core::{Instant, Operation};
+use seeklab_devices::limit::Limited;
 
 use super::history::History;
-use super::parameters::Limited;
 
 /// What a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

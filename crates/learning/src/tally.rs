@@ -2,8 +2,8 @@
 
 use seeklab_core::{Duration, Operation, Status, TraceRecord};
 
+use crate::backlog::Backlog;
 use crate::fit::FitSummary;
-use crate::outstanding::Backlog;
 
 /// Counts of requests, taken in order of arrival; memory holds what is outstanding.
 #[derive(Debug, Clone, Default)]

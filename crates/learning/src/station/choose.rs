@@ -6,7 +6,7 @@
 //! judged by the other, and the other way round, so that what counts is whether it holds under another load:
 //! - *Likelihood*: how probable each response is, given all that was measured before it.
 //! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile. They arrive as [`Replay`] says: open, a load that had waited for the device
+//!   measured one, up to the 99th percentile. They arrive as [`Dependencies`] says: open, a load that had waited for the device
 //!   would drown any that is slower by a percent.
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
@@ -17,17 +17,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use seeklab_core::{ByteSize, Capabilities, Completion, Device, Duration, Instant, Request, Seed};
+use seeklab_devices::station::parts::{Asked, FEATURES, Parts, Region, Tree};
+use seeklab_devices::station::{Feature, Station};
+use seeklab_devices::table::parts::Counts;
+use seeklab_workloads::replay::{Dependencies, Following};
 
-use super::feature::{FEATURES, Feature};
 use super::grow::{Service, grow};
-use super::model::{Parts, Station};
 use super::observe::Observed;
-use super::parameters::Region;
 use super::sample::Seen;
-use super::state::Asked;
-use super::tree::Tree;
-use crate::replay::{Following, Replay};
-use crate::table::Counts;
 
 /// A kind of station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +89,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
     let observed: Vec<(usize, Observed)> =
         tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
-    let replay = Replay::following(soon(runs));
+    let replay = Dependencies::following(soon(runs));
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
         trial(runs, &pieces, observed, Structure { servers: *servers, mask }, &replay, capacity_blocks)
     };
@@ -193,7 +190,7 @@ fn trial(
     pieces: &[Piece],
     observed: &Observed,
     structure: Structure,
-    replay: &Replay,
+    replay: &Dependencies,
     capacity_blocks: u64,
 ) -> Trial {
     let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
@@ -265,7 +262,7 @@ impl Judge {
 }
 
 /// Drives a device by the arrivals of a piece.
-fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Replay, answers: &mut Answers) {
+fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Dependencies, answers: &mut Answers) {
     // How far back a request may be that is outstanding when the piece begins.
     const BACK: usize = 4_096;
     let Range { start: from, end: to } = piece.within;
@@ -279,7 +276,7 @@ fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Replay, 
         let seen = &run[from + number as usize];
         seen.counts && seen.arrival >= busy_until
     };
-    let mut poll = |device: &mut Station, replay: &mut Replay, until: Instant| {
+    let mut poll = |device: &mut Station, replay: &mut Dependencies, until: Instant| {
         device.poll(until, &mut completions);
         for completion in completions.drain(..) {
             let number = completion.request.id.0;

@@ -6,7 +6,7 @@
 //!   the measured one;
 //! - for the one that had completed last, if it arrived soon after that: it arrives as long after the other device has
 //!   completed that one. How soon is learnt from the trace, of which arrivals may follow completions no more than chance
-//!   does ([`Following`]).
+//!   does ([`Following`](super::Following)).
 //!
 //! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it
 //! would whoever made it, and does not drown in arrivals that its slowness would have prevented; a trace of one request
@@ -20,18 +20,14 @@
 //! 47(6), 1998: what open replay gets wrong. A. Haghdoost et al., On the accuracy and scalability of intensive I/O workload
 //! replay, FAST 2017: dependence told by what completed just before.
 
-mod following;
-
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use seeklab_core::{Duration, Instant};
 
-pub use following::Following;
-
 /// Arrivals being replayed, request by request in order of the trace.
 #[derive(Debug, Clone, Default)]
-pub struct Replay {
+pub struct Dependencies {
     /// Whether arrivals stay where they are, whatever the other device does.
     is_open: bool,
     /// How soon after a completion who waited for it arrives; `None` if nobody does.
@@ -74,7 +70,7 @@ enum Awaited {
     All(Instant),
 }
 
-impl Replay {
+impl Dependencies {
     /// Arrivals that wait for nothing.
     pub fn open() -> Self {
         Self { is_open: true, ..Self::default() }
@@ -175,7 +171,7 @@ mod tests {
 
     #[test]
     fn does_a_slower_device_delay_what_waited_for_it() {
-        let mut replay = Replay::default();
+        let mut replay = Dependencies::default();
         assert!(!replay.waits(at(100)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         // Behind it, while it is busy.
@@ -193,7 +189,7 @@ mod tests {
 
     #[test]
     fn does_what_follows_a_completion_wait_for_it() {
-        let mut replay = Replay::following(Some(Duration::from_ns(3)));
+        let mut replay = Dependencies::following(Some(Duration::from_ns(3)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         assert_eq!(replay.arrival(at(101), at(200)), at(101));
         // Two after the first, while the second is in the device.
@@ -216,7 +212,7 @@ mod tests {
 
     #[test]
     fn do_open_arrivals_wait_for_nothing() {
-        let mut replay = Replay::open();
+        let mut replay = Dependencies::open();
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         assert!(!replay.waits(at(500)));
         assert_eq!(replay.arrival(at(500), at(510)), at(500));

@@ -12,9 +12,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use seeklab_core::statistics::{least_of, octave_class};
 use seeklab_core::{Duration, Instant};
-
-use crate::table::{least_of, octave_class};
 
 /// Share of the arrivals by which they have to be ahead of chance.
 const TELLING: f64 = 0.1;

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{ByteSize, DataRate, Duration, Operation};
+use seeklab_devices::DescriptionError;
+use seeklab_devices::limit::{ByteBucket, LimitParameters, Limited, RequestBucket, RequestRate, Told, told};
 use toml::Table;
 
-use super::bucket::RequestRate;
 use super::history::History;
-use super::parameters::{ByteBucket, LimitParameters, Limited, RequestBucket};
 use super::rates::{Ceiling, ceilings};
 use super::traffic::{Passed, Traffic, Unit};
 use super::trial::{Evidence, Passage, Suspect, evidence};
-use super::{Told, told};
-use crate::description::DescriptionError;
-use crate::registry::described;
 
 /// Limits that are looked for.
 const LIMITS_MAX: usize = 4;
@@ -184,7 +181,7 @@ impl Limits {
             for found in found {
                 found.put(&mut layer, block_size, goes_on);
             }
-            table = described("limit", &layer)?;
+            table = layer.description()?;
         }
         Ok(table)
     }

@@ -4,15 +4,12 @@
 //! that occurs, unless classes are finer.
 
 use seeklab_core::{Operation, TraceRecord};
+use seeklab_devices::ParameterError;
+use seeklab_devices::table::parts::{Class, Counts, Place, distance, place, write_cell};
+use seeklab_devices::table::{Classes, TableParameters};
 use toml::Table;
 
-use super::classes::{Class, Classes};
-use super::grid::{Place, place};
-use super::model::distance;
-use super::parameters::{TableParameters, write_cell};
-use super::times::Counts;
-use crate::description::DescriptionError;
-use crate::error::ParameterError;
+use crate::error::Error;
 use crate::fit::{About, Fit, FitSummary};
 use crate::tally::Tally;
 
@@ -101,7 +98,7 @@ impl Fit for TableFit {
         self.tally.summary()
     }
 
-    fn description(&self, about: About) -> Result<Table, DescriptionError> {
-        self.parameters(about).description()
+    fn description(&self, about: About) -> Result<Table, Error> {
+        Ok(self.parameters(about).description()?)
     }
 }

@@ -1,14 +1,12 @@
 //! What a trace would have been at a station of so many servers: its services, and who was taken of those that waited.
 
 use seeklab_core::{Duration, Operation};
+use seeklab_devices::station::parts::{Asked, Line, PickCounts, Scale, State};
+use seeklab_devices::table::parts::bucket;
 
 use super::grow::Service;
-use super::order::Line;
-use super::picks::PickCounts;
 use super::sample::Seen;
 use super::starts::{Event, Starts};
-use super::state::{Asked, Scale, State};
-use crate::table::bucket;
 
 /// Of lines of twice as many every second pick is looked at, of three times as many every third ..., so that a burst of
 /// thousands costs no more than its length times this.

@@ -2,19 +2,19 @@
 //! what they waited for [limits](crate::limit).
 
 use seeklab_core::{ByteSize, Operation, TraceRecord};
+use seeklab_devices::limit::Told;
+use seeklab_devices::station::parts::{OperationSeen, is_sequential};
+use seeklab_devices::station::{Feature, StationParameters};
+use seeklab_devices::table::parts::Counts;
 use toml::Table;
 
 use super::choose::{Structure, choose};
-use super::feature::Feature;
 use super::grow::{Service, grow};
 use super::observe::Observed;
-use super::parameters::{OperationSeen, StationParameters, is_sequential};
 use super::sample::{Sample, Seen};
-use crate::description::DescriptionError;
+use crate::error::{Error, ErrorKind};
 use crate::fit::{About, Fit, FitSummary, LeftOut};
-use crate::limit::{self, History, Limits, Passed, Told};
-use crate::registry::described;
-use crate::table::Counts;
+use crate::limit::{self, History, Limits, Passed};
 use crate::tally::Tally;
 
 /// Stretches of the sample by which the structure is chosen.
@@ -37,7 +37,7 @@ impl StationFit {
     ///
     /// # Errors
     /// If nothing was learnt from.
-    pub fn parameters(&self, about: About) -> Result<StationParameters, DescriptionError> {
+    pub fn parameters(&self, about: About) -> Result<StationParameters, Error> {
         self.station(&self.sample, about)
     }
 
@@ -61,21 +61,22 @@ impl StationFit {
     }
 
     /// The station behind its limits, whose buckets are full, or as the trace left them.
-    fn limited(&self, about: About, goes_on: bool) -> Result<Table, DescriptionError> {
+    fn limited(&self, about: About, goes_on: bool) -> Result<Table, Error> {
         let block_size = about.block_size;
         let limits = self.limits(block_size);
         if limits.found.is_empty() {
-            return described("station", &self.parameters(about)?);
+            return Ok(self.parameters(about)?.description()?);
         }
         let sample = self.sample.past_limits(&limits.waits, LEARNT_LEAST);
-        limits.around(described("station", &self.station(&sample, about)?)?, block_size, goes_on)
+        Ok(limits.around(self.station(&sample, about)?.description()?, block_size, goes_on)?)
     }
 
-    fn station(&self, sample: &Sample, about: About) -> Result<StationParameters, DescriptionError> {
+    fn station(&self, sample: &Sample, about: About) -> Result<StationParameters, Error> {
         let capacity_blocks = about.capacity_blocks.max(self.tally.summary().end).max(1);
         let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
-            return Err(DescriptionError::new(
+            return Err(Error::new(
+                ErrorKind::NothingToLearn,
                 "no request has a response time, so there is nothing to learn from",
             ));
         }
@@ -134,11 +135,11 @@ impl Fit for StationFit {
         self.tally.summary()
     }
 
-    fn description(&self, about: About) -> Result<Table, DescriptionError> {
+    fn description(&self, about: About) -> Result<Table, Error> {
         self.limited(about, false)
     }
 
-    fn going_on(&self, about: About) -> Result<Table, DescriptionError> {
+    fn going_on(&self, about: About) -> Result<Table, Error> {
         self.limited(about, true)
     }
 

@@ -1,8 +1,7 @@
 //! A distribution of times by its quantiles, at shares that lie closer towards the tail.
 
 use seeklab_core::Duration;
-
-use super::super::times::Counts;
+use seeklab_devices::table::parts::Counts;
 
 /// How many steps of how much weight, in 1/100,000: to 98 %, 99.8 %, 99.98 % and all.
 const STEPS: [(usize, u32); 4] = [(196, 500), (36, 50), (36, 5), (20, 1)];
@@ -124,7 +123,7 @@ impl Quantiles {
     }
 
     /// As counted times, of which there are 100,000.
-    pub(in super::super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (ln, weight) in self.ln_ns.iter().zip(weights()) {
             counts.record_many(Duration::from_ns_f64(ln.exp()), weight);

@@ -1,0 +1,17 @@
+//! Models learnt from traces and from the results of benchmarks, and how well they predict.
+//!
+//! ```text
+//! records ─▶ Fit ─▶ description (TOML) ─▶ devices: the model that runs
+//! ```
+//! # Scope and limits
+//! No I/O: whoever calls opens traces and results, and hands their records over in order of arrival.
+
+mod backlog;
+mod error;
+pub mod fit;
+mod limit;
+pub mod station;
+pub mod table;
+mod tally;
+
+pub use error::{Error, ErrorKind};

@@ -1,0 +1,20 @@
+//! Finding rate and burst limits in a trace.
+//!
+//! ```text
+//! trace ─▶ Passed, History ─▶ Traffic ─▶ ceilings: rates that it returns to, bursts ─▶ trial: does a bucket explain the waiting?
+//! ```
+//! # Scope and limits
+//! A limit is a token bucket of requests or of bytes; two of them make a volume whose burst has a rate of its own.
+
+mod find;
+mod history;
+mod rates;
+mod traffic;
+mod trial;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use find::{Limits, Wait, find};
+pub(crate) use history::History;
+pub(crate) use traffic::Passed;
