@@ -8,9 +8,13 @@
 
 mod backlog;
 mod error;
+pub mod evaluation;
+pub mod fio;
 pub mod fit;
 mod limit;
 pub mod station;
+pub mod survey;
+pub mod sweep;
 pub mod table;
 mod tally;
 

@@ -13,7 +13,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn does_a_clone_say_what_fio_measured() {
     let bench = Bench::new();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/data/fio/disk.json");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../learning/tests/data/fio/disk.json");
     let sample = sample.to_str().unwrap();
     let document = bench.json(&["fit", sample, "-o", "clone.toml"]);
     let sweep = &document["sweep"];
@@ -40,7 +40,7 @@ fn does_a_clone_say_what_fio_measured() {
 #[test]
 fn does_a_clone_flush_as_fio_measured() {
     let bench = Bench::new();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/data/fio/flushes.json");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../learning/tests/data/fio/flushes.json");
     let document = bench.json(&["fit", sample.to_str().unwrap(), "-o", "clone.toml"]);
     let points = document["sweep"]["points"].as_array().unwrap();
     let flushes: Vec<&Value> = points.iter().filter(|point| point["op"] == "flush").collect();

@@ -6,11 +6,9 @@
 //!                                                           └▶ fits go on: the saved device is of all
 //! ```
 
-mod evaluation;
-mod figures;
 pub mod fio;
+mod passes;
 pub mod report;
-mod survey;
 pub mod sweep;
 
 use std::collections::BTreeMap;
@@ -27,11 +25,14 @@ use toml::Table;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::told::reading;
-use evaluation::{Evaluated, Evaluating};
-use survey::{Seen, Survey, each_run};
+use passes::{choose_device, each_run, survey};
+use seeklab_learning::evaluation::{Evaluated, Evaluating};
+use seeklab_learning::survey::Seen;
 
-pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
-pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
+pub use seeklab_learning::evaluation::{
+    Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,
+    sentence,
+};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -184,12 +185,12 @@ pub fn fit(
     options: &FitOptions,
     mut about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
-    let survey = Survey::of(session, open(&survey::LOOKED_AT)?)?;
-    let device = survey.device(options.device)?;
+    let (survey, is_captured) = survey(session, open(&passes::LOOKED_AT)?)?;
+    let device = choose_device(&survey, options.device)?;
     let seen = survey.seen(device);
     let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
-    let since = Since::choose(options.since, survey.is_captured, &seen)?;
+    let since = Since::choose(options.since, is_captured, &seen)?;
     let trace = opened(open, since)?;
     let place =
         About { block_size: trace.metadata().block_size, capacity_blocks: seen.end, fit: BTreeMap::new() };
@@ -198,7 +199,7 @@ pub fn fit(
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
-    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open, session);
+    let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
     let mut without_response = 0;
     let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
@@ -207,7 +208,11 @@ pub fn fit(
         // What has no response time is neither learnt from nor predicted: whether the device ever had it is not known.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
         let mut runs = records.split(is_left_out);
-        runs.try_for_each(|run| evaluating.take(run, &place, &options.models, &mut fits))
+        runs.try_for_each(|run| {
+            let begins = evaluating.begins_with(run);
+            let _working = begins.then(|| session.working("learning from the first part"));
+            Ok(evaluating.take(run, &place, &options.models, &mut fits)?)
+        })
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();

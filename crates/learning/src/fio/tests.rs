@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// What fio 3.33 wrote of this project's own runs on a virtual disk, most of it left out.
-const DISK: &[u8] = include_bytes!("../../../tests/data/fio/disk.json");
+const DISK: &[u8] = include_bytes!("../../tests/data/fio/disk.json");
 
 #[test]
 fn is_what_fio_wrote_read() {
@@ -49,8 +49,8 @@ fn is_what_fio_wrote_read() {
 }
 
 /// What fio 3.33 wrote of directions reported as one, and of flushes, on a loop device; most of it left out.
-const UNIFIED: &[u8] = include_bytes!("../../../tests/data/fio/unified.json");
-const FLUSHES: &[u8] = include_bytes!("../../../tests/data/fio/flushes.json");
+const UNIFIED: &[u8] = include_bytes!("../../tests/data/fio/unified.json");
+const FLUSHES: &[u8] = include_bytes!("../../tests/data/fio/flushes.json");
 
 #[test]
 fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {

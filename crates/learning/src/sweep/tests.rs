@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::fio::read;
 use super::*;
+use crate::fio::read;
 
 /// A device whose mean time is linear in the depth and in the length, by fio's format.
 fn measured(bytes: u64, depth: u64, iops_scale: f64) -> Value {
@@ -35,7 +35,7 @@ fn measured(bytes: u64, depth: u64, iops_scale: f64) -> Value {
 
 fn fitted(jobs: &[Value]) -> FittedSweep {
     let text = json!({"fio version": "fio-3.36", "jobs": jobs}).to_string();
-    fit_loads(&Session::default(), read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new()).unwrap()
+    fit_loads(read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new(), || Ok::<_, Error>(())).unwrap()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn is_a_load_that_was_held_up_simulated_as_it_was() {
 #[test]
 fn is_nothing_to_learn_from_told() {
     let text = json!({"fio version": "fio-3.36", "jobs": []}).to_string();
-    let error =
-        fit_loads(&Session::default(), read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new()).unwrap_err();
+    let error = fit_loads(read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new(), || Ok::<_, Error>(()))
+        .unwrap_err();
     assert!(error.to_string().contains("nothing to learn from: there are no jobs"), "{error}");
 }

@@ -13,18 +13,16 @@ mod closed;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Operation, Seed};
 use seeklab_devices::table::{TableModel, TableParameters};
-use seeklab_learning::fit::About;
-use seeklab_learning::table::sweep::{Point, tables};
 use serde::Serialize;
 use toml::Table;
 
-use super::fio::{Load, Sweep, read_file};
-use crate::failure::Failure;
-use crate::session::Session;
+use crate::error::{Error, ErrorKind};
+use crate::fio::{Component, Load, Sweep};
+use crate::fit::About;
+use crate::table::sweep::{Point, tables};
 use closed::Said;
 
 /// Bytes in a block of the fitted device.
@@ -128,35 +126,22 @@ pub struct Medians {
     pub iops_max_pct: Option<f64>,
 }
 
-/// Fits a device to the results in `files`; `about` says in the description where they came from.
+/// Fits a device to results; `about` says in the description where they came from, and `progressed` is called for each load
+/// that was predicted from the others; an error of it ends the fit.
 ///
 /// # Errors
-/// Files that cannot be read, are not fio's, or hold nothing to learn from.
-pub fn fit_sweep(
-    session: &Session,
-    files: &[PathBuf],
-    seed: Seed,
-    about: BTreeMap<String, String>,
-) -> Result<FittedSweep, Failure> {
-    let mut sweep = Sweep::default();
-    for file in files {
-        let Sweep { loads, notes } = read_file(file)?;
-        sweep.loads.extend(loads);
-        sweep.notes.extend(notes.into_iter().map(|note| format!("{}: {note}", file.display())));
-    }
-    fit_loads(session, sweep, seed, about)
-}
-
-pub(super) fn fit_loads(
-    session: &Session,
+/// Results that hold nothing to learn from.
+pub fn fit_loads<E: From<Error>>(
     Sweep { loads, mut notes }: Sweep,
     seed: Seed,
     mut about: BTreeMap<String, String>,
-) -> Result<FittedSweep, Failure> {
+    mut progressed: impl FnMut() -> Result<(), E>,
+) -> Result<FittedSweep, E> {
     if loads.is_empty() {
         let why = if notes.is_empty() { "there are no jobs".to_owned() } else { notes.join("; ") };
-        return Err(Failure::new(format!("there is nothing to learn from: {why}"))
-            .hint("a job of one direction at a time, `rw=randread` for example, with percentiles"));
+        return Err(Error::new(ErrorKind::NothingToLearn, format!("there is nothing to learn from: {why}"))
+            .with_hint("a job of one direction at a time, `rw=randread` for example, with percentiles")
+            .into());
     }
     let capacity_bytes = loads.iter().filter_map(|load| load.region_bytes).max().unwrap_or_else(|| {
         notes.push(
@@ -177,7 +162,6 @@ pub(super) fn fit_loads(
     };
     let all: Vec<&Load> = loads.iter().collect();
     let parameters = build(&all, BTreeMap::new()).expect("there is a load");
-    let mut progress = session.progress("predicting each job from the others", Some(loads.len() as u64));
     let mut reports = Vec::new();
     for (index, load) in loads.iter().enumerate() {
         let (said, _) = run(&parameters, load, seed)?;
@@ -188,9 +172,8 @@ pub(super) fn fit_loads(
             None => None,
         };
         reports.extend(report(load, &said, left_out.as_ref()));
-        progress.big_step()?;
+        progressed()?;
     }
-    drop(progress);
     let in_sample =
         Medians::of(reports.iter().filter(|point| point.fits).filter_map(|point| point.in_sample));
     let left_out = |between: bool| {
@@ -202,7 +185,7 @@ pub(super) fn fit_loads(
     about.insert("evaluation".to_owned(), sentence(&in_sample, &all_left_out));
     let parameters = build(&all, about).expect("there is a load");
     Ok(FittedSweep {
-        description: parameters.description()?,
+        description: parameters.description().map_err(Error::from)?,
         report: SweepReport {
             points: reports,
             notes,
@@ -244,7 +227,7 @@ fn kept(points: Vec<Point>) -> Vec<Point> {
 fn points(load: &Load) -> Vec<Point> {
     // What one kind of requests meets alone comes before what it meets beside others.
     let precedence = if load.fits() { u8::from(load.components.len() > 1) } else { HELD_UP };
-    let of = |component: &super::fio::Component| Point {
+    let of = |component: &Component| Point {
         precedence,
         op: component.op,
         blocks: u32::try_from(component.bytes / BLOCK_BYTES).unwrap_or(u32::MAX).max(1),
@@ -258,16 +241,16 @@ fn points(load: &Load) -> Vec<Point> {
 
 /// Whether each kind of its requests is in one of the others.
 fn can_be_predicted(load: &Load, others: &[&Load]) -> bool {
-    let kind = |of: &super::fio::Component| (of.op, of.is_sequential);
+    let kind = |of: &Component| (of.op, of.is_sequential);
     let known = |of| others.iter().flat_map(|other| &other.components).any(|other| kind(other) == kind(of));
     load.components.iter().all(known)
 }
 
 /// What a device of these tables says of a load, and whether most of it lay beyond the tables.
-fn run(parameters: &TableParameters, load: &Load, seed: Seed) -> Result<(Vec<Option<Said>>, bool), Failure> {
+fn run(parameters: &TableParameters, load: &Load, seed: Seed) -> Result<(Vec<Option<Said>>, bool), Error> {
     use seeklab_core::Device;
     let mut device = TableModel::new(parameters, seed, "disk0")
-        .map_err(|error| Failure::chain(&error).context("the fitted tables"))?;
+        .map_err(|error| Error::from(error).context("the fitted tables"))?;
     let said = closed::run(&mut device, load, seed)?;
     let coverage = device.coverage().unwrap_or_default();
     Ok((said, 2 * coverage.outside > coverage.requests))

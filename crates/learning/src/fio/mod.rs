@@ -25,14 +25,9 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use seeklab_core::Operation;
-use seeklab_learning::table::sweep::Quantiles;
 
-use crate::failure::Failure;
+use crate::table::sweep::Quantiles;
 
 pub use document::read;
 
@@ -139,53 +134,9 @@ pub struct Sweep {
     pub notes: Vec<String>,
 }
 
-/// How much of a file is looked at to recognise it.
-const LOOK_BYTES: u64 = 64 * 1024;
-
-/// The largest file that is read.
-const BYTES_MAX: u64 = 1 << 30;
-
-/// Whether the file holds fio's JSON.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn is_fio(path: &Path) -> Result<bool, Failure> {
-    if !path.is_file() {
-        return Ok(false); // Readers of traces say what is wrong.
-    }
-    let mut bytes = Vec::new();
-    open(path)?
-        .take(LOOK_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::from(error).context(path.display()))?;
-    let named = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
-    Ok(named || looks_like_fio(&bytes))
-}
-
 /// Whether a file that begins so holds fio's JSON.
-fn looks_like_fio(bytes: &[u8]) -> bool {
+pub fn looks_like_fio(bytes: &[u8]) -> bool {
     let key = b"\"fio version\"";
     let begin = bytes.iter().position(|byte| *byte == b'{');
     begin.is_some_and(|begin| bytes[begin..].windows(key.len()).any(|window| window == key))
-}
-
-fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| Failure::from(error).context(path.display()))
-}
-
-/// Reads a file.
-///
-/// # Errors
-/// If it cannot be read or is not fio's.
-pub fn read_file(path: &Path) -> Result<Sweep, Failure> {
-    let mut bytes = Vec::new();
-    open(path)?
-        .take(BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::from(error).context(path.display()))?;
-    if bytes.len() as u64 > BYTES_MAX {
-        return Err(Failure::new(format!("{}: is larger than 1 GiB", path.display()))
-            .hint("fio's results are some 10 KiB for each job; is it a log?"));
-    }
-    read(&bytes).map_err(|failure| failure.context(path.display()))
 }

@@ -7,6 +7,8 @@
 //! ```
 //! Memory holds profiles and what is outstanding.
 
+mod figures;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -15,13 +17,14 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
 };
-use seeklab_learning::fit::{About, Fit, Model};
 use seeklab_workloads::replay::{Dependencies, Following};
 use serde::Serialize;
 
-use super::figures::{DENSITY_STEPS_MAX, Figures};
-use crate::failure::Failure;
-use crate::session::Session;
+use crate::error::{Error, ErrorKind};
+use crate::fit::{self, About, Fit, Model};
+use figures::DENSITY_STEPS_MAX;
+
+pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
 /// How a device predicts what it did not see.
 #[derive(Debug, Serialize)]
@@ -156,17 +159,18 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
 
 /// What comes of a split trace.
 #[derive(Debug, Default)]
-pub(super) struct Evaluated {
-    pub(super) evaluations: Vec<Evaluation>,
-    pub(super) measured: Option<Measured>,
+pub struct Evaluated {
+    /// How each model predicted the second part.
+    pub evaluations: Vec<Evaluation>,
+    /// The second part as it was measured.
+    pub measured: Option<Measured>,
 }
 
 /// A trace that is split: times of the first part, then models that predict the rest.
-pub(super) struct Evaluating {
+pub struct Evaluating {
     boundary: Instant,
     seed: Seed,
     is_open: bool,
-    session: Session,
     following: Following,
     fitted: Distribution,
     rest: Option<Rest>,
@@ -197,21 +201,28 @@ const SLOW: f64 = 0.95;
 
 impl Evaluating {
     /// Requests from `boundary` on are predicted by draws from `seed`; open, or after what they waited for.
-    pub(super) fn from(boundary: Instant, seed: Seed, is_open: bool, session: &Session) -> Self {
-        let session = session.clone();
+    pub fn from(boundary: Instant, seed: Seed, is_open: bool) -> Self {
         let (following, fitted) = (Following::default(), Distribution::default());
-        Self { boundary, seed, is_open, session, following, fitted, rest: None }
+        Self { boundary, seed, is_open, following, fitted, rest: None }
+    }
+
+    /// Returns true if the first prediction begins with these requests, for which models are fitted: that takes a while.
+    pub fn begins_with(&self, records: &[TraceRecord]) -> bool {
+        self.rest.is_none() && records.last().is_some_and(|record| record.arrival >= self.boundary)
     }
 
     /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
     /// from them.
-    pub(super) fn take(
+    ///
+    /// # Errors
+    /// If a model learnt nothing, or a fitted device refuses a request.
+    pub fn take(
         &mut self,
         records: &[TraceRecord],
         about: &About,
         models: &[&'static Model],
         fits: &mut [Box<dyn Fit>],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let (fitted, rest) = records.split_at(self.fitted_of(records));
         fits.iter_mut().for_each(|fit| fit.record_all(fitted));
         if rest.is_empty() {
@@ -221,7 +232,6 @@ impl Evaluating {
             Some(predicted) => predicted,
             none => {
                 let soon = soon(self.is_open, &self.following);
-                let _working = self.session.working("learning from the first part");
                 let replay = if self.is_open { Dependencies::open() } else { Dependencies::following(soon) };
                 none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
             }
@@ -254,7 +264,7 @@ impl Evaluating {
     }
 
     /// How they did, when all is over; empty if nothing was left to predict.
-    pub(super) fn finish(self) -> Option<Evaluated> {
+    pub fn finish(self) -> Option<Evaluated> {
         let Rest { measured, stretches, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
@@ -293,10 +303,10 @@ impl Rest {
         draws: (Seed, Dependencies),
         models: &[&'static Model],
         fits: &[Box<dyn Fit>],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
         let fits = models.iter().zip(fits);
-        let begun: Result<_, Failure> = fits
+        let begun: Result<_, Error> = fits
             .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws.clone(), slow))
             .collect();
         Ok(Self {
@@ -308,7 +318,7 @@ impl Rest {
         })
     }
 
-    fn take(&mut self, record: &TraceRecord) -> Result<(), Failure> {
+    fn take(&mut self, record: &TraceRecord) -> Result<(), Error> {
         let response = measured(record);
         let request = record.request(self.requests);
         let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();
@@ -363,10 +373,10 @@ impl Predicting {
         about: About,
         (seed, replay): (Seed, Dependencies),
         slow: Duration,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         Ok(Self {
             model,
-            device: seeklab_learning::fit::build(fit, about, seed, "disk0")?,
+            device: fit::build(fit, about, seed, "disk0")?,
             fitted: fit.summary().requests,
             replay,
             completions: Vec::new(),
@@ -377,7 +387,7 @@ impl Predicting {
     }
 
     /// One request more, in order of arrival.
-    fn take(&mut self, record: &TraceRecord, request: Request, is_measured: bool) -> Result<(), Failure> {
+    fn take(&mut self, record: &TraceRecord, request: Request, is_measured: bool) -> Result<(), Error> {
         while self.replay.waits(record.arrival) {
             self.poll(self.device.next_event().expect("what is waited for is in the device"));
         }
@@ -385,7 +395,10 @@ impl Predicting {
         self.poll(arrival);
         self.waiting.push_back(Predicted { is_measured, answer: None });
         self.device.submit(arrival, request).map_err(|error| {
-            Failure::chain(&error).context("the fitted device refuses a request of its own trace")
+            Error::new(
+                ErrorKind::Device,
+                format!("the fitted device refuses a request of its own trace: {error}"),
+            )
         })
     }
 

@@ -1,11 +1,11 @@
 //! What fio says of one direction of a job: how many, how fast, how long.
 
 use seeklab_core::Operation;
-use seeklab_learning::table::sweep::Quantiles;
 use serde_json::{Map, Value};
 
 use super::Component;
 use super::options::Pattern;
+use crate::table::sweep::Quantiles;
 
 /// Where fio writes the directions together.
 pub(super) const MIXED: &str = "mixed";

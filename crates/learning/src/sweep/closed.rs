@@ -8,8 +8,8 @@ use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Request, Seed, Stream, Workload, simulate,
 };
 
-use crate::failure::Failure;
-use crate::fit::fio::{Load, Loop};
+use crate::error::{Error, ErrorKind};
+use crate::fio::{Load, Loop};
 
 /// Requests of which figures are taken.
 const REQUESTS: u64 = 200_000;
@@ -29,7 +29,7 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// If the device refuses a request.
-pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Vec<Option<Said>>, Failure> {
+pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Vec<Option<Said>>, Error> {
     let depth = u64::from(load.depth());
     // Until each job has its requests out and what they found at first is over.
     let settled = 4 * depth + 1_000;
@@ -46,7 +46,7 @@ pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Ve
             seen[(completion.request.id.0 % kinds) as usize].record(completion.response_time());
         }
     })
-    .map_err(|error| Failure::chain(&error).context(format!("job {}", load.name)))?;
+    .map_err(|error| Error::new(ErrorKind::Device, format!("job {}: {error}", load.name)))?;
     let span_s = (until - from).as_s();
     let figures = seen.iter().map(|seen| {
         let (count, mean_ns) = (seen.moments().count(), seen.moments().mean()?);

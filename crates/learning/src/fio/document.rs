@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::figures::{DIRECTIONS, MIXED, component, elapsed_s, flushes, merged};
 use super::options::{Options, Pattern};
 use super::{Component, Load, Loop, Sweep};
-use crate::failure::Failure;
+use crate::error::{Error, ErrorKind};
 
 /// Reads what a file of fio's holds: one document or several, text before each passed over.
 ///
 /// # Errors
 /// If it is not JSON, not fio's, or fio's before version 3.
-pub fn read(bytes: &[u8]) -> Result<Sweep, Failure> {
+pub fn read(bytes: &[u8]) -> Result<Sweep, Error> {
     let mut sweep = Sweep::default();
     let mut documents = 0;
     let mut begin = 0;
@@ -29,10 +29,11 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, Failure> {
             }
             Some(Err(error)) => {
                 let line = 1 + bytes[..begin].iter().filter(|byte| **byte == b'\n').count();
-                return Err(Failure::new(format!(
-                    "the document that begins in line {line} is not JSON: {error}"
-                ))
-                .hint(
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("the document that begins in line {line} is not JSON: {error}"),
+                )
+                .with_hint(
                     "write it with `fio --output-format=json --output=FILE`, without other formats beside",
                 ));
             }
@@ -40,32 +41,38 @@ pub fn read(bytes: &[u8]) -> Result<Sweep, Failure> {
         }
     }
     if documents == 0 {
-        return Err(
-            Failure::new("there is no JSON object in it").hint("write it with `fio --output-format=json`")
-        );
+        return Err(Error::new(ErrorKind::Invalid, "there is no JSON object in it")
+            .with_hint("write it with `fio --output-format=json`"));
     }
     Ok(sweep)
 }
 
-fn document(value: &Value, sweep: &mut Sweep) -> Result<(), Failure> {
+fn document(value: &Value, sweep: &mut Sweep) -> Result<(), Error> {
     let version = value.get("fio version").and_then(Value::as_str).ok_or_else(|| {
-        Failure::new("`fio version` is missing, so it is not fio's")
-            .hint("write it with `fio --output-format=json`")
+        Error::new(ErrorKind::Invalid, "`fio version` is missing, so it is not fio's")
+            .with_hint("write it with `fio --output-format=json`")
     })?;
     let major = version.strip_prefix("fio-").and_then(|text| text.split(['.', '-']).next());
     match major.and_then(|text| text.parse::<u32>().ok()) {
         Some(major) if major >= 3 => {}
         _ => {
-            return Err(Failure::new(format!("`fio version` is `{version}`, allowed is fio-3 and later"))
-                .hint("fio 2 writes times in microseconds; run it with fio 3"));
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("`fio version` is `{version}`, allowed is fio-3 and later"),
+            )
+            .with_hint("fio 2 writes times in microseconds; run it with fio 3"));
         }
     }
     let jobs = value.get("jobs").and_then(Value::as_array);
-    let jobs = jobs.ok_or_else(|| Failure::new("`jobs` is missing or no list").hint("is the file whole?"))?;
+    let jobs = jobs.ok_or_else(|| {
+        Error::new(ErrorKind::Invalid, "`jobs` is missing or no list").with_hint("is the file whole?")
+    })?;
     let global = value.get("global options").and_then(Value::as_object);
     let mut groups: BTreeMap<i64, Vec<&Map<String, Value>>> = BTreeMap::new();
     for (index, job) in jobs.iter().enumerate() {
-        let job = job.as_object().ok_or_else(|| Failure::new(format!("`jobs[{index}]` is no object")))?;
+        let job = job
+            .as_object()
+            .ok_or_else(|| Error::new(ErrorKind::Invalid, format!("`jobs[{index}]` is no object")))?;
         groups.entry(job.get("groupid").and_then(Value::as_i64).unwrap_or(0)).or_default().push(job);
     }
     for group in groups.values() {

@@ -1,0 +1,69 @@
+//! Passes over a trace: one that looks at it, and one by which models are fitted.
+
+use seeklab_core::TraceRecord;
+use seeklab_learning::survey::Survey;
+use seeklab_traces::schema::Column;
+use seeklab_traces::{OpenTrace, Recorder, Rows};
+
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::told::{check_moved, devices, no_device};
+
+/// The columns that it needs.
+pub(super) const LOOKED_AT: [Column; 7] = [
+    Column::ArrivalNs,
+    Column::IssueNs,
+    Column::Device,
+    Column::Initiator,
+    Column::Op,
+    Column::Lbn,
+    Column::Blocks,
+];
+
+/// The requests that a trace holds, and whether seeklab captured it from a real device.
+pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, bool), Failure> {
+    let is_captured = trace.metadata().is_captured();
+    let mut survey = Survey::default();
+    let mut rows = 0;
+    let trace = each_run(session, trace, "looking at the trace", |records, recorder| {
+        for run in records.chunk_by(|one, next| one.device == next.device) {
+            survey.take(run, |record| recorder.is_recorders_own(record), rows)?;
+            rows += run.len() as u64;
+        }
+        Ok(())
+    })?;
+    check_moved(&trace, rows)?;
+    Ok((survey, is_captured))
+}
+
+/// The device of a trace that is fitted: the one that is wanted, or the only one.
+pub(super) fn choose_device(survey: &Survey, wanted: Option<u16>) -> Result<u16, Failure> {
+    let mut numbers = survey.devices();
+    match (wanted, numbers.len()) {
+        (_, 0) => Err(Failure::new("the trace has no requests")),
+        (Some(device), _) if numbers.any(|number| number == device) => Ok(device),
+        (Some(device), _) => Err(no_device(device, survey.devices())),
+        (None, 1) => Ok(numbers.next().expect("there is one")),
+        (None, count) => Err(Failure::new(format!("the trace has {count} devices, and a model is of one"))
+            .hint(format!("choose with --device: {}", devices(numbers)))),
+    }
+}
+
+/// Shows all rows to `take`, some at a time, and who recorded them; the trace, read to its end.
+pub(super) fn each_run(
+    session: &Session,
+    mut trace: OpenTrace,
+    what: &str,
+    mut take: impl FnMut(&[TraceRecord], Recorder) -> Result<(), Failure>,
+) -> Result<OpenTrace, Failure> {
+    let mut progress = session.progress_of(what, &trace);
+    loop {
+        let Rows { records, metadata } = trace.next_rows()?;
+        if records.is_empty() {
+            drop(progress);
+            return Ok(trace);
+        }
+        take(records, metadata.recorder())?;
+        progress.steps(records.len() as u64)?;
+    }
+}

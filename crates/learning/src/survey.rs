@@ -1,0 +1,110 @@
+//! What a trace holds, by one pass over it.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{Duration, Instant, TraceRecord};
+
+use crate::error::{Error, ErrorKind};
+
+/// What one pass tells.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// What was seen of each device.
+    devices: BTreeMap<u16, Seen>,
+    /// Requests that the recorder itself made.
+    pub recorders_own: u64,
+}
+
+/// What was seen of one device.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen {
+    /// Requests.
+    pub requests: u64,
+    /// First and last arrival.
+    pub span: (Instant, Instant),
+    /// First block that no request went beyond.
+    pub end: u64,
+    /// Requests that say when they were issued.
+    pub issued: u64,
+    /// How long these had waited until then, in all.
+    waited_ns: u128,
+}
+
+impl Seen {
+    fn at(first: Instant) -> Self {
+        Self { requests: 0, span: (first, first), end: 0, issued: 0, waited_ns: 0 }
+    }
+
+    /// How long requests waited on average before they were issued, of those that say when.
+    pub fn waited_mean(&self) -> Option<Duration> {
+        let mean_ns = self.waited_ns.checked_div(u128::from(self.issued))?;
+        Some(Duration::from_ns(u64::try_from(mean_ns).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Survey {
+    /// Takes requests of one device in, at least one, which come behind so many rows.
+    ///
+    /// # Errors
+    /// If one arrives before one that comes before it.
+    pub fn take(
+        &mut self,
+        run: &[TraceRecord],
+        is_recorders_own: impl Fn(&TraceRecord) -> bool,
+        rows: u64,
+    ) -> Result<(), Error> {
+        let device = run[0].device;
+        let mut requests = run.iter().filter(|record| !is_recorders_own(record)).peekable();
+        let Some(first) = requests.peek() else {
+            self.recorders_own += run.len() as u64;
+            return Ok(());
+        };
+        let before = self.devices.get(&device).map_or(first.arrival, |seen| seen.span.1);
+        if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
+            return Err(out_of_order(run, before, rows));
+        }
+        let seen = self.devices.entry(device).or_insert_with(|| Seen::at(first.arrival));
+        let count = seen.requests;
+        for record in requests {
+            seen.requests += 1;
+            seen.span.1 = record.arrival;
+            seen.end = seen.end.max(record.lbn.saturating_add(u64::from(record.blocks)));
+            if let Some(issue) = record.issue {
+                seen.issued += 1;
+                seen.waited_ns += u128::from(issue.saturating_since(record.arrival).as_ns());
+            }
+        }
+        self.recorders_own += run.len() as u64 - (seen.requests - count);
+        Ok(())
+    }
+
+    /// What was seen of a device.
+    ///
+    /// # Panics
+    /// If there is no such device.
+    pub fn seen(&self, device: u16) -> Seen {
+        self.devices[&device]
+    }
+
+    /// The numbers of the devices, ascending.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = u16> {
+        self.devices.keys().copied()
+    }
+}
+
+/// The first request of a run that arrives before one that comes before it, of which the run has one.
+fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Error {
+    for (row, record) in (rows + 1..).zip(run) {
+        if record.arrival < latest {
+            return Error::new(ErrorKind::Invalid, format!(
+                "row {row} arrives at {} ns, before one that comes before it, at {} ns; a model learns from requests in order \
+                 of arrival",
+                record.arrival.as_ns(),
+                latest.as_ns()
+            ))
+            .with_hint("sort the rows by `arrival_ns`");
+        }
+        latest = record.arrival;
+    }
+    unreachable!("a run that is not in order has such a row")
+}
