@@ -36,7 +36,7 @@ pub use random::{Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};
-pub use simulate::{Limits, RunSummary, SimulationError, simulate};
+pub use simulate::{Limits, RunSummary, Simulation, SimulationError, simulate};
 pub use units::{
     Angle, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed, SignedDuration,
 };

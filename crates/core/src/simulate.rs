@@ -72,19 +72,99 @@ pub fn simulate<W, D, F>(
     workload: &mut W,
     device: &mut D,
     limits: Limits,
-    mut observe: F,
+    observe: F,
 ) -> Result<RunSummary, SimulationError>
 where
     W: Workload + ?Sized,
     D: Device + ?Sized,
     F: FnMut(&Completion),
 {
-    let mut now = Instant::ZERO;
-    let mut summary = RunSummary::default();
-    let mut outstanding = 0;
-    let mut completions = Vec::new();
-    loop {
-        let next_arrival = loop {
+    Simulation::new(limits).run(workload, device, observe)
+}
+
+/// A run that can pause: the event loop behind [`simulate`].
+///
+/// A workload that gets its requests bit by bit says that it has finished whenever it has no more.
+/// [`run_until_finished`](Self::run_until_finished) returns then, what is outstanding stays so, and the next call goes
+/// on at the same time; [`run`](Self::run) ends the run.
+#[derive(Debug)]
+pub struct Simulation {
+    limits: Limits,
+    now: Instant,
+    summary: RunSummary,
+    outstanding: usize,
+    completions: Vec<Completion>,
+}
+
+impl Simulation {
+    /// A run at time zero.
+    pub const fn new(limits: Limits) -> Self {
+        let summary = RunSummary { requests: 0, end: Instant::ZERO };
+        Self { limits, now: Instant::ZERO, summary, outstanding: 0, completions: Vec::new() }
+    }
+
+    /// Runs until the workload has finished and everything is complete; see [`simulate`].
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    ///
+    /// # Panics
+    /// As [`simulate`].
+    pub fn run<W, D, F>(
+        &mut self,
+        workload: &mut W,
+        device: &mut D,
+        mut observe: F,
+    ) -> Result<RunSummary, SimulationError>
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+        F: FnMut(&Completion),
+    {
+        loop {
+            let arrival = self.submit_arrivals(workload, device)?;
+            if !self.advance(arrival, workload, device, &mut observe) {
+                return Ok(self.summary);
+            }
+        }
+    }
+
+    /// Runs until the workload has finished; what is outstanding then stays in the device.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    ///
+    /// # Panics
+    /// As [`simulate`].
+    pub fn run_until_finished<W, D, F>(
+        &mut self,
+        workload: &mut W,
+        device: &mut D,
+        mut observe: F,
+    ) -> Result<(), SimulationError>
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+        F: FnMut(&Completion),
+    {
+        loop {
+            let arrival = self.submit_arrivals(workload, device)?;
+            if arrival == Arrival::Finished {
+                return Ok(());
+            }
+            self.advance(arrival, workload, device, &mut observe);
+        }
+    }
+
+    /// Submits what arrives now; what the workload wants next.
+    #[inline]
+    fn submit_arrivals<W, D>(&mut self, workload: &mut W, device: &mut D) -> Result<Arrival, SimulationError>
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+    {
+        let now = self.now;
+        loop {
             match workload.next_arrival(now) {
                 Arrival::Request(request) => {
                     device.submit(now, request).map_err(|rejected| SimulationError::Rejected {
@@ -92,41 +172,60 @@ where
                         at: now,
                         rejected,
                     })?;
-                    summary.requests += 1;
-                    outstanding += 1;
-                    if outstanding > limits.outstanding_max {
-                        let completed = summary.requests - outstanding as u64;
+                    self.summary.requests += 1;
+                    self.outstanding += 1;
+                    if self.outstanding > self.limits.outstanding_max {
+                        let outstanding = self.outstanding;
+                        let completed = self.summary.requests - outstanding as u64;
                         return Err(SimulationError::Saturated { outstanding, completed, at: now });
                     }
                 }
-                Arrival::At(time) => break Some(time),
-                Arrival::WaitForCompletion => {
-                    assert!(
-                        outstanding > 0,
-                        "the workload waits for a completion, but nothing is outstanding"
-                    );
-                    break None;
-                }
-                Arrival::Finished => break None,
+                next => return Ok(next),
             }
-        };
-        let next = match (next_arrival, device.next_event()) {
-            (Some(arrival), Some(event)) => arrival.min(event),
-            (Some(time), None) | (None, Some(time)) => time,
-            (None, None) => {
-                assert!(outstanding == 0, "the device forgot {outstanding} requests");
-                return Ok(summary);
+        }
+    }
+
+    /// Goes to the next arrival or event; false if there is neither.
+    #[inline]
+    fn advance<W, D, F>(
+        &mut self,
+        arrival: Arrival,
+        workload: &mut W,
+        device: &mut D,
+        observe: &mut F,
+    ) -> bool
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+        F: FnMut(&Completion),
+    {
+        let next = match arrival {
+            // Nothing brings it forward, so the device can go there in one step.
+            Arrival::At(time) if !workload.heeds_completions() => Some(time),
+            Arrival::At(time) => Some(device.next_event().map_or(time, |event| time.min(event))),
+            Arrival::WaitForCompletion => {
+                assert!(
+                    self.outstanding > 0,
+                    "the workload waits for a completion, but nothing is outstanding"
+                );
+                device.next_event()
             }
+            Arrival::Finished | Arrival::Request(_) => device.next_event(),
         };
-        assert!(next >= now, "an event at {next} lies before {now}");
-        now = next;
-        device.poll(now, &mut completions);
-        for completion in &completions {
-            outstanding -= 1;
-            summary.end = completion.completed;
+        let Some(next) = next else {
+            assert!(self.outstanding == 0, "the device forgot {} requests", self.outstanding);
+            return false;
+        };
+        assert!(next >= self.now, "an event at {next} lies before {}", self.now);
+        self.now = next;
+        device.poll(next, &mut self.completions);
+        for completion in &self.completions {
+            self.outstanding -= 1;
+            self.summary.end = completion.completed;
             workload.completed(completion);
             observe(completion);
         }
-        completions.clear();
+        self.completions.clear();
+        true
     }
 }

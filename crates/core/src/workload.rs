@@ -21,13 +21,20 @@ pub enum Arrival {
 /// completions: nothing, issue the next, or wake a process that was waiting.
 ///
 /// A workload is asked again after every completion, for that may bring the next arrival forward;
-/// this is why [`Arrival::At`] names a time and no request.
+/// this is why [`Arrival::At`] names a time and no request. One that
+/// [heeds no completions](Workload::heeds_completions) by then is asked at that time.
 pub trait Workload {
     /// What arrives at `now`; called again until it is not a request.
     fn next_arrival(&mut self, now: Instant) -> Arrival;
 
     /// Tells the workload that one of its requests is complete.
     fn completed(&mut self, completion: &Completion);
+
+    /// Returns false if no completion brings an arrival forward that was announced as [`Arrival::At`]. The event loop then
+    /// advances the device to it in one step, and the workload hears of the completions before it all at once.
+    fn heeds_completions(&self) -> bool {
+        true
+    }
 }
 
 impl<W: Workload + ?Sized> Workload for Box<W> {
@@ -36,5 +43,8 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
     }
     fn completed(&mut self, completion: &Completion) {
         (**self).completed(completion);
+    }
+    fn heeds_completions(&self) -> bool {
+        (**self).heeds_completions()
     }
 }

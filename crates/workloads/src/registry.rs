@@ -30,12 +30,11 @@ arrivals = { process = "poisson", rate = "80/s" }
     },
     Kind {
         name: "replay",
-        about: "the requests of a trace: open, scaled, closed or with its think times",
-        example: "replay,trace=server.csv,closed=8,beyond=wrap",
+        about: "the requests of a trace: open, scaled, closed, with its think times, or after what they followed",
+        example: "replay,trace=server.csv,arrivals=closed 8,beyond=wrap",
         example_toml: r#"kind = "replay"
 trace = "server.csv"
-mode = "closed"
-population = 8
+arrivals = "closed 8"
 beyond = "wrap"
 "#,
     },

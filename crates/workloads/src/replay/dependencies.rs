@@ -1,4 +1,4 @@
-//! When the requests of a trace arrive at another device.
+//! Dependencies between the requests of a trace, inferred from its times, and kept at another device.
 //!
 //! # Rule
 //! Whoever makes requests often waits for one before. So a request is taken to have waited
@@ -28,8 +28,6 @@ use seeklab_core::{Duration, Instant};
 /// Arrivals being replayed, request by request in order of the trace.
 #[derive(Debug, Clone, Default)]
 pub struct Dependencies {
-    /// Whether arrivals stay where they are, whatever the other device does.
-    is_open: bool,
     /// How soon after a completion who waited for it arrives; `None` if nobody does.
     soon: Option<Duration>,
     /// When the last one arrived at the measured device, and at the other.
@@ -40,6 +38,18 @@ pub struct Dependencies {
     idle_since: Instant,
     left: u64,
     followed: Followed,
+    counts: DependencyCounts,
+}
+
+/// Requests by what they were found to have waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DependencyCounts {
+    /// For all requests before: they had found the device idle.
+    pub after_idle: u64,
+    /// For the request that had completed last.
+    pub after_completion: u64,
+    /// For none: they keep their distance from the request before.
+    pub independent: u64,
 }
 
 /// Which requests may be waited for.
@@ -71,14 +81,15 @@ enum Awaited {
 }
 
 impl Dependencies {
-    /// Arrivals that wait for nothing.
-    pub fn open() -> Self {
-        Self { is_open: true, ..Self::default() }
-    }
-
-    /// Arrivals that wait for the device to be idle, as they did, and for a completion if they arrived so soon after it.
+    /// Arrivals that wait for the device to be idle, as they did, and for a completion if they arrived so soon after it;
+    /// for no completion if `None`.
     pub fn following(soon: Option<Duration>) -> Self {
         Self { soon, ..Self::default() }
+    }
+
+    /// What requests so far were found to have waited for.
+    pub const fn counts(&self) -> DependencyCounts {
+        self.counts
     }
 
     /// The other device has completed a request, counted from 0 in the order of the trace.
@@ -103,11 +114,18 @@ impl Dependencies {
     pub fn arrival(&mut self, arrival: Instant, completion: Instant) -> Instant {
         let (measured, other) = self.before;
         let at = match self.awaited(arrival) {
-            Awaited::Nothing => other + (arrival - measured),
+            Awaited::Nothing => {
+                self.counts.independent += 1;
+                other + (arrival - measured)
+            }
             Awaited::One(number, since) => {
+                self.counts.after_completion += 1;
                 self.followed.of(number).completed.expect("it was waited for") + (arrival - since)
             }
-            Awaited::All(since) => self.idle_since + (arrival - since),
+            Awaited::All(since) => {
+                self.counts.after_idle += 1;
+                self.idle_since + (arrival - since)
+            }
         };
         let at = at.max(other);
         self.before = (arrival, at);
@@ -120,9 +138,6 @@ impl Dependencies {
     }
 
     fn awaited(&mut self, arrival: Instant) -> Awaited {
-        if self.is_open {
-            return Awaited::Nothing;
-        }
         let last = self.soon.and_then(|soon| self.followed.last_at(arrival).map(|last| (last, soon)));
         match last {
             _ if arrival >= self.busy_until => Awaited::All(self.busy_until),
@@ -170,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_slower_device_delay_what_waited_for_it() {
+    fn slower_device_delays_requests_that_waited_for_it() {
         let mut replay = Dependencies::default();
         assert!(!replay.waits(at(100)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
@@ -188,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn does_what_follows_a_completion_wait_for_it() {
+    fn request_that_followed_a_completion_waits_for_it() {
         let mut replay = Dependencies::following(Some(Duration::from_ns(3)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         assert_eq!(replay.arrival(at(101), at(200)), at(101));
@@ -208,13 +223,6 @@ mod tests {
         assert_eq!(replay.arrival(at(201), at(230)), at(301));
         assert!(!replay.waits(at(211)));
         assert!(replay.followed.requests.len() <= 3, "{:?}", replay.followed);
-    }
-
-    #[test]
-    fn do_open_arrivals_wait_for_nothing() {
-        let mut replay = Dependencies::open();
-        assert_eq!(replay.arrival(at(100), at(110)), at(100));
-        assert!(!replay.waits(at(500)));
-        assert_eq!(replay.arrival(at(500), at(510)), at(500));
+        assert_eq!(replay.counts(), DependencyCounts { after_idle: 1, after_completion: 2, independent: 2 });
     }
 }

@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn is_it_found_how_soon_clients_follow() {
+    fn time_within_which_clients_follow_is_found() {
         let soon = closed(3).soon().unwrap();
         assert!((Duration::from_us(29)..Duration::from_us(38)).contains(&soon), "{soon}");
         assert_eq!(closed(1).soon(), None, "the device is idle before each");
     }
 
     #[test]
-    fn is_nothing_found_where_arrivals_do_not_care() {
+    fn independent_arrivals_follow_nothing() {
         let mut stream = Seed(2).stream("arrivals");
         let (mut following, mut now, mut free) = (Following::default(), Instant::ZERO, Instant::ZERO);
         for _ in 0..20_000 {

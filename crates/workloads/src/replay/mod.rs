@@ -1,4 +1,4 @@
-//! Replay of a trace: its requests in order, with arrivals that follow one of four rules.
+//! Replay of a trace: its requests in order, with arrivals by one of five rules.
 //!
 //! | mode | when request *i* + 1 arrives |
 //! | --- | --- |
@@ -6,11 +6,12 @@
 //! | open, scaled by *f* | at its arrival time divided by *f* |
 //! | closed with population *N* | when any request completes; the first *N* at the start |
 //! | think | when request *i* is complete and its think time has passed; the first at its arrival time |
+//! | follow | as long after what it had waited for as in the trace, which is inferred: see [`Dependencies`] |
 //!
 //! No mode is right for all traces: open replay lets requests be outstanding together that never
 //! would be and overstates a change of performance, closed replay has no bursts and no idle time and
-//! understates it \[Ganger & Patt 1998, sections 6.1 to 6.3\]. Only a trace with think times of one
-//! process at a time is replayed with its feedback.
+//! understates it \[Ganger & Patt 1998, sections 6.1 to 6.3\]. A trace with think times of one process at a
+//! time is replayed with its feedback; `follow` infers the feedback of any trace with completion times.
 //!
 //! # Scope and limits
 //! One record is held at a time, so a trace of any length is replayed in constant memory. Records
@@ -21,6 +22,7 @@
 //! # References
 //! \[Ganger & Patt 1998, §6.1 and §6.3\] for open, scaled and closed replay.
 
+mod arrivals;
 mod beyond;
 mod dependencies;
 mod failure;
@@ -28,13 +30,17 @@ mod following;
 mod spec;
 mod survey;
 
+use std::convert::Infallible;
+use std::iter;
+
 use seeklab_core::{Arrival, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload};
 
+pub use arrivals::{ARRIVAL_MODES, ArrivalMode, ArrivalModeError, Population};
 pub use beyond::Beyond;
-pub use dependencies::Dependencies;
+pub use dependencies::{Dependencies, DependencyCounts};
 pub use failure::ReplayError;
 pub use following::Following;
-pub use spec::{ModeName, PopulationSpec, ReplaySpec};
+pub use spec::ReplaySpec;
 pub use survey::{DeviceMap, Survey};
 
 use beyond::{Fit, Place};
@@ -56,6 +62,11 @@ pub enum Mode {
     },
     /// Completions and think times, one request at a time.
     Think,
+    /// What requests had waited for in the trace.
+    Follow {
+        /// Longest time from a completion to the arrival of a request that had waited for it; `None` if none had.
+        within: Option<Duration>,
+    },
 }
 
 /// How a trace is replayed; [`ReplaySpec::settings`] makes them from a description.
@@ -101,6 +112,8 @@ pub struct Replay<I, E> {
     settings: Settings,
     counters: Counters,
     pace: Pace,
+    /// While requests follow what they had waited for.
+    dependencies: Option<Dependencies>,
     /// The request that is next, not yet issued.
     next: Option<Next>,
     /// No more records are wanted, or there are none.
@@ -111,7 +124,12 @@ pub struct Replay<I, E> {
 #[derive(Debug, Clone, Copy)]
 struct Next {
     request: Request,
+    /// In the trace.
     arrival: Instant,
+    /// In the trace; its arrival if that is not known.
+    completion: Instant,
+    /// When it arrives here, once what it waits for has completed.
+    due: Option<Instant>,
     think: Option<Duration>,
     row: u64,
 }
@@ -128,6 +146,10 @@ enum Pace {
         vacancies: u32,
     },
     Think(Thought),
+    /// The arrival of the last record, for the order of arrivals.
+    Follow {
+        last: Instant,
+    },
 }
 
 /// Where the one process of a replay with think times is.
@@ -161,12 +183,18 @@ where
                 Pace::Closed { vacancies: population }
             }
             Mode::Think => Pace::Think(Thought::Start),
+            Mode::Follow { .. } => Pace::Follow { last: Instant::ZERO },
+        };
+        let dependencies = match settings.mode {
+            Mode::Follow { within } => Some(Dependencies::following(within)),
+            _ => None,
         };
         Self {
             records,
             settings,
             counters: Counters::default(),
             pace,
+            dependencies,
             next: None,
             ended: false,
             failure: None,
@@ -176,6 +204,11 @@ where
     /// What became of the records so far.
     pub const fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// What requests so far were found to have waited for, in the mode [`Mode::Follow`].
+    pub fn dependencies(&self) -> Option<DependencyCounts> {
+        self.dependencies.as_ref().map(Dependencies::counts)
     }
 
     /// Why the replay ended early, if it did.
@@ -228,7 +261,8 @@ where
             request.device = devices.dense(device).ok_or(ReplayError::NoSuchDevice { row, device })?;
         }
         let arrival = self.arrival_of(record);
-        let next = Next { request, arrival, think: record.think, row };
+        let completion = record.completion.unwrap_or(arrival).max(arrival);
+        let next = Next { request, arrival, completion, due: None, think: record.think, row };
         if !request.op.addresses_blocks() {
             self.next = Some(next);
             return Ok(());
@@ -258,17 +292,21 @@ where
         Ok(())
     }
 
-    /// When a record arrives in an open replay; no earlier than its predecessor.
+    /// When a record arrives in an open replay, or in the trace that one follows; no earlier than its predecessor.
     fn arrival_of(&mut self, record: &TraceRecord) -> Instant {
-        let Pace::Open { last, factor } = &mut self.pace else { return record.arrival };
+        let (last, factor) = match &mut self.pace {
+            Pace::Open { last, factor } => (last, *factor),
+            Pace::Follow { last } => (last, 1.0),
+            Pace::Closed { .. } | Pace::Think(_) => return record.arrival,
+        };
         if record.arrival < *last {
             self.counters.out_of_order += 1;
         }
         *last = record.arrival.max(*last);
-        if *factor == 1.0 {
+        if factor == 1.0 {
             *last
         } else {
-            Instant::from_ns(Duration::from_ns_f64(last.as_ns() as f64 / *factor).as_ns())
+            Instant::from_ns(Duration::from_ns_f64(last.as_ns() as f64 / factor).as_ns())
         }
     }
 
@@ -283,6 +321,15 @@ where
         }
     }
 
+    /// When the next request arrives that follows what it had waited for; `None` while that has not completed.
+    fn due(&mut self) -> Option<Instant> {
+        let (Some(next), Some(dependencies)) = (&mut self.next, &mut self.dependencies) else { return None };
+        if next.due.is_none() && !dependencies.waits(next.arrival) {
+            next.due = Some(dependencies.arrival(next.arrival, next.completion));
+        }
+        next.due
+    }
+
     fn fail(&mut self, failure: ReplayError<E>) -> Arrival {
         self.failure = Some(failure);
         self.ended = true;
@@ -294,11 +341,34 @@ where
         let next = self.next.take().expect("a request is issued only when there is one");
         self.counters.issued += 1;
         match &mut self.pace {
-            Pace::Open { .. } => {}
+            Pace::Open { .. } | Pace::Follow { .. } => {}
             Pace::Closed { vacancies } => *vacancies -= 1,
             Pace::Think(thought) => *thought = Thought::Waits { think: next.think.ok_or(next.row) },
         }
         Arrival::Request(next.request)
+    }
+}
+
+/// A replay whose records are handed over one by one.
+pub type FedReplay = Replay<iter::Empty<Result<TraceRecord, Infallible>>, Infallible>;
+
+impl FedReplay {
+    /// A replay of records that [`push`](Self::push) hands over.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn fed(settings: Settings) -> Self {
+        Self::new(iter::empty(), settings)
+    }
+
+    /// Hands the next record over; the replay has finished whenever it has issued all that it got.
+    ///
+    /// # Errors
+    /// As [`into_result`](Self::into_result).
+    pub fn push(&mut self, record: &TraceRecord) -> Result<(), ReplayError<Infallible>> {
+        debug_assert!(self.next.is_none(), "the record before was not issued");
+        self.counters.read += 1;
+        self.take(record, self.counters.read)
     }
 }
 
@@ -320,6 +390,10 @@ where
             Pace::Think(Thought::Thinks { until: Err(row) }) => {
                 return self.fail(ReplayError::NoThinkTime { row });
             }
+            Pace::Follow { .. } => match self.due() {
+                Some(due) => due,
+                None => return Arrival::WaitForCompletion,
+            },
             Pace::Closed { .. } | Pace::Think(Thought::Waits { .. }) => now,
         };
         if time > now { Arrival::At(time) } else { self.issue() }
@@ -328,6 +402,11 @@ where
     fn completed(&mut self, completion: &Completion) {
         match &mut self.pace {
             Pace::Open { .. } => {}
+            Pace::Follow { .. } => {
+                if let Some(dependencies) = &mut self.dependencies {
+                    dependencies.completed(completion.request.id.0, completion.completed);
+                }
+            }
             Pace::Closed { vacancies } => *vacancies += 1,
             Pace::Think(thought) => {
                 if let Thought::Waits { think } = *thought {
@@ -335,5 +414,10 @@ where
                 }
             }
         }
+    }
+
+    /// Once the next arrival is known, no completion changes it.
+    fn heeds_completions(&self) -> bool {
+        !matches!(self.pace, Pace::Open { .. } | Pace::Follow { .. })
     }
 }

@@ -1,11 +1,8 @@
 //! The description of a replay.
 
-use std::fmt;
+use serde::{Deserialize, Serialize};
 
-use seeklab_core::Ratio;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use super::{Beyond, Mode, Settings, Survey};
+use super::{ArrivalMode, Beyond, Mode, Population, Settings, Survey};
 use crate::error::{Error, ErrorKind};
 
 /// A replay, as it is described.
@@ -13,9 +10,7 @@ use crate::error::{Error, ErrorKind};
 /// ```toml
 /// kind = "replay"
 /// trace = "server.csv"    # which file, for whoever opens it; optional
-/// mode = "open"           # what is understood; or scaled, closed, think
-/// factor = "2"            # scaled only: interarrival times are divided by it
-/// population = 8          # closed only: how many outstanding; "auto": as many as in the trace
+/// arrivals = "open"       # the default; or "scaled 2", "closed 8", "closed auto", "think", "follow"
 /// beyond = "error"        # requests beyond the end of the device: error, wrap, scale, drop
 /// requests = 100000       # at most so many; all if absent
 /// device = 3              # the requests of one device of the trace; all if absent
@@ -26,15 +21,9 @@ pub struct ReplaySpec {
     /// Where the trace is; this crate opens nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// What arrivals follow.
+    /// Rule by which requests arrive.
     #[serde(default)]
-    pub mode: ModeName,
-    /// How many times faster arrivals come, for [`ModeName::Scaled`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub factor: Option<Ratio>,
-    /// How many requests are outstanding, for [`ModeName::Closed`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub population: Option<PopulationSpec>,
+    pub arrivals: ArrivalMode,
     /// What becomes of requests beyond the end of the device.
     #[serde(default)]
     pub beyond: Beyond,
@@ -46,128 +35,30 @@ pub struct ReplaySpec {
     pub device: Option<u16>,
 }
 
-/// What the arrivals of a replay follow, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModeName {
-    /// The arrival times of the trace.
-    #[default]
-    Open,
-    /// Those, with interarrival times divided by a factor.
-    Scaled,
-    /// Completions: a constant number is outstanding.
-    Closed,
-    /// Completions and think times: one request at a time.
-    Think,
-}
-
-/// The population of a closed replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PopulationSpec {
-    /// So many, at least one.
-    Count(u32),
-    /// As many as were outstanding in the trace on average, at least one.
-    Auto,
-}
-
-impl Serialize for PopulationSpec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Count(count) => serializer.serialize_u32(*count),
-            Self::Auto => serializer.serialize_str("auto"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for PopulationSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Form;
-        impl de::Visitor<'_> for Form {
-            type Value = PopulationSpec;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a population of 1 or more, or \"auto\"")
-            }
-            fn visit_u64<E: de::Error>(self, count: u64) -> Result<PopulationSpec, E> {
-                match u32::try_from(count) {
-                    Ok(count) if count > 0 => Ok(PopulationSpec::Count(count)),
-                    _ => Err(E::invalid_value(de::Unexpected::Unsigned(count), &self)),
-                }
-            }
-            fn visit_i64<E: de::Error>(self, count: i64) -> Result<PopulationSpec, E> {
-                match u64::try_from(count) {
-                    Ok(count) => self.visit_u64(count),
-                    Err(_) => Err(E::invalid_value(de::Unexpected::Signed(count), &self)),
-                }
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<PopulationSpec, E> {
-                if text == "auto" {
-                    return Ok(PopulationSpec::Auto);
-                }
-                match text.parse() {
-                    Ok(count) => self.visit_u64(count),
-                    Err(_) => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Form)
-    }
-}
-
 impl ReplaySpec {
-    /// Whether [`settings`](Self::settings) needs a survey of the trace.
+    /// Returns true if [`settings`](Self::settings) needs a survey of the trace.
     pub fn needs_survey(&self) -> bool {
-        self.population == Some(PopulationSpec::Auto) || self.beyond == Beyond::Scale
+        matches!(self.arrivals, ArrivalMode::Closed(Population::Auto) | ArrivalMode::Follow)
+            || self.beyond == Beyond::Scale
     }
 
     /// The settings of a replay on a device with that many blocks.
     ///
     /// # Errors
-    /// [`Error`], if keys contradict each other, or a survey is needed and not given, or it does not
-    /// hold what is needed.
+    /// [`Error`], if a survey is needed and not given, or it does not hold what is needed.
     pub fn settings(&self, capacity_blocks: u64, survey: Option<&Survey>) -> Result<Settings, Error> {
         let not_surveyed = |at: &str| {
             Error::new(ErrorKind::NotSupplied, at, "needs a survey of the trace beforehand")
                 .with_hint("a trace that can be read only once cannot be surveyed; save it to a file")
         };
-        if self.factor.is_some() && self.mode != ModeName::Scaled {
-            return Err(Error::invalid("factor", "is for `mode = \"scaled\"` only")
-                .with_hint("choose that mode, or remove `factor`"));
-        }
-        if self.population.is_some() && self.mode != ModeName::Closed {
-            return Err(Error::invalid("population", "is for `mode = \"closed\"` only")
-                .with_hint("choose that mode, or remove `population`"));
-        }
-        let mode = match self.mode {
-            ModeName::Open => Mode::Open,
-            ModeName::Think => Mode::Think,
-            ModeName::Scaled => {
-                let factor = self.factor.ok_or_else(|| {
-                    Error::new(ErrorKind::Missing, "factor", "is missing, but the mode is `scaled`")
-                        .with_hint("write for example `factor = \"2\"` for twice the rate")
-                })?;
-                if factor == Ratio::ZERO {
-                    return Err(Error::invalid("factor", "is 0")
-                        .with_hint("a factor lies above 0; 2 doubles the rate, 1/2 halves it"));
-                }
-                Mode::Scaled { factor }
-            }
-            ModeName::Closed => match self.population {
-                None => {
-                    return Err(Error::new(
-                        ErrorKind::Missing,
-                        "population",
-                        "is missing, but the mode is `closed`",
-                    )
-                    .with_hint("write for example `population = 8`, or \"auto\""));
-                }
-                Some(PopulationSpec::Count(0)) => {
-                    return Err(Error::invalid("population", "is 0, but at least 1 is needed"));
-                }
-                Some(PopulationSpec::Count(population)) => Mode::Closed { population },
-                Some(PopulationSpec::Auto) => Mode::Closed {
-                    population: survey.ok_or_else(|| not_surveyed("population"))?.population()?,
-                },
-            },
+        let surveyed = || survey.ok_or_else(|| not_surveyed("arrivals"));
+        let mode = match self.arrivals {
+            ArrivalMode::Open => Mode::Open,
+            ArrivalMode::Think => Mode::Think,
+            ArrivalMode::Scaled(factor) => Mode::Scaled { factor },
+            ArrivalMode::Closed(Population::Count(population)) => Mode::Closed { population },
+            ArrivalMode::Closed(Population::Auto) => Mode::Closed { population: surveyed()?.population()? },
+            ArrivalMode::Follow => Mode::Follow { within: surveyed()?.follows_within()? },
         };
         let extent_blocks = match (self.beyond, survey) {
             (Beyond::Scale, None) => return Err(not_surveyed("beyond")),

@@ -2,21 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Instant, TraceRecord};
+use seeklab_core::{Duration, Instant, TraceRecord};
 
+use super::Following;
 use crate::error::{Error, ErrorKind};
 
 /// What a trace holds, in bounded memory: its devices, how far it extends, how busy it was.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Survey {
     /// Records seen, of any device.
     rows: u64,
     requests: u64,
+    /// Of these, with a completion time.
+    completed: u64,
     extent_blocks: u64,
     blocks_max: u32,
     devices: BTreeMap<u16, u64>,
     first_arrival: Option<Instant>,
+    last_arrival: Instant,
     last_completion: Instant,
+    following: Following,
     response_ns: u128,
     /// Row of the first record without a completion time.
     incomplete_row: Option<u64>,
@@ -54,8 +59,11 @@ impl Survey {
         }
         let first = self.first_arrival.get_or_insert(record.arrival);
         *first = record.arrival.min(*first);
+        self.last_arrival = self.last_arrival.max(record.arrival);
         match record.completion {
             Some(completion) => {
+                self.completed += 1;
+                self.following.record(self.last_arrival, completion);
                 self.last_completion = self.last_completion.max(completion);
                 self.response_ns += u128::from(completion.saturating_since(record.arrival).as_ns());
             }
@@ -97,8 +105,8 @@ impl Survey {
     /// [`Error`], if the trace is empty or a record has no completion time.
     pub fn mean_outstanding(&self) -> Result<f64, Error> {
         let problem = |problem: String| {
-            Error::new(ErrorKind::NotSupplied, "population", problem)
-                .with_hint("give the population as a number, for example 8")
+            Error::new(ErrorKind::NotSupplied, "arrivals", problem)
+                .with_hint("give the population as a number, for example \"closed 8\"")
         };
         if let Some(row) = self.incomplete_row {
             return Err(problem(format!(
@@ -109,6 +117,20 @@ impl Survey {
             self.first_arrival.ok_or_else(|| problem("`auto` needs a trace with requests".to_owned()))?;
         let span = self.last_completion.saturating_since(first);
         Ok(if span.is_zero() { self.requests as f64 } else { self.response_ns as f64 / span.as_ns() as f64 })
+    }
+
+    /// Longest time from a completion to the arrival of a request that had waited for it, `None` if arrivals follow
+    /// completions no more than by chance; see [`Following`].
+    ///
+    /// # Errors
+    /// [`Error`], if no record has a completion time.
+    pub fn follows_within(&self) -> Result<Option<Duration>, Error> {
+        if self.completed == 0 {
+            let problem = "`follow` needs completion times, which no record of the trace has";
+            return Err(Error::new(ErrorKind::NotSupplied, "arrivals", problem)
+                .with_hint("replay the trace open, scaled or closed"));
+        }
+        Ok(self.following.soon())
     }
 
     /// The population of a closed replay that matches the trace as closely as possible: the mean

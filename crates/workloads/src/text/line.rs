@@ -46,8 +46,6 @@ pub const SHORTHANDS: &[Shorthand] = &[
         implies: Some(("address.distribution", "zipf")),
         to: "address.exponent",
     },
-    Shorthand { kind: "replay", key: "closed", implies: Some(("mode", "closed")), to: "population" },
-    Shorthand { kind: "replay", key: "scaled", implies: Some(("mode", "scaled")), to: "factor" },
 ];
 
 /// Keys that choose what the other keys of their table mean.

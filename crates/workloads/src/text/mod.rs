@@ -10,7 +10,7 @@
 //! ```text
 //! random,size=8KiB,read=66%,poisson=80/s,requests=10000
 //! size=4KiB:3+64KiB:1,read=2/3,sequential=20%,arrivals.process=closed,arrivals.population=8
-//! replay,mode=closed,population=auto,beyond=wrap
+//! replay,arrivals=closed auto,beyond=wrap
 //! ```
 //! An item replaces what a preset says under the same key. An item that chooses a process or a
 //! distribution replaces the preset's whole table. The shorthands are in [`SHORTHANDS`].

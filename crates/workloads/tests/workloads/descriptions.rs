@@ -59,10 +59,11 @@ fn do_both_forms_mean_the_same() {
         "kind = \"synthetic\"\npreset = \"oltp\"\nrequests = 7\narrivals.population = 2",
     );
     check(
-        "replay,trace=a.csv,scaled=2,beyond=drop,requests=9,device=3",
-        "kind = \"replay\"\ntrace = \"a.csv\"\nmode = \"scaled\"\nfactor = \"2\"\nbeyond = \"drop\"\nrequests = 9\ndevice = 3",
+        "replay,trace=a.csv,arrivals=scaled 2,beyond=drop,requests=9,device=3",
+        "kind = \"replay\"\ntrace = \"a.csv\"\narrivals = \"scaled 2\"\nbeyond = \"drop\"\nrequests = 9\ndevice = 3",
     );
-    check("replay,closed=auto", "kind = \"replay\"\nmode = \"closed\"\npopulation = \"auto\"");
+    check("replay,arrivals=closed auto", "kind = \"replay\"\narrivals = \"closed auto\"");
+    check("replay,arrivals=follow", "kind = \"replay\"\narrivals = \"follow\"");
     check("replay", "kind = \"replay\"");
 }
 
@@ -95,7 +96,7 @@ fn are_the_examples_of_the_grammar_lines_of_it() {
     for line in [
         "random,size=8KiB,read=66%,poisson=80/s,requests=10000",
         "size=4KiB:3+64KiB:1,read=2/3,sequential=20%,arrivals.process=closed,arrivals.population=8",
-        "replay,mode=closed,population=auto,beyond=wrap",
+        "replay,arrivals=closed auto,beyond=wrap",
     ] {
         WorkloadSpec::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
     }

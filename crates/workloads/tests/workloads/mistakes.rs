@@ -41,8 +41,9 @@ fn does_a_wrong_line_say_what_is_wrong() {
         ("random,address.exponent=2", "address: `uniform` has no `exponent`", "`start`"),
         ("random,zipf=high", "address.exponent: `high` is not a number", "0.9"),
         ("size=8KiB,read=1", "arrivals: is missing", ""),
-        ("replay,mode=opne", "mode: unknown name `opne`", "`open`"),
-        ("replay,closed=0", "population: integer `0` is not a population of 1 or more, or \"auto\"", ""),
+        ("replay,arrivals=opne", "arrivals: `opne` is no arrival mode", "`open`"),
+        ("replay,arrivals=closed 0", "arrivals: `0` is not a population of 1 or more, or `auto`", "closed 8"),
+        ("replay,arrivals=scaled", "arrivals: `scaled` needs a factor", "scaled 2"),
     ] {
         let error = WorkloadSpec::parse(line).expect_err(line);
         check(&error, message, hint);

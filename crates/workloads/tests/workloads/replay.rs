@@ -2,8 +2,10 @@
 
 use std::convert::Infallible;
 
-use seeklab_core::{Duration, Instant, Limits, Operation, Ratio, Request, TraceRecord, simulate};
-use seeklab_workloads::replay::{Beyond, Counters, Mode, Replay, ReplayError, ReplaySpec, Settings, Survey};
+use seeklab_core::{Duration, Instant, Limits, Operation, Ratio, Request, Simulation, TraceRecord, simulate};
+use seeklab_workloads::replay::{
+    Beyond, Counters, FedReplay, Mode, Replay, ReplayError, ReplaySpec, Settings, Survey,
+};
 use seeklab_workloads::{ErrorKind, WorkloadSpec};
 
 use crate::common::{Server, Service, TARGET, arrivals};
@@ -202,7 +204,7 @@ fn is_the_automatic_population_the_time_average() {
     // Four requests of 30 ms in 60 ms: two outstanding on average.
     let survey = Survey::of(ok(records.clone()), None).unwrap();
     assert_eq!((survey.mean_outstanding(), survey.population()), (Ok(2.0), Ok(2)));
-    let WorkloadSpec::Replay(spec) = WorkloadSpec::parse("replay,closed=auto").unwrap() else {
+    let WorkloadSpec::Replay(spec) = WorkloadSpec::parse("replay,arrivals=closed auto").unwrap() else {
         unreachable!()
     };
     assert!(spec.needs_survey());
@@ -222,12 +224,12 @@ fn is_the_automatic_population_the_time_average() {
     let error = Survey::of(ok(records), None).unwrap().population().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "population: `auto` needs completion times, which record 2 of the trace does not have"
+        "arrivals: `auto` needs completion times, which record 2 of the trace does not have"
     );
 }
 
 #[test]
-fn do_contradictory_settings_say_so() {
+fn settings_without_the_survey_they_need_are_refused() {
     let check = |spec: ReplaySpec, expect: &str| {
         assert_eq!(spec.settings(100, None).unwrap_err().to_string(), expect);
     };
@@ -235,10 +237,75 @@ fn do_contradictory_settings_say_so() {
         WorkloadSpec::Replay(spec) => spec,
         _ => unreachable!(),
     };
-    check(spec("replay,mode=scaled"), "factor: is missing, but the mode is `scaled`");
-    check(spec("replay,scaled=0"), "factor: is 0");
-    check(spec("replay,mode=closed"), "population: is missing, but the mode is `closed`");
-    check(spec("replay,factor=2"), "factor: is for `mode = \"scaled\"` only");
-    check(spec("replay,population=2"), "population: is for `mode = \"closed\"` only");
+    check(spec("replay,arrivals=follow"), "arrivals: needs a survey of the trace beforehand");
+    check(spec("replay,arrivals=closed auto"), "arrivals: needs a survey of the trace beforehand");
     check(spec("replay,beyond=scale"), "beyond: needs a survey of the trace beforehand");
+}
+
+/// A device with a constant service time that serves any number at once: completions at submission + `service`.
+fn on_a_device(service: Duration, records: &[TraceRecord]) -> Vec<f64> {
+    let survey = Survey::of(ok(records.to_vec()), None).unwrap();
+    let WorkloadSpec::Replay(spec) = WorkloadSpec::parse("replay,arrivals=follow").unwrap() else {
+        unreachable!()
+    };
+    let settings = spec.settings(TARGET.capacity_blocks, Some(&survey)).unwrap();
+    let mut replay = Replay::new(ok(records.to_vec()), settings);
+    let mut times = Vec::new();
+    let mut server = Server::new(Service::Constant(service));
+    simulate(&mut replay, &mut server, Limits::default(), |completion| {
+        times.push(completion.submitted.as_ms())
+    })
+    .unwrap();
+    let counts = replay.dependencies().unwrap();
+    assert_eq!(counts.after_idle + counts.after_completion + counts.independent, records.len() as u64);
+    times
+}
+
+#[test]
+fn follow_keeps_the_think_times_of_requests_that_waited() {
+    // One at a time: 4 ms of service, then 6 ms until the next.
+    let mut records = trace(&[0, 10, 20, 30]);
+    for record in &mut records {
+        record.completion = Some(record.arrival + SERVICE);
+    }
+    assert_eq!(on_a_device(SERVICE, &records), [0.0, 10.0, 20.0, 30.0], "the same device");
+    assert_eq!(on_a_device(Duration::from_ms(14), &records), [0.0, 20.0, 40.0, 60.0], "a slower one");
+    assert_eq!(on_a_device(Duration::from_ms(1), &records), [0.0, 7.0, 14.0, 21.0], "a faster one");
+}
+
+#[test]
+fn follow_needs_completion_times_and_survives_disorder() {
+    let survey = Survey::of(ok(trace(&[0, 10])), None).unwrap();
+    let error = survey.follows_within().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "arrivals: `follow` needs completion times, which no record of the trace has"
+    );
+    let mut records = trace(&[30, 10, 20]);
+    for record in &mut records {
+        record.completion = Some(record.arrival + SERVICE);
+    }
+    assert_eq!(on_a_device(SERVICE, &records), [30.0, 30.0, 30.0]);
+}
+
+#[test]
+fn fed_replay_arrives_as_one_that_reads() {
+    let records = trace(&[3, 9, 12, 50]);
+    let mut replay = FedReplay::fed(settings(Mode::Open));
+    let mut server = Server::new(Service::Constant(SERVICE));
+    let mut simulation = Simulation::new(Limits::default());
+    let mut times = Vec::new();
+    for record in &records {
+        replay.push(record).unwrap();
+        simulation
+            .run_until_finished(&mut replay, &mut server, |completion| {
+                times.push(completion.submitted.as_ms())
+            })
+            .unwrap();
+    }
+    assert_eq!(times, [3.0, 9.0, 12.0], "the last stays outstanding");
+    let summary = simulation
+        .run(&mut replay, &mut server, |completion| times.push(completion.submitted.as_ms()))
+        .unwrap();
+    assert_eq!((times, summary.requests), (vec![3.0, 9.0, 12.0, 50.0], 4));
 }
