@@ -1,6 +1,7 @@
 //! One run: a device, a workload, a seed.
 
 use std::cell::Cell;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
@@ -14,7 +15,9 @@ use seeklab_core::{
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter};
-use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
+use seeklab_workloads::replay::{
+    ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
+};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
 
@@ -36,6 +39,8 @@ pub struct Outcome {
     pub saturated: Option<String>,
     /// How many requests lay in the region for which the model was fitted, if it knows of one.
     pub coverage: Option<Coverage>,
+    /// Dependencies that were inferred from the trace and kept, if requests followed others.
+    pub followed: Option<Followed>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -48,6 +53,29 @@ impl Outcome {
     /// Requests simulated in a second of CPU time.
     pub fn requests_per_cpu_s(&self) -> f64 {
         self.metrics.summary().requests as f64 / self.cpu_s.max(1e-9)
+    }
+}
+
+/// Dependencies of requests that a replay inferred from its trace and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Followed {
+    /// Longest time from a completion to the arrival of a request that had waited for it; `None` if none had.
+    pub within: Option<Duration>,
+    /// Requests by what they had waited for.
+    pub counts: DependencyCounts,
+}
+
+impl fmt::Display for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let DependencyCounts { after_idle, after_completion, independent } = self.counts;
+        write!(
+            f,
+            "{after_idle} requests that arrived at an idle device are sent when the simulated device is idle"
+        )?;
+        if let Some(within) = self.within {
+            write!(f, "; {after_completion} that arrived within {within} of a completion follow it")?;
+        }
+        write!(f, "; {independent} keep their recorded interarrival times")
     }
 }
 
@@ -219,8 +247,8 @@ fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>,
     Ok(Arc::from(times))
 }
 
-/// The columns that a replay takes requests from; the first with think times only.
-const REPLAYED: [Column; 10] = [
+/// The columns that a replay takes requests from; the first with think times only, the last where requests follow others.
+const REPLAYED: [Column; 11] = [
     Column::ThinkNs,
     Column::ArrivalNs,
     Column::Device,
@@ -231,6 +259,7 @@ const REPLAYED: [Column; 10] = [
     Column::Blocks,
     Column::Criticality,
     Column::Priority,
+    Column::CompletionNs,
 ];
 
 /// The columns that tell what a replay needs to know beforehand.
@@ -260,11 +289,17 @@ fn replay(
     let settings = spec
         .settings(capabilities.capacity_blocks, survey.as_ref())
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let with_think = matches!(settings.mode, Mode::Think);
-    let mut trace = workload.open_trace(&REPLAYED[usize::from(!with_think)..])?;
+    let mode = settings.mode;
+    let mut trace = workload.open_trace(match mode {
+        Mode::Think => &REPLAYED[..10],
+        Mode::Follow { .. } => &REPLAYED[1..],
+        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..10],
+    })?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
-    if let (Some(PopulationSpec::Auto), Mode::Closed { population }) = (spec.population, settings.mode) {
+    if let (ArrivalMode::Closed(Population::Auto), Mode::Closed { population }) =
+        (spec.arrivals, settings.mode)
+    {
         notes
             .push(Note::Remark(format!("{}: {population} outstanding, the trace's own mean", workload.name)));
     }
@@ -280,6 +315,10 @@ fn replay(
     let mut requests = Replay::new(records, settings);
     let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
     let counters = requests.counters();
+    let followed = match (mode, requests.dependencies()) {
+        (Mode::Follow { within }, Some(counts)) => Some(Followed { within, counts }),
+        _ => None,
+    };
     requests.into_result().map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         let failure = match &error {
@@ -302,6 +341,8 @@ fn replay(
             notes.push(Note::Warning(format!("{count} {what}")));
         }
     }
+    notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
+    outcome.followed = followed;
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));
     }
@@ -390,6 +431,7 @@ fn drive<W: Workload, D: Device>(
         notes: Vec::new(),
         saturated,
         coverage,
+        followed: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),
@@ -411,6 +453,11 @@ impl<W: Workload> Workload for Interruptible<'_, W> {
     #[inline]
     fn completed(&mut self, completion: &Completion) {
         self.workload.completed(completion);
+    }
+
+    #[inline]
+    fn heeds_completions(&self) -> bool {
+        self.workload.heeds_completions()
     }
 }
 

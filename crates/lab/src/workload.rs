@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_core::{ByteSize, Duration};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
-use seeklab_workloads::replay::{Beyond, ModeName, PopulationSpec, ReplaySpec};
+use seeklab_workloads::replay::{ArrivalMode, Beyond, Population, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{WorkloadSpec, registry};
 
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// How requests arrive; as the workload says if `None`.
-    pub arrivals: Option<Arrivals>,
+    pub arrivals: Option<ArrivalMode>,
     /// How many requests at most.
     pub requests: Option<u64>,
     /// What becomes of requests beyond the end of the device.
@@ -29,19 +29,6 @@ pub struct Wishes {
     pub settings: Vec<Setting>,
     /// The trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
     pub shape: Option<PathBuf>,
-}
-
-/// How requests arrive.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrivals {
-    /// At the times of the trace or the process of the workload.
-    Open,
-    /// As `Open`, interarrival times divided by the factor.
-    Scaled(Ratio),
-    /// So many are outstanding; `None`: as many as in the trace.
-    Closed(Option<u32>),
-    /// One at a time, with the think times of the trace.
-    Think,
 }
 
 /// A workload, ready to be run.
@@ -128,16 +115,16 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
                 return Err(Failure::new("--format-option: a synthetic workload reads no trace"));
             }
             match wishes.arrivals {
-                None | Some(Arrivals::Open) => {}
-                Some(Arrivals::Closed(Some(population))) => {
+                None | Some(ArrivalMode::Open) => {}
+                Some(ArrivalMode::Closed(Population::Count(population))) => {
                     synthetic.arrivals = closed(&synthetic.arrivals, population)
                 }
-                Some(Arrivals::Closed(None)) => {
+                Some(ArrivalMode::Closed(Population::Auto)) => {
                     return Err(Failure::new("--closed auto: is for traces with completion times")
                         .hint("give a number, for example --closed 8"));
                 }
-                Some(Arrivals::Scaled(_) | Arrivals::Think) => {
-                    return Err(Failure::new("--scale and --think are for traces")
+                Some(ArrivalMode::Scaled(_) | ArrivalMode::Think | ArrivalMode::Follow) => {
+                    return Err(Failure::new("--scaled, --think and --follow are for traces")
                         .hint("give the rate or the think time in the workload, for example poisson=120/s"));
                 }
             }
@@ -147,13 +134,7 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
                 replay.beyond = beyond;
             }
             if let Some(arrivals) = wishes.arrivals {
-                (replay.mode, replay.factor, replay.population) = match arrivals {
-                    Arrivals::Open => (ModeName::Open, None, None),
-                    Arrivals::Scaled(factor) => (ModeName::Scaled, Some(factor), None),
-                    Arrivals::Closed(Some(n)) => (ModeName::Closed, None, Some(PopulationSpec::Count(n))),
-                    Arrivals::Closed(None) => (ModeName::Closed, None, Some(PopulationSpec::Auto)),
-                    Arrivals::Think => (ModeName::Think, None, None),
-                };
+                replay.arrivals = arrivals;
             }
             if replay.trace.is_none() {
                 return Err(Failure::new(format!("--workload `{name}`: names no trace"))
@@ -169,7 +150,7 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             ("--format", wishes.format.is_some(), "it reads no trace"),
             ("--format-option", !wishes.settings.is_empty(), "it reads no trace"),
             (
-                "--open, --closed, --scale and --think",
+                "--open, --closed, --scaled, --think and --follow",
                 wishes.arrivals.is_some(),
                 "its processes wait as they do",
             ),

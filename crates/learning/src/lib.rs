@@ -7,6 +7,7 @@
 //! No I/O: whoever calls opens traces and results, and hands their records over in order of arrival.
 
 mod backlog;
+mod driven;
 mod error;
 pub mod evaluation;
 pub mod fio;

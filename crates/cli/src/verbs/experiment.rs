@@ -23,7 +23,7 @@ const HELP: &str = r#"The file, of which only `devices` and `workloads` are need
           # { kind = "replay", trace = "a.csv", format = "msr" }
   schedulers = ["fcfs", "sptf"]    # the host's queue; "none" if absent
   depth = 1                        # requests that the device holds at a time
-  arrivals = ["open", "closed 8"]  # "closed auto", "scale 1.5", "think", "workload"
+  arrivals = ["open", "closed 8"]  # "closed auto", "scaled 1.5", "think", "follow", "workload"
   figures = ["response_mean_ms"]   # the keys of `seeklab simulate --json`
   seed = 1
   repetitions = 3                  # of every cell, each with a seed of its own

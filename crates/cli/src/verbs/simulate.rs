@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab_analysis::{MetricsSummary, TimeBin};
-use seeklab_core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_core::{ByteSize, Duration, Limits, Ratio, Seed};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::run::{Outcome, metadata, run};
+use seeklab_lab::run::{Followed, Outcome, metadata, run};
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{Arrivals, Chosen, Wishes, choose};
+use seeklab_lab::workload::{Chosen, Wishes, choose};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
 use seeklab_traces::{Setting, TraceWriter};
-use seeklab_workloads::replay::Beyond;
+use seeklab_workloads::replay::{ArrivalMode, Beyond, Population};
 use serde::Serialize;
 
 use super::setup::SetupFlags;
@@ -48,13 +48,16 @@ pub(crate) struct Arguments {
     open: bool,
     /// So many requests are outstanding; `auto` takes the trace's mean
     #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
-    closed: Option<Closed>,
+    closed: Option<Population>,
     /// Open, interarrival times divided by a factor
-    #[arg(long, value_name = "F", group = "arrivals")]
-    scale: Option<Ratio>,
+    #[arg(long, value_name = "F", group = "arrivals", value_parser = parse_scaled)]
+    scaled: Option<Ratio>,
     /// One at a time, with the trace's think time from each completion to the next arrival
     #[arg(long, group = "arrivals")]
     think: bool,
+    /// A request that followed a completion in the trace follows it in the simulation. Needs completion times
+    #[arg(long, group = "arrivals")]
+    follow: bool,
     #[command(flatten)]
     setup: SetupFlags,
     /// Root of all random draws
@@ -93,17 +96,15 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A population, or the trace's own.
-#[derive(Debug, Clone, Copy)]
-struct Closed(Option<u32>);
+fn parse_closed(text: &str) -> Result<Population, String> {
+    text.parse().map_err(|_| "a population is 1 or more, or `auto`".to_owned())
+}
 
-fn parse_closed(text: &str) -> Result<Closed, String> {
-    if text == "auto" {
-        return Ok(Closed(None));
-    }
+fn parse_scaled(text: &str) -> Result<Ratio, String> {
     match text.parse() {
-        Ok(population) if population > 0 => Ok(Closed(Some(population))),
-        _ => Err("a population is 1 or more, or `auto`".to_owned()),
+        Ok(factor) if factor > Ratio::ZERO => Ok(factor),
+        Ok(_) => Err("a factor is above 0".to_owned()),
+        Err(error) => Err(format!("{error}")),
     }
 }
 
@@ -129,8 +130,31 @@ struct DeviceDocument<'a> {
     wall_s: f64,
     saturated: bool,
     out_of_validated_range: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<FollowedDocument>,
     notes: Vec<&'a str>,
     throughput: Throughput,
+}
+
+/// Dependencies that were inferred from the trace.
+#[derive(Debug, Serialize)]
+struct FollowedDocument {
+    /// Longest time from a completion to the request that had waited for it; null if none had.
+    follows_within_ms: Option<f64>,
+    after_idle_requests: u64,
+    after_completion_requests: u64,
+    independent_requests: u64,
+}
+
+impl From<Followed> for FollowedDocument {
+    fn from(Followed { within, counts }: Followed) -> Self {
+        Self {
+            follows_within_ms: within.map(Duration::as_ms),
+            after_idle_requests: counts.after_idle,
+            after_completion_requests: counts.after_completion,
+            independent_requests: counts.independent,
+        }
+    }
 }
 
 /// Throughput over time, in stretches of equal width from the first arrival on.
@@ -200,11 +224,12 @@ impl Arguments {
     }
 
     fn wishes(&self) -> Wishes {
-        let arrivals = match (self.open, self.closed, self.scale, self.think) {
-            (true, ..) => Some(Arrivals::Open),
-            (_, Some(Closed(population)), ..) => Some(Arrivals::Closed(population)),
-            (_, _, Some(factor), _) => Some(Arrivals::Scaled(factor)),
-            (.., true) => Some(Arrivals::Think),
+        let arrivals = match (self.closed, self.scaled) {
+            (Some(population), _) => Some(ArrivalMode::Closed(population)),
+            (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
+            _ if self.open => Some(ArrivalMode::Open),
+            _ if self.think => Some(ArrivalMode::Think),
+            _ if self.follow => Some(ArrivalMode::Follow),
             _ => None,
         };
         Wishes {
@@ -301,6 +326,7 @@ impl Arguments {
                 cpu_s: outcome.cpu_s,
                 wall_s: outcome.wall_s,
                 saturated: outcome.saturated.is_some(),
+                followed: outcome.followed.map(FollowedDocument::from),
                 notes: outcome.notes.iter().map(Note::text).collect(),
                 throughput: Throughput::of(&outcome.metrics.timeline()),
             })

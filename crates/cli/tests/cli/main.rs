@@ -7,6 +7,7 @@ mod mistakes;
 mod notes;
 mod places;
 mod points;
+mod replays;
 mod results;
 mod sweeps;
 mod traces;
@@ -24,8 +25,9 @@ fn does_every_help_end_with_examples() {
                 "--workload",
                 "--open",
                 "--closed",
-                "--scale",
+                "--scaled",
                 "--think",
+                "--follow",
                 "--scheduler",
                 "--depth",
                 "--bare",

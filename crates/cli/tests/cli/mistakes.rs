@@ -252,7 +252,8 @@ fn are_wrong_arguments_told() {
     check(&["--open", "--closed", "4"], &["--open", "--closed"]);
     check(&["--closed", "0"], &["1 or more"]);
     check(&["--closed", "auto"], &["--closed auto", "hint: "]);
-    check(&["--scale", "2"], &["--scale", "hint: "]);
+    check(&["--scaled", "2"], &["--scaled", "hint: "]);
+    check(&["--follow"], &["--follow", "hint: "]);
     check(&["--think"], &["--think", "hint: "]);
     check(&["--beyond", "wrap"], &["--beyond"]);
     check(&["--format", "csv"], &["--format"]);

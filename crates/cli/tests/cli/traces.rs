@@ -77,7 +77,7 @@ fn can_a_trace_be_replayed_in_every_way() {
         document["devices"][0]["duration_s"].as_f64().unwrap()
     };
     let open = run(&["--open"]);
-    assert!(run(&["--scale", "2"]) < open * 0.6);
+    assert!(run(&["--scaled", "2"]) < open * 0.6);
     assert!(run(&["--closed", "4"]) < open);
     run(&["--closed", "auto"]);
     bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--out", "again.csv"]).done();

@@ -1,44 +1,26 @@
-//! The arrival modes of an experiment: the flags of `seeklab simulate` as text.
+//! The arrival modes of an experiment.
 
 use std::fmt;
 
-use seeklab_core::Ratio;
 use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::replay::{ARRIVAL_MODES, ArrivalMode, ArrivalModeError, Population};
 use seeklab_workloads::synthetic::ArrivalSpec;
 
 use crate::failure::Failure;
-use crate::workload::Arrivals;
 
-/// How requests arrive; `None`: as the workload itself says.
+/// Rule by which requests arrive; `None`: as the workload itself says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Mode(pub(super) Option<Arrivals>);
-
-const ALLOWED: &str =
-    "allowed: \"workload\", \"open\", \"closed 8\", \"closed auto\", \"scale 1.5\", \"think\"";
+pub(super) struct Mode(pub(super) Option<ArrivalMode>);
 
 impl Mode {
-    /// Reads `closed 8`; an error is a problem and a hint.
+    /// Reads `workload`, or a mode such as `closed 8`; an error is a problem and a hint.
     pub(super) fn parse(text: &str) -> Result<Self, (String, String)> {
-        let wrong = |problem: String| (problem, ALLOWED.to_owned());
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let arrivals = match words.as_slice() {
-            ["workload"] => None,
-            ["open"] => Some(Arrivals::Open),
-            ["think"] => Some(Arrivals::Think),
-            ["closed", "auto"] => Some(Arrivals::Closed(None)),
-            ["closed", count] => match count.parse() {
-                Ok(count) if count > 0 => Some(Arrivals::Closed(Some(count))),
-                _ => return Err(wrong(format!("`{text}`: a population is 1 or more, or `auto`"))),
-            },
-            ["scale", factor] => match factor.parse::<Ratio>() {
-                Ok(factor) if factor != Ratio::ZERO => Some(Arrivals::Scaled(factor)),
-                _ => return Err(wrong(format!("`{text}`: a factor is a number above 0"))),
-            },
-            ["closed"] => return Err(wrong("`closed` needs a population".to_owned())),
-            ["scale"] => return Err(wrong("`scale` needs a factor".to_owned())),
-            _ => return Err(wrong(format!("`{text}` is not a way to arrive"))),
-        };
-        Ok(Self(arrivals))
+        if text.trim() == "workload" {
+            return Ok(Self(None));
+        }
+        let mode =
+            text.parse().map_err(|error: ArrivalModeError| (format!("`{text}`: {error}"), allowed()))?;
+        Ok(Self(Some(mode)))
     }
 
     /// Refuses what a workload cannot do, or would do in silence otherwise than it is called.
@@ -46,27 +28,27 @@ impl Mode {
         let WorkloadSpec::Synthetic(synthetic) = spec else { return Ok(()) };
         let is_closed = matches!(synthetic.arrivals, ArrivalSpec::Closed { .. });
         match self.0 {
-            None | Some(Arrivals::Closed(Some(_))) => Ok(()),
-            Some(Arrivals::Open) if is_closed => Err(Failure::new(format!(
+            None | Some(ArrivalMode::Closed(Population::Count(_))) => Ok(()),
+            Some(ArrivalMode::Open) if is_closed => Err(Failure::new(format!(
                 "`{self}`: the workload has a closed population and no arrival process"
             ))
             .hint("give it one, for example random,poisson=60/s")),
-            Some(Arrivals::Open) => Ok(()),
+            Some(ArrivalMode::Open) => Ok(()),
             Some(_) => Err(Failure::new(format!("`{self}` is for traces, the workload is synthetic"))
                 .hint("give the population, rate or think time in the workload, or vary it: [[parameters]]")),
         }
     }
 }
 
+fn allowed() -> String {
+    format!("allowed: \"workload\", {ARRIVAL_MODES}")
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.0 {
             None => f.write_str("workload"),
-            Some(Arrivals::Open) => f.write_str("open"),
-            Some(Arrivals::Think) => f.write_str("think"),
-            Some(Arrivals::Closed(None)) => f.write_str("closed auto"),
-            Some(Arrivals::Closed(Some(count))) => write!(f, "closed {count}"),
-            Some(Arrivals::Scaled(factor)) => write!(f, "scale {factor}"),
+            Some(mode) => mode.fmt(f),
         }
     }
 }
@@ -76,24 +58,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn do_modes_round_trip() {
-        for text in ["workload", "open", "think", "closed 8", "closed auto", "scale 1.5"] {
+    fn text_of_a_mode_reads_back() {
+        for text in ["workload", "open", "scaled 1.5", "closed auto", "follow"] {
             assert_eq!(Mode::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Mode::parse(" scale  150% ").unwrap().to_string(), "scale 1.5");
     }
 
     #[test]
-    fn do_wrong_modes_say_why() {
-        let problem = |text: &str| Mode::parse(text).unwrap_err().0;
-        assert_eq!(problem("closed 0"), "`closed 0`: a population is 1 or more, or `auto`");
-        assert_eq!(problem("scale 0"), "`scale 0`: a factor is a number above 0");
-        assert_eq!(problem("closed"), "`closed` needs a population");
-        assert_eq!(problem("oben"), "`oben` is not a way to arrive");
+    fn error_names_the_text_and_what_is_allowed() {
+        let (problem, hint) = Mode::parse("closed 0").unwrap_err();
+        assert_eq!(problem, "`closed 0`: `0` is not a population of 1 or more, or `auto`");
+        assert!(hint.contains("\"workload\", \"open\""), "{hint}");
     }
 
     #[test]
-    fn is_open_refused_where_nothing_arrives_by_itself() {
+    fn open_is_refused_where_nothing_arrives_by_itself() {
         let spec = |line: &str| WorkloadSpec::parse(line).unwrap();
         let mode = |text: &str| Mode::parse(text).unwrap();
         assert!(mode("open").check(&spec("random")).is_err());

@@ -15,12 +15,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use seeklab_analysis::{Change, DensityAxis, Prediction, ResponseProfile, Stretches, change, prediction};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
+    Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, Status, TraceRecord,
 };
-use seeklab_workloads::replay::{Dependencies, Following};
+use seeklab_workloads::replay::{Following, Mode};
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind};
+use crate::driven::Driven;
+use crate::error::Error;
 use crate::fit::{self, About, Fit, Model};
 use figures::DENSITY_STEPS_MAX;
 
@@ -232,8 +233,8 @@ impl Evaluating {
             Some(predicted) => predicted,
             none => {
                 let soon = soon(self.is_open, &self.following);
-                let replay = if self.is_open { Dependencies::open() } else { Dependencies::following(soon) };
-                none.insert(Rest::begin(&self.fitted, about, (self.seed, replay), models, fits)?)
+                let mode = if self.is_open { Mode::Open } else { Mode::Follow { within: soon } };
+                none.insert(Rest::begin(&self.fitted, about, (self.seed, mode), models, fits)?)
             }
         };
         rest.iter().try_for_each(|record| predicted.take(record))?;
@@ -269,7 +270,7 @@ impl Evaluating {
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
-            predicting.iter().map(|predicting| predicting.profile.response()).collect();
+            predicting.iter().map(|predicting| predicting.answers.profile.response()).collect();
         // As many steps as the requests can fill.
         let steps = 2.5 * (times.moments().count() as f64).powf(0.4);
         let steps = (steps as usize).clamp(16, DENSITY_STEPS_MAX);
@@ -300,14 +301,14 @@ impl Rest {
     fn begin(
         fitted: &Distribution,
         about: &About,
-        draws: (Seed, Dependencies),
+        draws: (Seed, Mode),
         models: &[&'static Model],
         fits: &[Box<dyn Fit>],
     ) -> Result<Self, Error> {
         let slow = fitted.quantile(SLOW).unwrap_or_default();
         let fits = models.iter().zip(fits);
         let begun: Result<_, Error> = fits
-            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws.clone(), slow))
+            .map(|(model, fit)| Predicting::by(model.name, fit.as_ref(), about.clone(), draws, slow))
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
@@ -321,13 +322,14 @@ impl Rest {
     fn take(&mut self, record: &TraceRecord) -> Result<(), Error> {
         let response = measured(record);
         let request = record.request(self.requests);
-        let takes = |predicting: &Predicting| predicting.device.capabilities().check(&request).is_ok();
+        let takes =
+            |predicting: &Predicting| predicting.driven.device().capabilities().check(&request).is_ok();
         if !self.predicting.iter().all(takes) {
             // A transfer of nothing; the trace says so, and no device takes it.
             return Ok(());
         }
         for predicting in &mut self.predicting {
-            predicting.take(record, request, response.is_some())?;
+            predicting.take(record, response.is_some())?;
         }
         while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
             self.outstanding.pop();
@@ -346,10 +348,13 @@ impl Rest {
 /// A device that predicts what follows, request by request.
 struct Predicting {
     model: &'static str,
-    device: Box<dyn Device>,
+    driven: Driven<Box<dyn Device>>,
     fitted: u64,
-    replay: Dependencies,
-    completions: Vec<Completion>,
+    answers: Answers,
+}
+
+/// Predicted times, taken into a profile in order of arrival.
+struct Answers {
     profile: ResponseProfile,
     /// The requests from this number on, which wait for those before.
     next: u64,
@@ -365,51 +370,11 @@ struct Predicted {
     answer: Option<(Operation, u32, Duration)>,
 }
 
-impl Predicting {
-    /// By the device that was fitted so far.
-    fn by(
-        model: &'static str,
-        fit: &dyn Fit,
-        about: About,
-        (seed, replay): (Seed, Dependencies),
-        slow: Duration,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            model,
-            device: fit::build(fit, about, seed, "disk0")?,
-            fitted: fit.summary().requests,
-            replay,
-            completions: Vec::new(),
-            profile: ResponseProfile::new(slow),
-            next: 0,
-            waiting: VecDeque::new(),
-        })
-    }
-
-    /// One request more, in order of arrival.
-    fn take(&mut self, record: &TraceRecord, request: Request, is_measured: bool) -> Result<(), Error> {
-        while self.replay.waits(record.arrival) {
-            self.poll(self.device.next_event().expect("what is waited for is in the device"));
-        }
-        let arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
-        self.poll(arrival);
-        self.waiting.push_back(Predicted { is_measured, answer: None });
-        self.device.submit(arrival, request).map_err(|error| {
-            Error::new(
-                ErrorKind::Device,
-                format!("the fitted device refuses a request of its own trace: {error}"),
-            )
-        })
-    }
-
-    fn poll(&mut self, until: Instant) {
-        self.device.poll(until, &mut self.completions);
-        for completion in self.completions.drain(..) {
-            let number = completion.request.id.0;
-            self.replay.completed(number, completion.completed);
-            self.waiting[(number - self.next) as usize].answer =
-                Some((completion.request.op, completion.queue_length, completion.response_time()));
-        }
+impl Answers {
+    fn record(&mut self, completion: &Completion) {
+        let number = completion.request.id.0;
+        self.waiting[(number - self.next) as usize].answer =
+            Some((completion.request.op, completion.queue_length, completion.response_time()));
         while let Some(Predicted { is_measured, answer: Some((op, queue_length, response)) }) =
             self.waiting.front()
         {
@@ -420,11 +385,34 @@ impl Predicting {
             self.next += 1;
         }
     }
+}
+
+impl Predicting {
+    /// By the device that was fitted so far.
+    fn by(
+        model: &'static str,
+        fit: &dyn Fit,
+        about: About,
+        (seed, mode): (Seed, Mode),
+        slow: Duration,
+    ) -> Result<Self, Error> {
+        let answers = Answers { profile: ResponseProfile::new(slow), next: 0, waiting: VecDeque::new() };
+        Ok(Self {
+            model,
+            driven: Driven::new(fit::build(fit, about, seed, "disk0")?, mode),
+            fitted: fit.summary().requests,
+            answers,
+        })
+    }
+
+    /// One request more, in order of arrival.
+    fn take(&mut self, record: &TraceRecord, is_measured: bool) -> Result<(), Error> {
+        self.answers.waiting.push_back(Predicted { is_measured, answer: None });
+        self.driven.take(record, |completion| self.answers.record(completion))
+    }
 
     fn run_to_the_end(&mut self) {
-        while let Some(next) = self.device.next_event() {
-            self.poll(next);
-        }
+        self.driven.finish(|completion| self.answers.record(completion));
     }
 
     fn evaluate(
@@ -435,9 +423,9 @@ impl Predicting {
         axis: &DensityAxis,
         seed: Seed,
     ) -> Option<Evaluation> {
-        let Coverage { requests, outside } = self.device.coverage().unwrap_or_default();
+        let Coverage { requests, outside } = self.driven.device().coverage().unwrap_or_default();
         let operations = Operation::ALL.into_iter().filter_map(|operation| {
-            let (measured, said) = (measured.of(operation), self.profile.of(operation));
+            let (measured, said) = (measured.of(operation), self.answers.profile.of(operation));
             Some(OperationEvaluation {
                 operation,
                 requests: measured.moments().count(),
@@ -455,8 +443,8 @@ impl Predicting {
             prediction: prediction(times, said, seed)?,
             outside_pct: 100.0 * outside as f64 / requests.max(1) as f64,
             operations: operations.collect(),
-            figures: Figures::of(&self.profile, said, axis),
-            profile: self.profile,
+            figures: Figures::of(&self.answers.profile, said, axis),
+            profile: self.answers.profile,
         })
     }
 }

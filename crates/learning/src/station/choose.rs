@@ -6,7 +6,8 @@
 //! judged by the other, and the other way round, so that what counts is whether it holds under another load:
 //! - *Likelihood*: how probable each response is, given all that was measured before it.
 //! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile. They arrive as [`Dependencies`] says: open, a load that had waited for the device
+//!   measured one, up to the 99th percentile. They arrive after what they
+//!   had waited for ([`Mode::Follow`]): open, a load that had waited for the device
 //!   would drown any that is slower by a percent.
 //!
 //! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
@@ -16,15 +17,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use seeklab_core::{ByteSize, Capabilities, Completion, Device, Duration, Instant, Request, Seed};
+use seeklab_core::{
+    ByteSize, Capabilities, Completion, Duration, Instant, Operation, Request, Seed, TraceRecord,
+};
 use seeklab_devices::station::parts::{Asked, FEATURES, Parts, Region, Tree};
 use seeklab_devices::station::{Feature, Station};
 use seeklab_devices::table::parts::Counts;
-use seeklab_workloads::replay::{Dependencies, Following};
+use seeklab_workloads::replay::{Following, Mode};
 
 use super::grow::{Service, grow};
 use super::observe::Observed;
 use super::sample::Seen;
+use crate::driven::Driven;
 
 /// A kind of station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +93,9 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
     let tried = SERVERS.into_iter().filter(|servers| *servers <= queue_max || *servers == usize::MAX);
     let observed: Vec<(usize, Observed)> =
         tried.map(|servers| (servers, Observed::of(runs, servers, capacity_blocks))).collect();
-    let replay = Dependencies::following(soon(runs));
+    let mode = Mode::Follow { within: soon(runs) };
     let judge = |mask: [bool; FEATURES], (servers, observed): &(usize, Observed)| {
-        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, &replay, capacity_blocks)
+        trial(runs, &pieces, observed, Structure { servers: *servers, mask }, mode, capacity_blocks)
     };
     let with_queue = [&FIRST[..], MORE[0]].concat();
     let masks = [only(&FIRST), only(&with_queue)];
@@ -190,7 +194,7 @@ fn trial(
     pieces: &[Piece],
     observed: &Observed,
     structure: Structure,
-    replay: &Dependencies,
+    mode: Mode,
     capacity_blocks: u64,
 ) -> Trial {
     let (mut sum, mut count) = (observed.picks.likelihood(), 0_usize);
@@ -227,7 +231,7 @@ fn trial(
                 sum += judges.likelihood(&tree, service, seen.completion - seen.arrival);
                 count += 1;
             }
-            predict(&parts, run, piece, replay.clone(), &mut answers);
+            predict(&parts, run, piece, mode, &mut answers);
         }
     }
     let demerit = answers.distance_to_p99();
@@ -262,49 +266,37 @@ impl Judge {
 }
 
 /// Drives a device by the arrivals of a piece.
-fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mut replay: Dependencies, answers: &mut Answers) {
+fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mode: Mode, answers: &mut Answers) {
     // How far back a request may be that is outstanding when the piece begins.
     const BACK: usize = 4_096;
     let Range { start: from, end: to } = piece.within;
-    let mut device = Station::of(Arc::clone(parts), Seed(from as u64), "choice");
     // What the piece before left outstanding is not there.
     let busy_until =
         run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
-    let mut completions: Vec<Completion> = Vec::new();
-    let Answers { measured, answered } = answers;
-    let counts = |number: u64| {
-        let seen = &run[from + number as usize];
-        seen.counts && seen.arrival >= busy_until
-    };
-    let mut poll = |device: &mut Station, replay: &mut Dependencies, until: Instant| {
-        device.poll(until, &mut completions);
-        for completion in completions.drain(..) {
-            let number = completion.request.id.0;
-            replay.completed(number, completion.completed);
-            if counts(number) {
-                answered.push(completion.response_time());
-            }
-        }
-    };
-    for (number, seen) in run[from..to].iter().enumerate() {
-        while replay.waits(seen.arrival) {
-            let next = device.next_event().expect("what is waited for is in the device");
-            poll(&mut device, &mut replay, next);
-        }
-        let arrival = replay.arrival(seen.arrival, seen.completion);
-        poll(&mut device, &mut replay, arrival);
+    // A transfer of nothing: no device takes it.
+    let takes = |seen: &&Seen| {
         let Asked { op, lbn, blocks } = seen.asked;
-        let request = Request::new(number as u64, op, lbn, blocks);
-        if device.submit(arrival, request).is_err() {
-            // A transfer of nothing.
-            replay.completed(number as u64, arrival);
-        } else if counts(number as u64) {
+        parts.capabilities.check(&Request::new(0, op, lbn, blocks)).is_ok()
+    };
+    let kept: Vec<&Seen> = run[from..to].iter().filter(takes).collect();
+    let counts = |seen: &Seen| seen.counts && seen.arrival >= busy_until;
+    let Answers { measured, answered } = answers;
+    let mut observe = |completion: &Completion| {
+        if counts(kept[completion.request.id.0 as usize]) {
+            answered.push(completion.response_time());
+        }
+    };
+    let mut driven = Driven::new(Station::of(Arc::clone(parts), Seed(from as u64), "choice"), mode);
+    let mut record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
+    for seen in &kept {
+        (record.arrival, record.completion) = (seen.arrival, Some(seen.completion));
+        Asked { op: record.op, lbn: record.lbn, blocks: record.blocks } = seen.asked;
+        driven.take(&record, &mut observe).expect("the device takes requests that were checked");
+        if counts(seen) {
             measured.push(seen.completion - seen.arrival);
         }
     }
-    while let Some(next) = device.next_event() {
-        poll(&mut device, &mut replay, next);
-    }
+    driven.finish(observe);
 }
 
 /// Response times that were measured, and those that a device answers.

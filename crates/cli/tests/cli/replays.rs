@@ -1,0 +1,40 @@
+//! Replay of a trace on another device, with the dependencies of its requests.
+
+use serde_json::Value;
+
+use super::bench::Bench;
+
+const SLOW: &str =
+    "kind = \"constant\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"100ms\"\n";
+
+#[test]
+fn followed_requests_wait_for_a_slower_device() {
+    let bench = Bench::new();
+    bench.write("slow.toml", SLOW);
+    // One at a time, 5 ms after each completion: every request finds the disk idle.
+    let workload = "random,closed=1,think=5ms,requests=500";
+    bench.run(&["simulate", "hp-c2247a", "-w", workload, "--out", "seen.parquet"]).done();
+    let simulate = |device: &str, mode: &str| {
+        bench.json(&["simulate", device, "-w", "seen.parquet", mode])["devices"][0].take()
+    };
+    let [open, follow] = ["--open", "--follow"].map(|mode| simulate("slow.toml", mode));
+    assert_eq!(follow["response_mean_ms"], 100.0, "a closed load never queues");
+    assert!(open["response_mean_ms"].as_f64().unwrap() > 1_000.0, "{open}");
+    let followed = &follow["followed"];
+    assert_eq!(followed["after_idle_requests"], 500, "{followed}");
+    assert_eq!((&followed["follows_within_ms"], &followed["independent_requests"]), (&Value::Null, &0.into()));
+    assert!(open.get("followed").is_none());
+    let note = follow["notes"].to_string();
+    assert!(note.contains("500 requests that arrived at an idle device"), "{note}");
+    // On the device that made the trace nothing changes.
+    let [open, follow] = ["--open", "--follow"].map(|mode| simulate("hp-c2247a", mode));
+    assert_eq!(open["response_mean_ms"], follow["response_mean_ms"]);
+}
+
+#[test]
+fn follow_without_completion_times_is_refused() {
+    let bench = Bench::new();
+    bench.write("arrivals.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n10,read,8,8\n");
+    let arguments = ["simulate", "hp-c2247a", "-w", "arrivals.csv", "--follow"];
+    bench.run(&arguments).fails(&["`follow` needs completion times", "hint: "]);
+}
