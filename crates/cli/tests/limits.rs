@@ -86,7 +86,7 @@ fn limits_of(path: &Path) -> (Vec<String>, u64) {
         }
         records.iter().for_each(|record| fits.entry(record.device).or_default().record(record));
     }
-    let told = fits.values().flat_map(|fit| fit.limits_told(block_size));
+    let told = fits.values().flat_map(|fit| fit.limit_summaries(block_size));
     (told.map(|told| told.to_string()).collect(), fits.values().map(|fit| fit.summary().requests).sum())
 }
 

@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn are_those_outstanding_counted_however_many(
+        fn outstanding_requests_are_counted_however_many(
             steps in prop::collection::vec((0_u64..20, 0_u64..2_000), 1..300)
         ) {
             let (mut backlog, mut all, mut now) = (Backlog::default(), Vec::new(), 0);

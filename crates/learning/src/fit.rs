@@ -36,13 +36,13 @@ pub trait Fit: Send {
     ///
     /// # Errors
     /// If it cannot be written.
-    fn description(&self, about: About) -> Result<Table, Error>;
+    fn description(&self, about: DeviceInfo) -> Result<Table, Error>;
 
     /// The same device in the state in which the trace left it, as far as that lasts: credits that were used.
     ///
     /// # Errors
     /// As [`description`](Self::description).
-    fn going_on(&self, about: About) -> Result<Table, Error> {
+    fn description_with_state(&self, about: DeviceInfo) -> Result<Table, Error> {
         self.description(about)
     }
 
@@ -59,12 +59,12 @@ pub struct LeftOut {
     pub features: Vec<Feature>,
 }
 
-/// The device fitted so far, [going on](Fit::going_on), its draws from `seed` by streams that begin with `name`.
+/// The device fitted so far, [going on](Fit::description_with_state), its draws from `seed` by streams that begin with `name`.
 ///
 /// # Errors
 /// If nothing was learnt.
-pub fn build(fit: &dyn Fit, about: About, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
-    Ok(Description::from_table(name, name, fit.going_on(about)?, 0)?.build(seed, name)?)
+pub fn build(fit: &dyn Fit, about: DeviceInfo, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
+    Ok(Description::from_table(name, name, fit.description_with_state(about)?, 0)?.build(seed, name)?)
 }
 
 /// The model of that name.
@@ -74,7 +74,7 @@ pub fn find(name: &str) -> Option<&'static Model> {
 
 /// What a trace does not tell by its requests.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct DeviceInfo {
     /// Bytes in a block.
     pub block_size: ByteSize,
     /// Blocks of the device; as many as were addressed if more.

@@ -7,6 +7,7 @@
 //! No I/O: whoever calls opens traces and results, and hands their records over in order of arrival.
 
 mod backlog;
+mod counts;
 mod driven;
 mod error;
 pub mod evaluation;
@@ -17,6 +18,5 @@ pub mod station;
 pub mod survey;
 pub mod sweep;
 pub mod table;
-mod tally;
 
 pub use error::{Error, ErrorKind};

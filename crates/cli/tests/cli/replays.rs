@@ -22,7 +22,10 @@ fn followed_requests_wait_for_a_slower_device() {
     assert!(open["response_mean_ms"].as_f64().unwrap() > 1_000.0, "{open}");
     let followed = &follow["followed"];
     assert_eq!(followed["after_idle_requests"], 500, "{followed}");
-    assert_eq!((&followed["follows_within_ms"], &followed["independent_requests"]), (&Value::Null, &0.into()));
+    assert_eq!(
+        (&followed["follows_within_ms"], &followed["independent_requests"]),
+        (&Value::Null, &0.into())
+    );
     assert!(open.get("followed").is_none());
     let note = follow["notes"].to_string();
     assert!(note.contains("500 requests that arrived at an idle device"), "{note}");

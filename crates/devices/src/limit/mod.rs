@@ -19,9 +19,9 @@ use toml::{Table, Value};
 
 use crate::learnt::{Learnt, LearntTable};
 
-/// A limit of a described device, as it is told.
+/// A limit of a described device, for reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Told {
+pub struct LimitSummary {
     /// The operations that are held to it.
     pub of: Limited,
     /// What it counts: `requests` or `bytes`.
@@ -35,8 +35,8 @@ pub struct Told {
 }
 
 /// The limits of a described device, the outermost first.
-pub fn told(description: &Table) -> Vec<Told> {
-    let mut told = Vec::new();
+pub fn limit_summaries(description: &Table) -> Vec<LimitSummary> {
+    let mut summaries = Vec::new();
     let mut table = description;
     while table.get("kind").and_then(Value::as_str) == Some("limit") {
         let mut layer = table.clone();
@@ -45,24 +45,24 @@ pub fn told(description: &Table) -> Vec<Told> {
             layer.remove(key);
         }
         let Ok(layer) = layer.try_into::<LimitParameters>() else { break };
-        told.extend(layer.told());
+        summaries.extend(layer.limit_summaries());
         let Some(Value::Table(device)) = table.get("device") else { break };
         table = device;
     }
-    told
+    summaries
 }
 
 impl LimitParameters {
-    fn told(&self) -> Vec<Told> {
+    fn limit_summaries(&self) -> Vec<LimitSummary> {
         let evidence = |key: String| self.fit.get(&key).cloned().unwrap_or_default();
-        let requests = self.requests.iter().enumerate().map(|(index, bucket)| Told {
+        let requests = self.requests.iter().enumerate().map(|(index, bucket)| LimitSummary {
             of: self.of,
             counts: "requests",
             rate_per_s: bucket.rate.as_per_s(),
             burst: bucket.burst,
             evidence: evidence(format!("requests[{index}]")),
         });
-        let bytes = self.bytes.iter().enumerate().map(|(index, bucket)| Told {
+        let bytes = self.bytes.iter().enumerate().map(|(index, bucket)| LimitSummary {
             of: self.of,
             counts: "bytes",
             rate_per_s: bucket.rate.as_bytes_per_s() as f64,
@@ -73,7 +73,7 @@ impl LimitParameters {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for LimitSummary {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let Self { of, counts, rate_per_s, burst, evidence } = self;
         let of = match of {
@@ -91,8 +91,8 @@ impl fmt::Display for Told {
 
 /// What the device beneath learnt, and before it the limits.
 pub(crate) fn learnt(layer: &LimitParameters, device: Learnt) -> Learnt {
-    let rows = layer.told().into_iter().map(|told| {
-        (format!("{} of {}", told.counts, told.of.describe()), vec![told.rate_per_s, told.burst as f64])
+    let rows = layer.limit_summaries().into_iter().map(|limit| {
+        (format!("{} of {}", limit.counts, limit.of.describe()), vec![limit.rate_per_s, limit.burst as f64])
     });
     let table = LearntTable {
         key: "limits",

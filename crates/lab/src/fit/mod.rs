@@ -14,9 +14,9 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
-use seeklab_devices::limit::{Told, told};
+use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
-use seeklab_learning::fit::{About, LeftOut, Model};
+use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
 use seeklab_traces::OpenTrace;
 use seeklab_traces::schema::Column;
 use serde::Serialize;
@@ -101,7 +101,7 @@ pub struct FitReport {
     /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
-    pub limits: Vec<Told>,
+    pub limits: Vec<LimitSummary>,
     /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
     pub evaluations: Vec<Evaluation>,
     /// The rest as it was measured; none if either part has no requests.
@@ -160,7 +160,7 @@ impl Since {
 }
 
 /// Checks that a device can be so large as the requests of the trace reach.
-fn check_end(place: &About, trace: Option<&String>) -> Result<(), Failure> {
+fn check_end(place: &DeviceInfo, trace: Option<&String>) -> Result<(), Failure> {
     let blocks_max = (1 << 63) / place.block_size.as_bytes().max(1);
     if place.capacity_blocks <= blocks_max {
         return Ok(());
@@ -192,8 +192,11 @@ pub fn fit(
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
     let since = Since::choose(options.since, is_captured, &seen)?;
     let trace = opened(open, since)?;
-    let place =
-        About { block_size: trace.metadata().block_size, capacity_blocks: seen.end, fit: BTreeMap::new() };
+    let place = DeviceInfo {
+        block_size: trace.metadata().block_size,
+        capacity_blocks: seen.end,
+        fit: BTreeMap::new(),
+    };
     check_end(&place, about.get("trace"))?;
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
@@ -238,7 +241,7 @@ pub fn fit(
     }
     let description = {
         let _working = session.working("learning from all");
-        fitted.description(About { fit: about, ..place })?
+        fitted.description(DeviceInfo { fit: about, ..place })?
     };
     let report = FitReport {
         device,
@@ -252,7 +255,7 @@ pub fn fit(
         waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
         without_issue: seen.requests - seen.issued,
         notes: reading(&trace),
-        limits: told(&description),
+        limits: limit_summaries(&description),
         evaluations,
         rest: measured,
     };

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::driven::Driven;
 use crate::error::Error;
-use crate::fit::{self, About, Fit, Model};
+use crate::fit::{self, DeviceInfo, Fit, Model};
 use figures::DENSITY_STEPS_MAX;
 
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
@@ -220,7 +220,7 @@ impl Evaluating {
     pub fn take(
         &mut self,
         records: &[TraceRecord],
-        about: &About,
+        about: &DeviceInfo,
         models: &[&'static Model],
         fits: &mut [Box<dyn Fit>],
     ) -> Result<(), Error> {
@@ -300,7 +300,7 @@ impl Evaluating {
 impl Rest {
     fn begin(
         fitted: &Distribution,
-        about: &About,
+        about: &DeviceInfo,
         draws: (Seed, Mode),
         models: &[&'static Model],
         fits: &[Box<dyn Fit>],
@@ -392,7 +392,7 @@ impl Predicting {
     fn by(
         model: &'static str,
         fit: &dyn Fit,
-        about: About,
+        about: DeviceInfo,
         (seed, mode): (Seed, Mode),
         slow: Duration,
     ) -> Result<Self, Error> {

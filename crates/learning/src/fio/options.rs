@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_sizes_read_as_fio_does() {
+    fn sizes_are_read_as_fio_reads_them() {
         for (text, bytes) in
             [("4096", 4096), ("4k", 4096), ("1G", 1 << 30), ("64KiB", 64_000), ("2mb", 2 << 20)]
         {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn do_a_jobs_own_options_come_first() {
+    fn options_of_a_job_come_before_global_ones() {
         let own =
             options(r#"{"iodepth": "8", "numjobs": "4", "rw": "randread", "size": "1g", "offset": "512m"}"#);
         let global = options(r#"{"iodepth": "2", "ioengine": "libaio"}"#);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_neither_sequential_nor_random_told() {
+    fn patterns_neither_sequential_nor_random_are_noted() {
         for (text, part) in [
             (r#"{"rw": "rw"}"#, "two directions"),
             (r#"{"rw": "read:4k"}"#, "holes"),

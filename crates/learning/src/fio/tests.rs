@@ -9,7 +9,7 @@ use super::*;
 const DISK: &[u8] = include_bytes!("../../tests/data/fio/disk.json");
 
 #[test]
-fn is_what_fio_wrote_read() {
+fn results_of_fio_are_read() {
     assert!(looks_like_fio(DISK));
     let Sweep { loads, notes } = read(DISK).unwrap();
     assert_eq!(notes, Vec::<String>::new());
@@ -53,7 +53,7 @@ const UNIFIED: &[u8] = include_bytes!("../../tests/data/fio/unified.json");
 const FLUSHES: &[u8] = include_bytes!("../../tests/data/fio/flushes.json");
 
 #[test]
-fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {
+fn unified_report_of_one_direction_is_read() {
     let Sweep { loads, notes } = read(UNIFIED).unwrap();
     let made: Vec<(&str, Vec<Operation>, bool)> = loads
         .iter()
@@ -77,7 +77,7 @@ fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {
 }
 
 #[test]
-fn are_flushes_read_beside_the_writes_that_they_follow() {
+fn flushes_are_read_beside_the_writes_that_they_follow() {
     let Sweep { loads, notes } = read(FLUSHES).unwrap();
     assert_eq!(notes, Vec::<String>::new(), "of a block device past the page cache");
     let flushes = |load: usize| loads[load].components.iter().find(|of| of.op == Operation::Flush);
@@ -104,7 +104,7 @@ fn are_flushes_read_beside_the_writes_that_they_follow() {
 }
 
 #[test]
-fn is_it_told_what_flush_times_are_not_the_devices() {
+fn flush_times_of_more_than_the_device_are_noted() {
     let sync = json!({"total_ios": 0, "lat_ns": {
         "min": 200_000, "max": 900_000, "mean": 300_000.0, "N": 250, "percentile": {"50.0": 290_000, "99.0": 700_000},
     }});
@@ -173,7 +173,7 @@ fn of_jobs(jobs: &[Value]) -> Sweep {
 }
 
 #[test]
-fn is_the_queue_length_that_of_littles_law() {
+fn queue_length_follows_littles_law() {
     let queue_length = |changes: &[(&str, Value)]| {
         let load = of_jobs(&[job(changes)]).loads.remove(0);
         (load.queue_length(), load.fits())
@@ -192,7 +192,7 @@ fn is_the_queue_length_that_of_littles_law() {
 }
 
 #[test]
-fn is_what_cannot_be_used_left_out_and_told() {
+fn unusable_jobs_are_left_out_with_a_note() {
     let seq = json!({"rw": "read", "iodepth": "4", "ioengine": "libaio"});
     let cases: [(&[(&str, Value)], &str); 11] = [
         (&[("/error", json!(5))], "job `a` ended with error 5"),
@@ -222,7 +222,7 @@ fn is_what_cannot_be_used_left_out_and_told() {
 }
 
 #[test]
-fn is_what_is_not_fios_refused() {
+fn documents_of_other_programs_are_refused() {
     let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
     assert!(told("").contains("no JSON"));
     assert!(told("fio: nothing").contains("no JSON"));
@@ -270,7 +270,7 @@ fn check(sweep: &Sweep) {
 
 proptest! {
     #[test]
-    fn is_hostile_json_read_or_refused(
+    fn hostile_json_is_read_or_refused(
         pointer in prop::sample::select(vec![
             "/jobname", "/groupid", "/error", "/job options", "/job options/rw", "/job options/iodepth",
             "/job options/numjobs", "/job options/size", "/read", "/read/total_ios", "/read/io_bytes", "/read/iops",
@@ -285,7 +285,7 @@ proptest! {
     }
 
     #[test]
-    fn are_hostile_times_read_or_refused(
+    fn hostile_times_are_read_or_refused(
         bins in prop::collection::btree_map(any::<u64>(), any::<u64>(), 0..5),
         percentiles in prop::collection::btree_map("[0-9]{1,3}(\\.[0-9]{1,2})?", any::<f64>(), 0..5),
         mean in any::<f64>(),
@@ -299,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn are_damaged_bytes_read_or_refused(
+    fn damaged_bytes_are_read_or_refused(
         at in 0..DISK.len(),
         byte in any::<u8>(),
         end in 0..=DISK.len(),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use seeklab_core::{ByteSize, DataRate, Duration, Operation};
 use seeklab_devices::DescriptionError;
-use seeklab_devices::limit::{ByteBucket, LimitParameters, Limited, RequestBucket, RequestRate, Told, told};
+use seeklab_devices::limit::{
+    ByteBucket, LimitParameters, LimitSummary, Limited, RequestBucket, RequestRate, limit_summaries,
+};
 use toml::Table;
 
 use super::history::History;
@@ -152,18 +154,19 @@ impl Found {
 }
 
 impl Limits {
-    /// As they are told.
-    pub(crate) fn told(&self, block_size: ByteSize) -> Vec<Told> {
-        // Of layers around nothing: what is told does not look at the device.
-        self.around(Table::new(), block_size, false).map_or_else(|_| Vec::new(), |table| told(&table))
+    /// Their summaries.
+    pub(crate) fn limit_summaries(&self, block_size: ByteSize) -> Vec<LimitSummary> {
+        // Of layers around nothing: summaries do not look at the device.
+        self.around(Table::new(), block_size, false)
+            .map_or_else(|_| Vec::new(), |table| limit_summaries(&table))
     }
 
-    /// The layers of these limits around a device; their buckets as the trace left them if it `goes_on`, else full.
+    /// The layers of these limits around a device; their buckets as the trace left them if it `with_state`, else full.
     pub(crate) fn around(
         &self,
         device: Table,
         block_size: ByteSize,
-        goes_on: bool,
+        with_state: bool,
     ) -> Result<Table, DescriptionError> {
         let mut table = device;
         for of in [Limited::Writes, Limited::Reads, Limited::All] {
@@ -179,7 +182,7 @@ impl Limits {
                 device: table,
             };
             for found in found {
-                found.put(&mut layer, block_size, goes_on);
+                found.put(&mut layer, block_size, with_state);
             }
             table = layer.description()?;
         }
@@ -189,13 +192,13 @@ impl Limits {
 
 impl Found {
     /// Puts its bucket into a layer, with what speaks for it.
-    fn put(&self, layer: &mut LimitParameters, block_size: ByteSize, goes_on: bool) {
+    fn put(&self, layer: &mut LimitParameters, block_size: ByteSize, with_state: bool) {
         let scale = match self.unit {
             Unit::Requests => 1.0,
             Unit::Blocks => block_size.as_bytes() as f64,
         };
         let burst = ((self.suspect.burst * scale).round() as u64).max(1);
-        let used = if goes_on { (self.used * scale).round() as u64 } else { 0 };
+        let used = if with_state { (self.used * scale).round() as u64 } else { 0 };
         let per_s = five_digits(self.suspect.rate * scale * 1e9);
         let key = match self.unit {
             Unit::Requests => {

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_what_completed_between_two_times_known_however_long_the_trace() {
+    fn completions_between_two_times_are_known_however_long_the_trace() {
         let mut history = History::default();
         // One a millisecond for an hour and a half, every fourth a write; it begins late.
         let at = |ms: u64| Instant::from_ns(7_000_000_000 + ms * 1_000_000);

@@ -146,7 +146,7 @@ fn near(value: f64, expected: f64, share: f64, what: &str) {
 }
 
 #[test]
-fn is_a_limit_of_requests_found_as_it_is() {
+fn limit_of_requests_is_found() {
     use Phase::{Closed, Idle, Open};
     for (rate, burst, phases) in [
         (1_000.0, 100, &[Closed(5, 8), Idle(2), Open(5, 800), Closed(5, 1), Idle(1), Closed(5, 32)][..]),
@@ -182,7 +182,7 @@ fn found_behind(of: Limited, buckets: Buckets, mix: Mix) -> Vec<LimitParameters>
 }
 
 #[test]
-fn is_a_limit_of_bytes_told_from_one_of_requests() {
+fn limit_of_bytes_is_told_from_one_of_requests() {
     let buckets = Buckets { requests: Vec::new(), bytes: vec![of_bytes("20MB/s", 30_000_000)] };
     let found = found_behind(Limited::All, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
@@ -198,7 +198,7 @@ fn is_a_limit_of_bytes_told_from_one_of_requests() {
 }
 
 #[test]
-fn is_the_rate_of_a_burst_found_beside_the_one_that_lasts() {
+fn rate_of_a_burst_is_found_beside_the_lasting_one() {
     let buckets = Buckets {
         requests: vec![of_requests(1_000.0, 12_000), of_requests(4_000.0, 400)],
         bytes: Vec::new(),
@@ -215,7 +215,7 @@ fn is_the_rate_of_a_burst_found_beside_the_one_that_lasts() {
 }
 
 #[test]
-fn are_limits_of_requests_and_of_bytes_found_together() {
+fn limits_of_requests_and_of_bytes_are_found_together() {
     // Long requests meet the one, short ones the other.
     let buckets =
         || Buckets { requests: vec![of_requests(800.0, 2_000)], bytes: vec![of_bytes("20MB/s", 2_000_000)] };
@@ -241,7 +241,7 @@ fn are_limits_of_requests_and_of_bytes_found_together() {
 }
 
 #[test]
-fn is_a_limit_of_writes_alone_found() {
+fn limit_of_writes_alone_is_found() {
     let buckets = Buckets { requests: vec![of_requests(300.0, 600)], bytes: Vec::new() };
     let found = found_behind(Limited::Writes, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
@@ -252,7 +252,7 @@ fn is_a_limit_of_writes_alone_found() {
 }
 
 #[test]
-fn is_a_device_that_is_merely_busy_not_called_limited() {
+fn busy_device_without_limits_has_none() {
     let server = |kind: &str, us: u64| {
         format!(
             "kind = \"{kind}\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"{us}us\"\n"
@@ -301,7 +301,7 @@ fn is_a_device_that_is_merely_busy_not_called_limited() {
 }
 
 #[test]
-fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
+fn limit_is_found_in_a_trace_of_which_parts_are_kept() {
     use crate::fit::Fit;
     // Two and a half million requests, of which every fourth stretch is kept; what the bucket holds in between is reckoned.
     let buckets = Buckets { requests: vec![of_requests(5_000.0, 100_000)], bytes: Vec::new() };
@@ -311,17 +311,17 @@ fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
     assert!(records.len() > 2 * crate::station::SAMPLE_MAX, "{}", records.len());
     let mut fit = crate::station::StationFit::default();
     records.iter().for_each(|record| fit.record(record));
-    let told = fit.limits_told(ByteSize::from_bytes(512));
-    let [limit] = &told[..] else { panic!("{told:?}") };
+    let found = fit.limit_summaries(ByteSize::from_bytes(512));
+    let [limit] = &found[..] else { panic!("{found:?}") };
     near(limit.rate_per_s, 5_000.0, 0.005, "rate");
     near(limit.burst as f64, 100_000.0, 0.05, "burst");
     fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
-    assert!(fit.limits_told(ByteSize::from_bytes(512)).is_empty());
+    assert!(fit.limit_summaries(ByteSize::from_bytes(512)).is_empty());
 }
 
 #[test]
-fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
-    use crate::fit::{About, Fit};
+fn clone_answers_for_a_burst_and_for_what_comes_after() {
+    use crate::fit::{DeviceInfo, Fit};
     let volume = || {
         let buckets = Buckets { requests: vec![of_requests(1_000.0, 5_000)], bytes: Vec::new() };
         Limit::new(fast(), Limited::All, buckets)
@@ -329,7 +329,7 @@ fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
     let seen = [Phase::Closed(6, 16), Phase::Idle(6), Phase::Open(8, 800), Phase::Closed(4, 1)];
     let mut fit = crate::station::StationFit::default();
     record(&mut volume(), &seen, SMALL_READS, 3).iter().for_each(|record| fit.record(record));
-    let about = || About {
+    let about = || DeviceInfo {
         block_size: ByteSize::from_bytes(512),
         capacity_blocks: 10_000_000,
         fit: Default::default(),
@@ -339,8 +339,10 @@ fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
         device(&text)
     };
     // What was used is said, and goes on only where it is asked for.
-    let going_on = fit.going_on(about()).unwrap();
-    assert!(going_on["requests"][0].get("used").is_some_and(|used| used.as_integer() > Some(100)));
+    let description_with_state = fit.description_with_state(about()).unwrap();
+    assert!(
+        description_with_state["requests"][0].get("used").is_some_and(|used| used.as_integer() > Some(100))
+    );
     let mut clone = build(fit.description(about()).unwrap());
     // Another load, within the burst and beyond.
     for (phase, what) in [(Phase::Closed(1, 4), "within"), (Phase::Closed(12, 32), "beyond")] {

@@ -2,7 +2,7 @@
 //! what they waited for [limits](crate::limit).
 
 use seeklab_core::{ByteSize, Operation, TraceRecord};
-use seeklab_devices::limit::Told;
+use seeklab_devices::limit::LimitSummary;
 use seeklab_devices::station::parts::{OperationSeen, is_sequential};
 use seeklab_devices::station::{Feature, StationParameters};
 use seeklab_devices::table::parts::Counts;
@@ -12,10 +12,10 @@ use super::choose::{Structure, choose};
 use super::grow::{Service, grow};
 use super::observe::Observed;
 use super::sample::{Sample, Seen};
+use crate::counts::FitCounts;
 use crate::error::{Error, ErrorKind};
-use crate::fit::{About, Fit, FitSummary, LeftOut};
+use crate::fit::{DeviceInfo, Fit, FitSummary, LeftOut};
 use crate::limit::{self, History, Limits, Passed};
-use crate::tally::Tally;
 
 /// Stretches of the sample by which the structure is chosen.
 const CHOOSING: usize = 8;
@@ -27,7 +27,7 @@ const LEARNT_LEAST: usize = 1_024;
 #[derive(Debug, Clone, Default)]
 pub struct StationFit {
     sample: Sample,
-    tally: Tally,
+    counts: FitCounts,
     history: History,
     left_out: LeftOut,
 }
@@ -37,13 +37,13 @@ impl StationFit {
     ///
     /// # Errors
     /// If nothing was learnt from.
-    pub fn parameters(&self, about: About) -> Result<StationParameters, Error> {
+    pub fn parameters(&self, about: DeviceInfo) -> Result<StationParameters, Error> {
         self.station(&self.sample, about)
     }
 
-    /// The limits of what was taken in, in blocks of that size, as they are told.
-    pub fn limits_told(&self, block_size: ByteSize) -> Vec<Told> {
-        self.limits(block_size).told(block_size)
+    /// The limits of what was taken in, in blocks of that size.
+    pub fn limit_summaries(&self, block_size: ByteSize) -> Vec<LimitSummary> {
+        self.limits(block_size).limit_summaries(block_size)
     }
 
     /// The limits of what was taken in.
@@ -61,18 +61,18 @@ impl StationFit {
     }
 
     /// The station behind its limits, whose buckets are full, or as the trace left them.
-    fn limited(&self, about: About, goes_on: bool) -> Result<Table, Error> {
+    fn limited(&self, about: DeviceInfo, with_state: bool) -> Result<Table, Error> {
         let block_size = about.block_size;
         let limits = self.limits(block_size);
         if limits.found.is_empty() {
             return Ok(self.parameters(about)?.description()?);
         }
         let sample = self.sample.past_limits(&limits.waits, LEARNT_LEAST);
-        Ok(limits.around(self.station(&sample, about)?.description()?, block_size, goes_on)?)
+        Ok(limits.around(self.station(&sample, about)?.description()?, block_size, with_state)?)
     }
 
-    fn station(&self, sample: &Sample, about: About) -> Result<StationParameters, Error> {
-        let capacity_blocks = about.capacity_blocks.max(self.tally.summary().end).max(1);
+    fn station(&self, sample: &Sample, about: DeviceInfo) -> Result<StationParameters, Error> {
+        let capacity_blocks = about.capacity_blocks.max(self.counts.summary().end).max(1);
         let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
             return Err(Error::new(
@@ -94,7 +94,7 @@ impl StationFit {
                 typical: observed.typical[op as usize],
                 blocks_min: lengths().min()?,
                 blocks_max: lengths().max()?,
-                queue_max: self.tally.queue_length_max(op),
+                queue_max: self.counts.queue_length_max(op),
                 sequential: op.addresses_blocks().then(|| {
                     let of_it = |service: &&Service| service.row[Feature::Op as usize] == op as u8;
                     let sequential =
@@ -124,7 +124,7 @@ impl StationFit {
 
 impl Fit for StationFit {
     fn record(&mut self, record: &TraceRecord) {
-        self.tally.record(record);
+        self.counts.record(record);
         self.sample.record(record);
         if let Some(completion) = record.completion {
             self.history.record(record.arrival, completion, record.op, record.blocks);
@@ -132,14 +132,14 @@ impl Fit for StationFit {
     }
 
     fn summary(&self) -> FitSummary {
-        self.tally.summary()
+        self.counts.summary()
     }
 
-    fn description(&self, about: About) -> Result<Table, Error> {
+    fn description(&self, about: DeviceInfo) -> Result<Table, Error> {
         self.limited(about, false)
     }
 
-    fn going_on(&self, about: About) -> Result<Table, Error> {
+    fn description_with_state(&self, about: DeviceInfo) -> Result<Table, Error> {
         self.limited(about, true)
     }
 

@@ -21,7 +21,7 @@ use toml::Table;
 
 use crate::error::{Error, ErrorKind};
 use crate::fio::{Component, Load, Sweep};
-use crate::fit::About;
+use crate::fit::DeviceInfo;
 use crate::table::sweep::{Point, tables};
 use closed::Said;
 
@@ -152,7 +152,7 @@ pub fn fit_loads<E: From<Error>>(
     let build = |loads: &[&Load], fit: BTreeMap<String, String>| {
         let points: Vec<Point> = loads.iter().flat_map(|load| points(load)).collect();
         let points = kept(points);
-        let place = About {
+        let place = DeviceInfo {
             block_size: ByteSize::from_bytes(BLOCK_BYTES),
             // Of which every other thing can count on whole pages.
             capacity_blocks: (capacity_bytes / 4096 * 4096 / BLOCK_BYTES).clamp(8, 1 << 54),

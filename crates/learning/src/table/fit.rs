@@ -9,9 +9,9 @@ use seeklab_devices::table::parts::{Class, Counts, Place, distance, place, write
 use seeklab_devices::table::{Classes, TableParameters};
 use toml::Table;
 
+use crate::counts::FitCounts;
 use crate::error::Error;
-use crate::fit::{About, Fit, FitSummary};
-use crate::tally::Tally;
+use crate::fit::{DeviceInfo, Fit, FitSummary};
 
 /// Tables being fitted.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct TableFit {
     /// What each cell is of.
     keys: Vec<(Operation, Class)>,
     before: Option<(u64, u64)>,
-    tally: Tally,
+    counts: FitCounts,
 }
 
 impl TableFit {
@@ -40,17 +40,17 @@ impl TableFit {
             cells: Vec::new(),
             keys: Vec::new(),
             before: None,
-            tally: Tally::default(),
+            counts: FitCounts::default(),
         })
     }
 
     /// The device fitted so far.
-    pub fn parameters(&self, about: About) -> TableParameters {
+    pub fn parameters(&self, about: DeviceInfo) -> TableParameters {
         let mut cells: Vec<_> = self.keys.iter().zip(&self.cells).collect();
         cells.sort_unstable_by_key(|(key, _)| **key);
         let seen = |op: Operation| !self.numbers[op as usize].is_empty();
         TableParameters {
-            capacity_blocks: about.capacity_blocks.max(self.tally.summary().end).max(1),
+            capacity_blocks: about.capacity_blocks.max(self.counts.summary().end).max(1),
             block_size: about.block_size,
             volatile_write_cache: seen(Operation::Flush),
             rotational: false,
@@ -89,16 +89,16 @@ impl Fit for TableFit {
         if addresses {
             self.before = Some((record.lbn, record.lbn.saturating_add(u64::from(record.blocks))));
         }
-        let Some((response, queue_length)) = self.tally.record(record) else { return };
+        let Some((response, queue_length)) = self.counts.record(record) else { return };
         let class = self.classes.of(record.blocks, queue_length, distance);
         self.cell(record.op, class).record(response);
     }
 
     fn summary(&self) -> FitSummary {
-        self.tally.summary()
+        self.counts.summary()
     }
 
-    fn description(&self, about: About) -> Result<Table, Error> {
+    fn description(&self, about: DeviceInfo) -> Result<Table, Error> {
         Ok(self.parameters(about).description()?)
     }
 }

@@ -6,7 +6,7 @@ use seeklab_devices::Description;
 use seeklab_devices::table::{Classes, TableModel, TableParameters};
 
 use super::*;
-use crate::fit::{About, Fit};
+use crate::fit::{DeviceInfo, Fit};
 
 /// Requests of a device whose response times depend on what the tables know: 1 ms in sequence, 8 ms elsewhere, 2 ms
 /// more for each request before; writes half of it.
@@ -38,7 +38,8 @@ fn fitted(records: &[TraceRecord]) -> TableParameters {
     let mut fit = TableFit::new(Classes::default()).unwrap();
     records.iter().for_each(|record| fit.record(record));
     assert_eq!(fit.summary().requests, records.len() as u64);
-    let about = About { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
+    let about =
+        DeviceInfo { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
     fit.parameters(about)
 }
 
@@ -60,7 +61,7 @@ fn answers(model: &mut TableModel, records: &[TraceRecord]) -> Vec<f64> {
 }
 
 #[test]
-fn does_the_model_answer_as_the_trace_did() {
+fn model_answers_as_the_trace_did() {
     let records = records(20_000);
     let parameters = fitted(&records[..10_000]);
     let mut model = TableModel::new(&parameters, Seed(1), "disk0").unwrap();
@@ -85,7 +86,7 @@ fn does_the_model_answer_as_the_trace_did() {
 }
 
 #[test]
-fn does_a_fork_go_on_the_same() {
+fn fork_continues_identically() {
     let records = records(2_000);
     let mut model = TableModel::new(&fitted(&records), Seed(1), "disk0").unwrap();
     answers(&mut model, &records[..1_000]);
@@ -98,7 +99,7 @@ fn does_a_fork_go_on_the_same() {
 }
 
 #[test]
-fn is_the_description_read_as_it_was_written() {
+fn description_reads_back_as_it_was_written() {
     let parameters = fitted(&records(3_000));
     let text = toml::to_string(&parameters).unwrap();
     let read: TableParameters = toml::from_str(&text).unwrap();
@@ -110,7 +111,7 @@ fn is_the_description_read_as_it_was_written() {
 }
 
 #[test]
-fn is_what_was_never_seen_answered_and_counted() {
+fn requests_unlike_the_trace_are_answered_and_counted() {
     let mut model = TableModel::new(&fitted(&records(3_000)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
     for (index, op) in Operation::ALL.into_iter().enumerate() {
@@ -127,7 +128,7 @@ fn is_what_was_never_seen_answered_and_counted() {
 }
 
 #[test]
-fn are_mistakes_in_a_description_told() {
+fn mistakes_in_a_description_are_named() {
     let good = fitted(&records(50));
     let told = |change: &dyn Fn(&mut TableParameters)| {
         let mut parameters = good.clone();
@@ -159,7 +160,7 @@ fn are_mistakes_in_a_description_told() {
 }
 
 #[test]
-fn is_what_was_recorded_learnt() {
+fn fitted_tables_hold_the_recorded_times() {
     let mut fit = TableFit::new(Classes::default()).unwrap();
     let mut record = |at_ms: u64, op: Operation, lbn: u64, blocks: u32, response_us: u64| {
         let arrival = Instant::ZERO + Duration::from_ms(at_ms);
@@ -171,7 +172,8 @@ fn is_what_was_recorded_learnt() {
     record(100, Operation::Read, 4096, 8, 9_000);
     record(200, Operation::Write, 0, 64, 1_000);
     record(300, Operation::Flush, 0, 0, 20_000);
-    let about = About { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
+    let about =
+        DeviceInfo { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
     let text = fit.description(about).unwrap().to_string();
     let learnt = Description::parse("x", "x", &text).unwrap().learnt().unwrap().unwrap();
     let rows = &learnt.tables[0].rows;

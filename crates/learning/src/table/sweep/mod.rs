@@ -43,7 +43,7 @@ use seeklab_core::Operation;
 use seeklab_devices::table::parts::{Class, Distance, Place, write_cell};
 use seeklab_devices::table::{Classes, TableParameters};
 
-use crate::fit::About;
+use crate::fit::DeviceInfo;
 use surface::Surface;
 
 pub use quantiles::Quantiles;
@@ -68,7 +68,7 @@ pub struct Point {
 }
 
 /// The tables of a device that was measured at these points; `None` without any.
-pub fn tables(points: &[Point], about: About) -> Option<TableParameters> {
+pub fn tables(points: &[Point], about: DeviceInfo) -> Option<TableParameters> {
     let classes = Classes::default();
     let mut surfaces: BTreeMap<(Operation, bool), Surface> = BTreeMap::new();
     for point in points {

@@ -1,4 +1,4 @@
-//! What is counted of the requests that a model is fitted to.
+//! Counts of the requests that a model is fitted to.
 
 use seeklab_core::{Duration, Operation, Status, TraceRecord};
 
@@ -7,13 +7,13 @@ use crate::fit::FitSummary;
 
 /// Counts of requests, taken in order of arrival; memory holds what is outstanding.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct FitCounts {
     backlog: Backlog,
     summary: FitSummary,
     queue_length_max: [u32; Operation::ALL.len()],
 }
 
-impl Tally {
+impl FitCounts {
     /// Takes one request in; its response time and the others outstanding at its arrival, if it is learnt from.
     pub(crate) fn record(&mut self, record: &TraceRecord) -> Option<(Duration, u32)> {
         let queue_length = self.backlog.at(record.arrival);
