@@ -377,13 +377,13 @@ where
     I: Iterator<Item = Result<TraceRecord, E>>,
 {
     fn next_arrival(&mut self, now: Instant) -> Arrival {
-        match self.pace {
-            Pace::Closed { vacancies: 0 } | Pace::Think(Thought::Waits { .. }) => {
-                return Arrival::WaitForCompletion;
-            }
-            _ => self.fill(),
+        if matches!(self.pace, Pace::Closed { vacancies: 0 } | Pace::Think(Thought::Waits { .. })) {
+            return Arrival::WaitForCompletion;
         }
-        let Some(next) = self.next else { return Arrival::Finished };
+        if self.next.is_none() {
+            self.fill();
+        }
+        let Some(next) = &self.next else { return Arrival::Finished };
         let time = match self.pace {
             Pace::Open { .. } | Pace::Think(Thought::Start) => next.arrival,
             Pace::Think(Thought::Thinks { until: Ok(until) }) => until,
