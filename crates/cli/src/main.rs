@@ -1,6 +1,7 @@
 //! The `seeklab` command: parse, run a verb, say what went wrong.
 
 mod delivery;
+mod signals;
 mod terminal;
 mod verbs;
 

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_lab::capture::{Child, Outcome, Wishes, run};
-use seeklab_lab::emulate::signals;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::session::Session;
 use serde_json::{Value, json};
+
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +62,7 @@ impl Arguments {
             queue_times: !self.no_queue_times,
             buffer: self.kernel_buffer,
         };
-        let outcome = run(&wishes, command, &signals()?)?;
+        let outcome = run(&wishes, command, &signals::receiver()?)?;
         if self.json {
             print_json(&document(&wishes, &outcome))?;
         } else {

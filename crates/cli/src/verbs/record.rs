@@ -13,13 +13,15 @@ use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::passthrough::Backing;
 use seeklab_emulator::store::Access;
 use seeklab_files::check_distinct;
-use seeklab_lab::emulate::{Doors, Observer, Sink, passing, signals};
+use seeklab_lab::emulate::{Doors, Observer, Sink, passing};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
 use seeklab_traces::recorder::OBSERVED;
 use seeklab_traces::{Metadata, TraceError, TraceWriter};
 use serde_json::json;
+
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -122,7 +124,7 @@ impl Arguments {
         let writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let metrics = Metrics::new(metadata.block_size);
         let observer = Observer::start(Recording { writer, metrics, failed: None });
-        let signals = signals()?;
+        let signals = signals::receiver()?;
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),

@@ -10,7 +10,7 @@ use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::exported_size;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
-use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
+use seeklab_lab::series::{Application, Commands, Finished, Interruption, Series, check, run};
 use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
@@ -19,8 +19,8 @@ use seeklab_workloads::application::Builtin;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
-
 use crate::delivery::Delivery;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -118,7 +118,10 @@ impl Arguments {
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
         self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
         check(&series)?;
-        let Finished { document, report, succeeded } = run(session, &series)?;
+        let interruption = Interruption::default();
+        let interrupted = interruption.clone();
+        signals::on_signal(move || interrupted.interrupt())?;
+        let Finished { document, report, succeeded } = run(session, &series, &interruption)?;
         let printed = if self.json { print_json(&document) } else { print(&render_terminal(&report)) };
         let ended = if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
         Delivery::of(printed).file(self.report.as_deref(), || render_html(&report)).and(ended).finish()

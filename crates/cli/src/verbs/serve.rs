@@ -15,7 +15,7 @@ use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
     Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice, Wishes,
-    capabilities_of, exported_size, open_store, signals, start,
+    capabilities_of, exported_size, open_store, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
+use crate::signals;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,7 +126,7 @@ impl Arguments {
         if let Some(recorder) = &recorder {
             wishes.observe = Some(recorder.observe());
         }
-        let signals = signals()?;
+        let signals = signals::receiver()?;
         let mut running = start(&device, store, wishes, &Stop::new()?)?;
         if let Some(host) = &mut followed
             && let Err(failure) = host.watch(&running)

@@ -414,17 +414,3 @@ pub fn open_store(choice: &StoreChoice, size: ByteSize, read_only: bool) -> Resu
         }
     })
 }
-
-/// Interrupts, terminations and hang-ups from now on.
-///
-/// # Errors
-/// If signals cannot be handled; they can be once in a process.
-pub fn signals() -> Result<Receiver<()>, Failure> {
-    let (sender, receiver) = channel();
-    ctrlc::set_handler(move || {
-        // Nobody listens any more once all is over.
-        let _ = sender.send(());
-    })
-    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-    Ok(receiver)
-}

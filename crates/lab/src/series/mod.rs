@@ -36,8 +36,9 @@ use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
 use crate::session::Session;
 use figures::Figures;
-use host::Interruption;
 use repetition::Repetition;
+
+pub use host::Interruption;
 
 /// What is run where and how often.
 #[derive(Debug, Clone)]
@@ -133,12 +134,11 @@ pub fn check(series: &Series) -> Result<(), Failure> {
     }
 }
 
-/// Runs what the journal does not hold yet.
+/// Runs what the journal does not hold yet, until `interruption` ends it.
 ///
 /// # Errors
 /// What keeps a repetition from running; a command that fails is a result.
-pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
-    let interruption = Interruption::catch()?;
+pub fn run(session: &Session, series: &Series, interruption: &Interruption) -> Result<Finished, Failure> {
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
     let total = series.repetitions * series.devices.len() as u64;
@@ -154,7 +154,7 @@ pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
                 continue;
             }
             steps.begin(&format!("{label}, repetition {} of {}", repetition + 1, series.repetitions));
-            let what = Repetition { series, device, number: repetition, interruption: &interruption };
+            let what = Repetition { series, device, number: repetition, interruption };
             let figures = what.run(&mut prepared).map_err(|failure| failure.context(&label))?;
             if let Some(journal) = &mut journal {
                 let entry = Entry { key, cell: &label, repetition, seed: series.seed.0 };

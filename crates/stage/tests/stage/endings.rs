@@ -14,8 +14,8 @@ use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
 
 use crate::caller::CALLER;
 use crate::fixture::{
-    Loop, check, has_program, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts, staged,
-    succeed, until,
+    Loop, check, has_program, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts,
+    staged, succeed, until,
 };
 use crate::phases::test;
 
