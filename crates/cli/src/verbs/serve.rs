@@ -252,10 +252,12 @@ fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
     let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
     let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    let host_seen = host.filter(|host| host.requests > 0);
     Evidence {
         requests: tally.requests,
-        model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
-        host_error_ms: host.filter(|host| host.requests > 0).map(|host| host.ei_avg_ms),
+        model_mean_ms: host_seen
+            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
+        host_error_ms: host_seen.map(|host| host.ei_avg_ms),
         unmatched: host.map(|host| host.unmatched),
         reply_error_ms: mean_ms(tally.deadlines.lateness()),
         limit: outcome.deadline_limit,

@@ -11,6 +11,7 @@
 
 mod builtin;
 mod document;
+mod exactness;
 mod figures;
 mod host;
 mod join;
