@@ -36,8 +36,16 @@ pub(super) struct Repetition<'a> {
 }
 
 impl Repetition<'_> {
-    /// Runs it.
+    /// Runs it. Once it was interrupted, that alone is the failure: the signal of a terminal also reaches mkfs
+    /// and the commands, which then fail by themselves.
     pub(super) fn run(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
+        self.run_through(prepared).map_err(|failure| {
+            let failure = if self.interruption.came() { Failure::check("interrupted") } else { failure };
+            failure.context(self.device.label())
+        })
+    }
+
+    fn run_through(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
         let capabilities = capabilities_of(self.device)?;
         match &self.series.application {
             Application::Commands(commands) => {

@@ -60,7 +60,12 @@ fn subtitle(series: &Series) -> String {
         },
         Application::Builtin { .. } => "over NBD".to_owned(),
     };
-    format!("{on} of {}, {} repetitions", series.size, series.repetitions)
+    let repetitions = match series.repetitions {
+        1 => "1 repetition".to_owned(),
+        count => format!("{count} repetitions"),
+    };
+    let pass = if series.has_uncounted_pass() { " after an uncounted pass" } else { "" };
+    format!("{on} of {}, {repetitions}{pass}", series.size)
 }
 
 fn parameters(series: &Series) -> Vec<Parameter> {
