@@ -107,3 +107,32 @@ fn commands_of_a_run_get_the_default_sigterm() {
     assert_eq!(named(&inherited, "SigIgn", &defaults), []);
     assert_eq!(named(&inherited, "SigBlk", &[&ENDING[..], &defaults].concat()), []);
 }
+
+/// The descriptors of a thread.
+fn descriptors(task: &std::path::Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        fs::read_dir(task.join("fd")).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn threads_with_descriptors_of_their_own_handle_no_signals() {
+    if !can_mount("threads_with_descriptors_of_their_own_handle_no_signals", &[]) {
+        return;
+    }
+    let served = Served::block(&["immediate", "--size", "1MiB"]);
+    let process = std::path::PathBuf::from(format!("/proc/{}", served.pid()));
+    let shared = descriptors(&process);
+    let mut apart = 0;
+    for task in fs::read_dir(process.join("task")).unwrap().flatten() {
+        if descriptors(&task.path()) != shared {
+            apart += 1;
+            // A handler there could wake nobody: its descriptor is closed.
+            let status = fs::read_to_string(task.path().join("status")).unwrap();
+            assert_eq!(named(&status, "SigBlk", &ENDING), ENDING, "{status}");
+        }
+    }
+    assert!(apart > 0, "the thread of the block device has descriptors of its own");
+    served.interrupt();
+}
