@@ -173,6 +173,19 @@ fn good() -> Evidence {
 }
 
 #[test]
+fn error_of_the_host_is_judged_by_the_same_requests_in_the_model() {
+    let rows = [
+        row(Operation::Read, Some((0, 1_010)), (1, 1_000, 1_000), (0, 1_000)),
+        row(Operation::Read, None, (0, 90_000, 90_000), (0, 90_000)),
+    ];
+    let evidence = stamps(&rows).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((evidence.requests, evidence.model_mean_ms), (2, 1.0));
+    assert_eq!(evidence.host_error_ms, Some(0.01));
+    let unseen = stamps(&rows[1..]).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((unseen.host_error_ms, unseen.model_mean_ms), (None, 90.0));
+}
+
+#[test]
 fn does_the_sentence_say_how_far_a_run_can_be_trusted() {
     let trust = good().trust();
     assert_eq!(trust.level, TrustLevel::Trusted);

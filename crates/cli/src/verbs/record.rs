@@ -13,7 +13,7 @@ use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::passthrough::Backing;
 use seeklab_emulator::store::Access;
 use seeklab_files::check_distinct;
-use seeklab_lab::emulate::{Doors, Observer, Sink, passing, signals};
+use seeklab_lab::emulate::{Doors, Observer, Sink, passing};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -94,16 +94,16 @@ impl Recording {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         check_distinct(&self.output, [&self.backing])?;
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let backing = Backing::open(&self.backing, access)?;
         let is_direct = backing.is_direct();
         if !is_direct {
-            eprintln!(
+            session.remark(format!(
                 "note: {} is read and written through the page cache: its times are the cache's",
                 self.backing.display()
-            );
+            ));
         }
         let block_bytes = backing.block_bytes();
         let metadata = Metadata {
@@ -122,7 +122,6 @@ impl Arguments {
         let writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let metrics = Metrics::new(metadata.block_size);
         let observer = Observer::start(Recording { writer, metrics, failed: None });
-        let signals = signals()?;
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),
@@ -145,12 +144,7 @@ impl Arguments {
         } else {
             print(&ready)?;
         }
-        running.until(&signals, |path| {
-            eprintln!(
-                "{} is still in use: it is served until that ends (umount it), or until a second signal",
-                path.display()
-            );
-        });
+        running.until_stopped(session);
         let outcome = running.end()?;
         let (recording, lost) = observer.finish();
         let summary = recording.end(lost, outcome.elapsed.as_ns())?;

@@ -15,7 +15,7 @@ use seeklab_files::{check_distinct, check_writable};
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
     Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
-    Wishes, capabilities_of, exported_size, save, signals, start,
+    Wishes, capabilities_of, exported_size, save, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
@@ -133,8 +133,7 @@ impl Arguments {
         if let Some(recorder) = &recorder {
             wishes.observe = Some(recorder.observe());
         }
-        let signals = signals()?;
-        let mut running = start(&device, store, wishes, &Stop::new()?)?;
+        let mut running = start(session, &device, store, wishes, &Stop::new()?)?;
         if let Some(host) = &mut followed
             && let Err(failure) = host.watch(&running)
         {
@@ -148,12 +147,7 @@ impl Arguments {
         } else {
             print(&text)?
         }
-        running.until(&signals, |path| {
-            eprintln!(
-                "{} is still in use: it is served until that ends (umount it), or until a second signal",
-                path.display()
-            );
-        });
+        running.until_stopped(session);
         let outcome = running.end()?;
         let (written, lost) = recorder.map_or((Ok(()), 0), Observer::finish);
         let written = written.map_err(Failure::from);
@@ -259,10 +253,12 @@ fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
     let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
     let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    let host_seen = host.filter(|host| host.requests > 0);
     Evidence {
         requests: tally.requests,
-        model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
-        host_error_ms: host.filter(|host| host.requests > 0).map(|host| host.ei_avg_ms),
+        model_mean_ms: host_seen
+            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
+        host_error_ms: host_seen.map(|host| host.ei_avg_ms),
         unmatched: host.map(|host| host.unmatched),
         reply_error_ms: mean_ms(tally.deadlines.lateness()),
         limit: outcome.deadline_limit,
