@@ -91,7 +91,8 @@ fn line(
     let points = intervals.iter().filter_map(|interval| {
         value(interval).map(|value| (clock.scale_s(interval.start_s + interval.length_s / 2.0), value))
     });
-    Series::new(name, Mark::Line, style, points)
+    let width = intervals.first().map_or(0.0, |interval| clock.scale_s(interval.length_s));
+    Series::new(name, Mark::Line, style, points).in_intervals(width)
 }
 
 fn over_time(report: &TraceReport, page: &mut Page) {
