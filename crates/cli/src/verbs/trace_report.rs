@@ -184,11 +184,9 @@ fn document(
             })
         })
         .collect();
-    let sizes: Vec<Value> = (0..64)
-        .filter(|power| character.sizes.iter().any(|counts| counts[*power] > 0))
-        .map(|power| {
-            json!({ "bytes_min": 1_u64 << power, "requests": by_direction([0, 1, 2].map(|at: usize| character.sizes[at][power])) })
-        })
+    let sizes = character.sizes().into_iter();
+    let sizes: Vec<Value> = sizes
+        .map(|(bytes_min, counts)| json!({ "bytes_min": bytes_min, "requests": by_direction(counts) }))
         .collect();
     let hosts: Vec<Value> = character
         .hosts

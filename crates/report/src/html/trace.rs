@@ -409,12 +409,12 @@ fn runs(report: &TraceReport) -> (&'static str, String, Chart) {
 }
 
 fn sizes(report: &TraceReport) -> (&'static str, String, Chart) {
-    let sizes = &report.character.sizes;
-    let all = sizes.iter().flatten().sum::<u64>().max(1) as f64;
-    let series = DIRECTIONS.into_iter().zip(sizes).enumerate().map(|(style, (name, counts))| {
-        let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let points =
-            filled.map(|(power, count)| ((power as f64).exp2() / 1024.0, *count as f64 / all * 100.0));
+    let sizes = report.character.sizes();
+    let all = sizes.iter().flat_map(|(_, counts)| counts).sum::<u64>().max(1) as f64;
+    let series = DIRECTIONS.into_iter().enumerate().map(|(style, name)| {
+        let filled = sizes.iter().filter(|(_, counts)| counts[style] > 0);
+        let points = filled
+            .map(|(bytes_min, counts)| (*bytes_min as f64 / 1024.0, counts[style] as f64 / all * 100.0));
         Series::new(name, Mark::LineAndPoints, style, points)
     });
     let chart = Chart::plot(
