@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use seeklab_core::TraceRecord;
 use seeklab_core::statistics::LogHistogram;
 
+use crate::rounding::percent;
+
 /// Counts by power of two.
 type Powers = LogHistogram<0>;
 
@@ -93,19 +95,14 @@ impl Seeks {
         (distances > 0).then(|| self.total_bytes() as f64 / distances as f64)
     }
 
-    /// The share of requests that start where the one before did.
-    pub fn zero_share(&self) -> Option<f64> {
-        self.share(self.zero)
+    /// The percentage of distances that are zero: requests that start where the one before on their device did.
+    pub fn zero_pct(&self) -> Option<f64> {
+        percent(self.zero as f64, self.distances() as f64)
     }
 
-    /// The share of requests that start where the one before ended.
-    pub fn sequential_share(&self) -> Option<f64> {
-        self.share(self.sequential)
-    }
-
-    fn share(&self, count: u64) -> Option<f64> {
-        let distances = self.distances();
-        (distances > 0).then(|| count as f64 / distances as f64)
+    /// The percentage of distances to the block after the request before on the same device.
+    pub fn sequential_pct(&self) -> Option<f64> {
+        percent(self.sequential as f64, self.distances() as f64)
     }
 
     /// The histogram: distances of at least so many bytes and below twice as many, backward ones negative, from
@@ -149,7 +146,7 @@ mod tests {
         assert_eq!(seeks.distances(), 4);
         assert_eq!(seeks.total_bytes(), 512 * (8 + 8 + 100));
         assert_eq!(seeks.histogram(), [(-64.0 * 512.0, 1), (0.0, 1), (8.0 * 512.0, 2)]);
-        assert_eq!((seeks.zero_share(), seeks.sequential_share()), (Some(0.25), Some(0.5)));
+        assert_eq!((seeks.zero_pct(), seeks.sequential_pct()), (Some(25.0), Some(50.0)));
         // Three in a row, then one that starts again, the last, and the one of the other device.
         assert_eq!(seeks.runs(), [(1, 3), (2, 1)]);
     }

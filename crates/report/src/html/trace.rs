@@ -383,8 +383,8 @@ fn seek_distances(report: &TraceReport) -> (&'static str, String, Chart) {
     let caption = format!(
         "From start to start on a device, in order of arrival, in powers of two. {} % start where the one before \
          did, {} % where it ended.",
-        fixed(seeks.zero_share().unwrap_or(0.0) * 100.0, 1),
-        fixed(seeks.sequential_share().unwrap_or(0.0) * 100.0, 1),
+        fixed(seeks.zero_pct().unwrap_or(0.0), 1),
+        fixed(seeks.sequential_pct().unwrap_or(0.0), 1),
     );
     let chart = Chart::plot(
         "seeks",
@@ -560,8 +560,8 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         one("coefficient of variation of interarrival times", "", character.arrivals.variation()),
         one("Hurst parameter", "", character.arrivals.hurst()),
         one("mean seek distance", "MiB", character.seeks.mean_bytes().map(|bytes| bytes / MIB)),
-        one("at seek distance zero", "%", percent(character.seeks.zero_share())),
-        one("sequential", "%", percent(character.seeks.sequential_share())),
+        one("at seek distance zero", "%", character.seeks.zero_pct()),
+        one("sequential", "%", character.seeks.sequential_pct()),
         one("asked for at all, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
         one("of that read only", "%", percent(overlap.map(|shares| shares[0]))),
         one("of that written only", "%", percent(overlap.map(|shares| shares[1]))),
