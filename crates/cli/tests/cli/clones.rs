@@ -19,9 +19,9 @@ fn does_a_clone_stand_in_for_a_simulated_disk() {
     let evaluation = &fit["evaluations"][0];
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
     // Stationary, and what its times depend on is in the tables but for the rotation, which is as good as random.
-    assert!(number(&evaluation["to_p99"]["ea_rms_pct"]) < 3.0, "{evaluation}");
-    assert!(number(&evaluation["floor_to_p99"]["ea_rms_pct"]) > 0.0, "{evaluation}");
-    let fitted = number(&evaluation["fitted"]) + number(&evaluation["predicted"]);
+    assert!(number(&evaluation["demerit_to_p99"]["ea_rms_pct"]) < 3.0, "{evaluation}");
+    assert!(number(&evaluation["resampled_demerit_to_p99"]["ea_rms_pct"]) > 0.0, "{evaluation}");
+    let fitted = number(&evaluation["fitted_requests"]) + number(&evaluation["predicted_requests"]);
     assert_eq!(fitted, 20_000.0);
     // The clone is a device like any other: another draw of the same workload.
     let simulate = |device: &str| {
@@ -52,7 +52,12 @@ fn does_the_evaluation_show_what_the_plain_technique_loses() {
     let document = bench.json(&fit);
     let (rest, said) = (&document["fit"]["rest"], &document["fit"]["evaluations"][0]);
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
-    let parts = document["parts"].as_str().unwrap();
+    let parts = document["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find_map(|note| note.as_str().filter(|note| note.contains("stationary")));
+    let parts = parts.unwrap();
     // Every request has a place in the density, but 0.1 % on either side.
     for figures in [&rest["figures"], &said["figures"]] {
         let shares = figures["density"].as_array().unwrap().iter().map(|step| number(&step["requests_pct"]));
@@ -69,17 +74,58 @@ fn does_the_evaluation_show_what_the_plain_technique_loses() {
     assert!(first_lag(&rest["figures"]) > first_lag(&said["figures"]) + 0.05);
     let operation = &said["operations"][0];
     assert_eq!(operation["operation"], "read");
-    assert!(number(&operation["to_p99"]["ea_rms_pct"]) > 0.0);
+    assert!(number(&operation["demerit_to_p99"]["ea_rms_pct"]) > 0.0);
     let page = String::from_utf8(bench.read("fit.html")).unwrap();
     for title in ["Density of response times", "Response time, tail", "Runs of slow requests", parts] {
         assert!(page.contains(title), "{title}");
     }
     let text = bench.run(&fit).done();
-    for part in ["change between the parts", "█ measured   • plain", "p99.99", "fit.html"] {
+    for part in ["fitted part", "█ measured   • plain", "p99.99", "fit.html"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let density = text.lines().skip_while(|line| !line.starts_with("Density")).take(20);
     assert!(density.into_iter().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn fit_names_the_worst_class_and_judges_each_operation() {
+    let bench = Bench::new();
+    // Writes stay as they were; reads, every tenth request, take twice as long in the second half.
+    let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
+    for index in 0..8_000_u64 {
+        let (op, response) = match index % 10 {
+            3 => ("read", if index < 4_000 { 1_000_000 } else { 2_000_000 }),
+            _ => ("write", 4_000_000 + index * 7_919 % 2_000 * 1_000),
+        };
+        text += &format!("{},{response},0,{op},{},8\n", index * 10_000_000, index * 104_729 % 1_000_000);
+    }
+    bench.write("reads.csv", text);
+    let fit = ["fit", "reads.csv", "-o", "clone.toml", "--report", "fit.html"];
+    let document = bench.json(&fit);
+    let evaluation = &document["fit"]["evaluations"][0];
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+    assert!(number(&evaluation["demerit_to_p99"]["ea_rms_pct"]) < 10.0, "good over all: {evaluation}");
+    let worst = &evaluation["worst_class"];
+    assert_eq!((&worst["operation"], &worst["queue_length_min"]), (&"read".into(), &0.into()), "{worst}");
+    assert!((number(&worst["requests_pct"]) - 10.0).abs() < 0.1, "{worst}");
+    assert!((number(&worst["mean_error_pct"]) + 50.0).abs() < 1.0, "{worst}");
+    let operations = evaluation["operations"].as_array().unwrap().iter();
+    let verdicts: Vec<_> = operations.map(|of| (of["operation"].clone(), of["verdict"].clone())).collect();
+    let expected = [("read", "not_usable"), ("write", "usable")];
+    assert_eq!(verdicts, expected.map(|(op, verdict)| (op.into(), verdict.into())), "{evaluation}");
+    let sentence = "Worst class: reads at queue length 0 (10.0 % of the requests). Their mean is 2.000 ms";
+    let text = bench.run(&fit).done();
+    assert!(text.replace('\n', " ").contains(sentence), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("read, station") && line.ends_with("not usable")),
+        "{text}"
+    );
+    let page = String::from_utf8(bench.read("fit.html")).unwrap();
+    for part in [sentence, "not usable"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let shown = bench.run(&["devices", "clone.toml"]).done();
+    assert!(shown.contains("; reads not usable; writes usable"), "{shown}");
 }
 
 #[test]
@@ -98,14 +144,14 @@ fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
     let parts = |file: &str| {
         let document = bench.json(&["fit", file, "-o", "x.toml"]);
         let rest = &document["fit"]["rest"];
-        let change = rest["change"]["to_p99"]["ea_rms_pct"].as_f64().unwrap();
+        let change = rest["change"]["demerit_to_p99"]["ea_rms_pct"].as_f64().unwrap();
         let text = bench.run(&["fit", file, "-o", "x.toml"]).done();
-        (change, rest["is_alike"].as_bool().unwrap(), document["parts"].as_str().unwrap().to_owned(), text)
+        (change, document["parts_alike"].as_bool(), text.replace('\n', " "))
     };
-    let (change, is_alike, sentence, text) = parts("alike.csv");
-    assert!(is_alike && change < 0.1, "{change}");
-    assert!(text.contains("no more than\nby chance") || text.contains("no more than by chance"), "{text}");
-    assert!(sentence.contains("are alike") && text.contains("the two parts are alike"), "{text}");
+    let (change, alike, text) = parts("alike.csv");
+    assert!(alike == Some(true) && change < 0.1, "{change}");
+    assert!(text.contains("Other requests keep their recorded interarrival times."), "{text}");
+    assert!(text.contains("The trace is stationary: "), "{text}");
     // One stretch of times a thousand times as long: nothing can be said of the rest.
     let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
     for index in 0..8_000_u64 {
@@ -113,12 +159,12 @@ fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
         text += &format!("{},{response},0,read,{},8\n", index * 2_000_000_000, index * 104_729 % 1_000_000);
     }
     bench.write("torn.csv", text);
-    let (_, is_alike, sentence, _) = parts("torn.csv");
-    assert!(!is_alike && sentence.contains("cannot be told"), "{sentence}");
-    let (change, is_alike, sentence, text) = parts("changed.csv");
+    let (_, alike, text) = parts("torn.csv");
+    assert!(alike.is_none() && text.contains("It is unknown whether the trace is stationary: "), "{text}");
+    let (change, alike, text) = parts("changed.csv");
     // A third of the second part's times, relative to their mean: 0.5 of 1.53 ms at the median.
-    assert!(!is_alike && (change - 34.0).abs() < 2.0, "{change}");
-    assert!(sentence.contains("are not alike") && text.contains("not alike"), "{text}");
+    assert!(alike == Some(false) && (change - 34.0).abs() < 2.0, "{change}");
+    assert!(text.contains("The trace is not stationary: "), "{text}");
 }
 
 #[test]
@@ -214,7 +260,7 @@ fn is_a_feature_that_is_left_out_never_asked_for() {
     bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
     let asked = |more: &[&str]| {
         let document = bench.json(&[&["fit", "seen.parquet", "-o", "clone.toml"], more].concat());
-        assert!(document["fit"]["evaluations"][0]["to_p99"]["ea_rms_pct"].is_f64(), "{document}");
+        assert!(document["fit"]["evaluations"][0]["demerit_to_p99"]["ea_rms_pct"].is_f64(), "{document}");
         let clone = String::from_utf8(bench.read("clone.toml")).unwrap();
         ["distance", "stream", "place"].map(|feature| clone.contains(&format!("{feature} <")))
     };
@@ -284,7 +330,7 @@ fn demerits(bench: &Bench, trace: &Path, more: &[&str]) -> [f64; 3] {
     let document = bench.json(&[&fit[..], more].concat());
     let evaluations = &document["fit"]["evaluations"];
     let pct = |index: usize, name: &str| evaluations[index][name]["ea_rms_pct"].as_f64().unwrap();
-    [pct(0, "to_p99"), pct(1, "to_p99"), pct(0, "floor_to_p99")]
+    [pct(0, "demerit_to_p99"), pct(1, "demerit_to_p99"), pct(0, "resampled_demerit_to_p99")]
 }
 
 #[test]
@@ -350,11 +396,12 @@ fn does_what_a_captured_host_waits_for_count_as_the_hosts() {
     let of = |trace: &str, more: &[&str]| {
         let document = bench.json(&[&["fit", trace, "-o", "x.toml"], more].concat());
         let fit = &document["fit"];
-        assert_eq!(fit["waited_before_issue_ms"].as_f64(), Some(3.5));
+        assert_eq!(fit["host_queue_mean_ms"].as_f64(), Some(3.5));
         let first = &fit["evaluations"][0];
-        let [measured, said] = ["measured", "said"].map(|side| first[side]["mean_ms"].as_f64().unwrap());
-        assert!((said / measured - 1.0).abs() < 0.02, "{trace} {more:?}: {said} of {measured}");
-        (fit["since"].as_str().unwrap().to_owned(), measured)
+        let [measured, predicted] =
+            ["measured", "predicted"].map(|side| first[side]["mean_ms"].as_f64().unwrap());
+        assert!((predicted / measured - 1.0).abs() < 0.02, "{trace} {more:?}: {predicted} of {measured}");
+        (fit["times_from"].as_str().unwrap().to_owned(), measured)
     };
     let near = |(since, mean_ms): (String, f64), expected: (&str, f64)| {
         assert!(
@@ -400,13 +447,14 @@ fn is_it_told_what_arrivals_waited_for() {
     let of = |more: &[&str]| {
         let document = bench.json(&[&["fit", "closed.csv", "-o", "x.toml"], more].concat());
         let within = document["fit"]["rest"]["follows_within_ms"].as_f64();
-        (within, document["arrivals"].as_str().unwrap().to_owned())
+        (within, document["arrival_model"].as_str().unwrap().to_owned())
     };
-    let (within, sentence) = of(&[]);
+    let (within, arrivals) = of(&[]);
     assert!((0.1..0.13).contains(&within.unwrap()), "{within:?}");
-    assert!(sentence.contains("of a completion for that one"), "{sentence}");
-    let (within, sentence) = of(&["--open"]);
-    assert!(within.is_none() && sentence.contains("--open"), "{sentence}");
+    assert_eq!(arrivals, "follows_completions");
+    assert_eq!(of(&["--open"]), (None, "recorded".to_owned()));
+    let text = bench.run(&["fit", "closed.csv", "-o", "x.toml"]).done();
+    assert!(text.replace('\n', " ").contains("of a completion follows that completion"), "{text}");
 }
 
 #[test]

@@ -82,21 +82,21 @@ pub struct FitReport {
     /// Requests that the saved device was fitted to.
     pub requests: u64,
     /// Requests without a response time.
-    pub without_response: u64,
+    pub requests_without_response: u64,
     /// Requests that failed.
-    pub failed: u64,
+    pub failed_requests: u64,
     /// Requests of the recorder itself, which were left out.
-    pub recorders_own: u64,
+    pub recorder_requests: u64,
     /// Most requests that were outstanding when another arrived.
     pub queue_length_max: u32,
     /// From the first arrival to the last.
     pub span_s: f64,
-    /// Since when times count.
-    pub since: Since,
-    /// How long requests had waited on average from arrival to issue; none if no request says when it was issued.
-    pub waited_before_issue_ms: Option<f64>,
+    /// Start of the response times.
+    pub times_from: Since,
+    /// Mean time from arrival to issue; none if no request says when it was issued.
+    pub host_queue_mean_ms: Option<f64>,
     /// Requests that do not say when they were issued.
-    pub without_issue: u64,
+    pub requests_without_issue: u64,
     /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
@@ -238,14 +238,14 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        without_response,
-        failed: summary.failed,
-        recorders_own: survey.recorders_own,
+        requests_without_response: without_response,
+        failed_requests: summary.failed,
+        recorder_requests: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
-        since,
-        waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
-        without_issue: seen.requests - seen.issued,
+        times_from: since,
+        host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
+        requests_without_issue: seen.requests - seen.issued,
         notes: reading(&trace),
         limits: told(&description),
         evaluations,
