@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use seeklab_core::{Ratio, Seed};
+use seeklab_core::{ByteSize, Ratio, Seed};
 use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Which device of the trace; its only one unless said
     #[arg(long, value_name = "N")]
     device: Option<u16>,
+    /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<ByteSize>,
     /// Share of the time that is fitted before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
@@ -122,6 +125,7 @@ impl Arguments {
         let options = FitOptions {
             models: self.model.clone(),
             device: self.device,
+            capacity: self.capacity,
             split: self.split,
             is_open: self.open,
             since: self.since.map(Since::from),

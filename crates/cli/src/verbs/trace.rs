@@ -204,7 +204,7 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
         let record = record?;
         metrics.record(&record);
         addresses.record(&record);
-if !recorder.is_recorders_own(&record) {
+        if !recorder.is_recorders_own(&record) {
             seeks.record(&record);
         }
         progress.step()?;
@@ -218,12 +218,7 @@ if !recorder.is_recorders_own(&record) {
         guess: trace.guess().map(str::to_owned),
         block_size_bytes: metadata.block_size.as_bytes(),
         labels: metadata.labels.clone(),
-        metadata: metadata
-            .to_pairs()
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|(key, _)| key != "device")
-            .collect(),
+        metadata: metadata.to_pairs().unwrap_or_default().into_iter().collect(),
         devices: addresses.devices,
         extent_blocks: addresses.extent_blocks,
         request_blocks_min: addresses.blocks_min.unwrap_or(0),
@@ -329,7 +324,11 @@ fn page(info: &Info) -> String {
         line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
     }
     // Names of processes are in a report, by what each asked.
-    let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    let shown =
+        |key: &str| !matches!(key, "block_size" | "schema" | "device") && !key.starts_with("process.");
+    if let Some(description) = info.metadata.get("device") {
+        line("description", format!("{} lines of TOML, see --json", description.lines().count()));
+    }
     let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
         initiators += usize::from(key.starts_with("initiator."));

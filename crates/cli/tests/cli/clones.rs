@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use seeklab_core::ByteSize;
 use serde_json::Value;
 
 use super::bench::Bench;
@@ -126,6 +127,60 @@ fn fit_names_the_worst_class_and_judges_each_operation() {
     }
     let shown = bench.run(&["devices", "clone.toml"]).done();
     assert!(shown.contains("; reads not usable; writes usable"), "{shown}");
+}
+
+#[test]
+fn clone_has_the_size_of_the_device_and_not_of_the_blocks_addressed() {
+    let bench = Bench::new();
+    // Requests to the first blocks of the disk alone.
+    let rows =
+        (0..400_u64).map(|index| format!("{},read,{},8\n", index * 40_000_000, index * 104_729 % 100_000));
+    bench.write("asked.csv", format!("arrival_ns,op,lbn,blocks\n{}", rows.collect::<String>()));
+    bench.run(&["simulate", "hp-c2247a", "-w", "asked.csv", "--out", "seen.csv"]).done();
+    let capacity = |device: &str| bench.json(&["devices", device])["capacity_bytes"].as_u64().unwrap();
+    let original = capacity("hp-c2247a");
+    let info = bench.json(&["trace", "info", "seen.csv"])["traces"][0]["metadata"].take();
+    assert_eq!(info["capacity.0"].as_str().unwrap().parse(), Ok(ByteSize::from_bytes(original)), "{info}");
+    assert!(info["device"].as_str().unwrap().contains("HP C2247A"), "its description: {info}");
+    let fit = |trace: &str, more: &[&str]| {
+        let document = bench.json(&[&["fit", trace, "-o", "clone.toml"], more].concat());
+        let fit = &document["fit"];
+        assert_eq!(fit["capacity_bytes"].as_u64(), Some(capacity("clone.toml")));
+        let shown = bench.run(&["devices", "clone.toml"]).done();
+        let bound = bench.json(&["devices", "clone.toml"])["capacity_is_lower_bound"].as_bool().unwrap();
+        assert_eq!(shown.contains("capacity   at least "), bound, "{shown}");
+        (fit["capacity_origin"].as_str().unwrap().to_owned(), capacity("clone.toml"), bound)
+    };
+    assert_eq!(fit("seen.csv", &[]), ("trace".to_owned(), original, false));
+    assert_eq!(fit("seen.csv", &["--capacity", "2GiB"]), ("option".to_owned(), 2 << 30, false));
+    // Rows alone state no size; an older capture states it by another key.
+    let text = String::from_utf8(bench.read("seen.csv")).unwrap();
+    let rows: String =
+        text.lines().filter(|line| !line.starts_with("# ")).map(|line| format!("{line}\n")).collect();
+    bench.write("rows.csv", &rows);
+    bench.write("older.csv", format!("# capture.size: {original}B\n{rows}"));
+    let (origin, size, bound) = fit("rows.csv", &[]);
+    assert!(origin == "highest_block" && bound && size <= 100_008 * 512, "{origin} {size}");
+    assert_eq!(fit("older.csv", &[]), ("trace".to_owned(), original, false));
+    for (capacity, parts) in [("1MiB", "at least"), ("2000000001B", "multiple of the block size 512B")] {
+        let wrong = ["fit", "seen.csv", "-o", "clone.toml", "--capacity", capacity];
+        bench.run(&wrong).fails(&["--capacity", parts, "hint: "]);
+    }
+}
+
+#[test]
+fn trace_of_several_devices_states_the_size_of_each() {
+    let bench = Bench::new();
+    let rows: String =
+        (0..30).map(|index| format!("{},{},read,{},8\n", index * 50_000_000, index % 3, 8 * index)).collect();
+    bench.write("three.csv", format!("arrival_ns,device,op,lbn,blocks\n{rows}"));
+    for out in ["out.csv", "out.parquet"] {
+        bench.run(&["simulate", "hp-c2247a", "-w", "three.csv", "--out", out]).done();
+        let info = bench.json(&["trace", "info", out])["traces"][0]["metadata"].take();
+        let sizes = [0, 1, 2].map(|device| info[format!("capacity.{device}")].as_str().unwrap().to_owned());
+        assert!(sizes[0] == sizes[1] && sizes[1] == sizes[2], "{info}");
+        assert!(info["capacity.3"].is_null(), "{info}");
+    }
 }
 
 #[test]
