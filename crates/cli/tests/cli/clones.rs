@@ -114,7 +114,7 @@ fn fit_names_the_worst_class_and_judges_each_operation() {
     let verdicts: Vec<_> = operations.map(|of| (of["operation"].clone(), of["verdict"].clone())).collect();
     let expected = [("read", "not_usable"), ("write", "usable")];
     assert_eq!(verdicts, expected.map(|(op, verdict)| (op.into(), verdict.into())), "{evaluation}");
-    let sentence = "Worst class: reads at queue length 0 (10.0 % of the requests). Their mean is 2.000 ms";
+    let sentence = "Worst class: read at queue length 0 (10.0 % of the requests). Their mean is 2.000 ms";
     let text = bench.run(&fit).done();
     assert!(text.replace('\n', " ").contains(sentence), "{text}");
     assert!(
@@ -126,7 +126,7 @@ fn fit_names_the_worst_class_and_judges_each_operation() {
         assert!(page.contains(part), "{part}");
     }
     let shown = bench.run(&["devices", "clone.toml"]).done();
-    assert!(shown.contains("; reads not usable; writes usable"), "{shown}");
+    assert!(shown.contains("; read: not usable; write: usable"), "{shown}");
 }
 
 #[test]

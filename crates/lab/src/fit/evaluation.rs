@@ -155,7 +155,7 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
     let prediction = &evaluation.prediction;
     let verdicts = evaluation.operations.iter();
     let verdicts: String =
-        verdicts.map(|of| format!("; {}s {}", of.operation.name(), of.verdict.text())).collect();
+        verdicts.map(|of| format!("; {}: {}", of.operation.name(), of.verdict.text())).collect();
     format!(
         "fitted to the first {:.0} % of the time; demerit over the rest {} (random variation {}), up to p99 {} ({}){}",
         100.0 * split.as_f64(),

@@ -125,7 +125,7 @@ pub fn better(report: &FitReport) -> Option<String> {
 pub fn worst_class(report: &FitReport) -> Option<String> {
     let class = report.evaluations.first()?.worst_class?;
     Some(format!(
-        "Worst class: {}s at {} ({:.1} % of the requests). Their mean is {:.3} ms as measured and {:.3} ms as predicted \
+        "Worst class: {} at {} ({:.1} % of the requests). Their mean is {:.3} ms as measured and {:.3} ms as predicted \
          ({:+.1} %).",
         class.operation.name(),
         queue_length(&class),
