@@ -55,6 +55,7 @@ impl Arguments {
                     check_distinct(path, [name])?;
                 }
                 let description = resolve(name, &setup)?.description;
+                let report = self.report.as_ref().map(|_| plotted(&description)).transpose()?;
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
@@ -62,8 +63,8 @@ impl Arguments {
                 } else {
                     print(&page(&description)?)
                 };
-                let report = plotted(&description)?;
-                Delivery::of(printed).file(self.report.as_deref(), || render_page_html(&report)).finish()
+                let page = || report.as_ref().map_or_else(String::new, render_page_html);
+                Delivery::of(printed).file(self.report.as_deref(), page).finish()
             }
         }
     }
