@@ -351,7 +351,7 @@ impl Arguments {
                 .iter()
                 .zip(devices)
                 .map(|(outcome, device)| {
-                    DeviceSection::new(device.label(), &device.description.header.title, &outcome.metrics)
+                    DeviceSection::new(device.label(), &device.about(), &outcome.metrics)
                         .with_parameters(device.parameters())
                 })
                 .collect(),
