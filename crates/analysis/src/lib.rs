@@ -28,6 +28,7 @@ pub mod relocation;
 mod rounding;
 pub mod seeks;
 pub mod stretches;
+pub mod verdict;
 
 pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
@@ -43,3 +44,4 @@ pub use points::{
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
 pub use stretches::Stretches;
+pub use verdict::{ClassError, ClassErrors, Verdict};

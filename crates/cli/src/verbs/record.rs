@@ -106,19 +106,19 @@ impl Arguments {
             ));
         }
         let block_bytes = backing.block_bytes();
-        let metadata = Metadata {
+        let mut metadata = Metadata {
             block_size: ByteSize::from_bytes(u64::from(block_bytes)),
             version: Some(VERSION.to_owned()),
             clock: Some("monotonic".to_owned()),
             labels: vec![self.backing.display().to_string()],
             other: BTreeMap::from([
                 ("capture.command".to_owned(), command_line()),
-                ("capture.size".to_owned(), format!("{}B", backing.size().as_bytes())),
                 (OBSERVED.to_owned(), "interposed".to_owned()),
                 ("capture.page_cache".to_owned(), if is_direct { "passed by" } else { "used" }.to_owned()),
             ]),
             ..Metadata::default()
         };
+        metadata.set_capacity(0, backing.size());
         let writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let metrics = Metrics::new(metadata.block_size);
         let observer = Observer::start(Recording { writer, metrics, failed: None });

@@ -192,7 +192,7 @@ impl Arguments {
 
     fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Recorder>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
-        let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
+        let mut metadata = metadata(device, &capabilities_of(device)?, self.seed);
         pace.describe(&mut metadata);
         let writer = seeklab_columnar::create(path, None, &metadata)?;
         Ok(Some(Recorder::new(writer)))

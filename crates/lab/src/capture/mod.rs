@@ -111,11 +111,11 @@ pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result
         other: BTreeMap::from([
             ("capture.command".to_owned(), session.command().unwrap_or_default()),
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
-            ("capture.size".to_owned(), format!("{}B", device.size_bytes)),
             (recorder::OBSERVED.to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
         ]),
         ..Metadata::default()
     };
+    metadata.set_capacity(0, ByteSize::from_bytes(device.size_bytes));
     match own_number() {
         Some(number) => {
             metadata.other.insert(recorder::KEY.to_owned(), number.to_string());

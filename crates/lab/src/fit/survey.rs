@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, Recorder, Rows};
+use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -19,6 +19,8 @@ pub(super) struct Survey {
     pub(super) recorders_own: u64,
     /// Whether seeklab recorded it from a real device.
     pub(super) is_captured: bool,
+    /// The metadata, read to the end of the trace.
+    metadata: Metadata,
 }
 
 /// What was seen of one device.
@@ -71,6 +73,7 @@ impl Survey {
             Ok(())
         })?;
         check_moved(&trace, rows)?;
+        survey.metadata = trace.metadata().clone();
         Ok(survey)
     }
 
@@ -102,6 +105,11 @@ impl Survey {
         }
         self.recorders_own += run.len() as u64 - (seen.requests - count);
         Ok(())
+    }
+
+    /// Returns the size of a device as the trace states it.
+    pub(super) fn capacity(&self, device: u16) -> Option<ByteSize> {
+        self.metadata.capacity(device)
     }
 
     /// What was seen of a device.

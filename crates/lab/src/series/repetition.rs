@@ -157,7 +157,7 @@ impl Repetition<'_> {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
         let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
-        let mut metadata = metadata(self.device, capabilities_of(self.device)?.block_size, self.series.seed);
+        let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
         self.series.pace.describe(&mut metadata);
         Ok(Some(seeklab_columnar::create(&folder.join(name), None, &metadata)?))
     }
