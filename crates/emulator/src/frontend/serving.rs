@@ -41,7 +41,7 @@ pub trait Backend {
 const GRACE: Duration = Duration::from_s(5);
 
 /// Drives `frontend` until `stop` is asked for and every answer has left (or the clients have had five
-/// seconds to take them), waiting by `waiter`, which also holds the clock to the system's.
+/// seconds to take them), waiting by `waiter`.
 ///
 /// # Errors
 /// What a frontend cannot go on after; a client's misbehaviour is no such thing.
@@ -67,7 +67,6 @@ pub fn serve(
             let next: Option<Instant> = deadline.into_iter().chain(give_up).min();
             let now = clock.now();
             let plan = waiter.begin(now, next, last);
-            clock.check_at(now);
             if plan != Wait::Spin {
                 // Once it is asked for, its descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());

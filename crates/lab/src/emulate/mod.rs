@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
-    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
@@ -108,8 +108,6 @@ pub struct Outcome {
     pub waited: Waited,
     /// What idle processors did meanwhile.
     pub processors: Processors,
-    /// How its clock did.
-    pub clock: ClockReport,
     /// What the device holds now.
     pub store: Store,
 }
@@ -327,7 +325,6 @@ fn emulate(
         deadline_limit: wishes.pace.deadline_limit,
         waited: waiter.waited(),
         processors,
-        clock: clock.report(),
         store,
     })
 }
