@@ -166,7 +166,7 @@ fn good() -> Evidence {
         reply_error_ms: Some(0.001),
         unmatched: Some(0),
         beyond_limit_pct: Some(0.4),
-        misses: MissCounts::new([0, 1, 0, 3]),
+        misses: MissCounts::new([0, 1, 0, 3, 0]),
         below_floor: Some(0),
         ..Evidence::default()
     }

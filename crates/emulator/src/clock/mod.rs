@@ -15,7 +15,7 @@ mod processors;
 pub mod waiting;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use seeklab_core::Instant;
+use seeklab_core::{Duration, Instant};
 
 pub use processors::{KeptAwake, Processors};
 pub use waiting::{DEFAULT_MARGIN, MarginAdjuster, Pacing, Wait, Waited, Waiter, wake_this_thread_exactly};
@@ -26,6 +26,13 @@ pub fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     // Never negative, and past 2^64 ns only after 584 years of uptime.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Returns the processor time of this thread.
+#[must_use]
+pub fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
 }
 
 /// Model time from the wall clock; copies agree.
@@ -86,8 +93,7 @@ mod tests {
     #[test]
     fn stamps_lie_between_stamps_of_the_system() {
         let clock = Clock::start();
-        let (early, stamp, late) =
-            (monotonic_ns(), clock.origin_ns() + clock.now().as_ns(), monotonic_ns());
+        let (early, stamp, late) = (monotonic_ns(), clock.origin_ns() + clock.now().as_ns(), monotonic_ns());
         assert!((early..=late).contains(&stamp), "{early} {stamp} {late}");
     }
 

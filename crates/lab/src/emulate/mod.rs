@@ -13,15 +13,15 @@ mod observer;
 mod pace;
 pub mod passing;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
-use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
-    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
@@ -50,6 +50,8 @@ pub struct Doors {
     pub fuse: Option<PathBuf>,
     /// How the device is a block device of the host, if it is to be one.
     pub block: Option<QueueWishes>,
+    /// NBD connections at a time.
+    pub connections: Option<NonZeroUsize>,
 }
 
 impl Doors {
@@ -253,9 +255,12 @@ impl Doors {
             frontends.push(Box::new(server));
         }
         if let Some(address) = &self.nbd {
-            let server =
-                Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-                    .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+            let default = ServerOptions::default();
+            let connection_count_max =
+                self.connections.map_or(default.connection_count_max, NonZeroUsize::get);
+            let options = ServerOptions { connection_count_max, ..default };
+            let server = Server::bind(address, export, options, Box::new(move || clock.now()))
+                .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
             uri = Some(server.uri());
             frontends.push(Box::new(server));
         }
@@ -341,11 +346,6 @@ fn transfers(store: &Store, clock: Clock) -> Option<Transfers> {
             );
         })
         .ok()
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
 }
 
 /// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
