@@ -35,7 +35,7 @@ pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compa
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
-pub use matching::{HostKnown, MatchCounts, Matcher};
+pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,

@@ -109,11 +109,25 @@ fn is_a_request_that_the_host_split_one_pair() {
 fn are_requests_that_the_host_did_not_see_counted() {
     let rows = [
         row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90)),
-        row(Operation::Flush, None, (210, 280, 285), (205, 290)),
+        row(Operation::Write, None, (210, 280, 285), (205, 290)),
     ];
     assert_eq!(stamps(&rows).unmatched(), Some(1));
     assert_eq!(stamps(&rows[1..]).unmatched(), None, "MP1 was not measured");
     assert_eq!(stamps(&rows).between(Point::Mp1, Point::Mp3).unwrap().summary().left_out, 1);
+}
+
+#[test]
+fn flushes_of_the_loop_driver_count_apart() {
+    let seen = row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90));
+    let flush = row(Operation::Flush, None, (210, 280, 285), (205, 290));
+    let counts = |rows: &[TraceRecord]| (stamps(rows).driver_flushes(), stamps(rows).unmatched());
+    assert_eq!(counts(&[flush, seen, flush]), (2, Some(0)));
+    assert_eq!(counts(&[flush, seen, flush, flush]), (2, Some(1)), "it makes two");
+    assert_eq!(counts(&[flush]), (0, None), "MP1 was not measured");
+    // A run of a hundred requests can be trusted.
+    let mut rows = vec![seen; 100];
+    rows.extend([flush, flush]);
+    assert_eq!(stamps(&rows).evidence(Duration::from_us(20), None).unmatched, Some(0));
 }
 
 #[test]
@@ -166,7 +180,7 @@ fn good() -> Evidence {
         reply_error_ms: Some(0.001),
         unmatched: Some(0),
         beyond_limit_pct: Some(0.4),
-        misses: MissCounts::new([0, 1, 0, 3]),
+        misses: MissCounts::new([0, 1, 0, 3, 0]),
         below_floor: Some(0),
         ..Evidence::default()
     }

@@ -1,6 +1,7 @@
 //! `seeklab record`: a real file or device, every request recorded on its way.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
     /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Limit of NBD connections at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    connections: Option<NonZeroUsize>,
     /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
     #[arg(long)]
     block: bool,
@@ -129,7 +133,7 @@ impl Arguments {
             None => Some(super::serve::own_socket()?),
         };
         let block = self.block.then(|| QueueWishes::of_device(false));
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let title = self.backing.display().to_string();
         let mut running =
             passing::start(backing, title, doors, self.read_only, observer.observe(), &Stop::new()?)?;

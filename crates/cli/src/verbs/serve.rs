@@ -1,5 +1,6 @@
 //! `seeklab serve`: a device in real time.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
     /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Limit of NBD connections at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    connections: Option<NonZeroUsize>,
     /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
     #[arg(long)]
     block: bool,
@@ -222,7 +226,7 @@ impl Arguments {
                 Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
             })
             .transpose()?;
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let pace = self.pace.pace(session, doors.kind())?;
         Ok(Wishes {
             doors,
@@ -335,6 +339,8 @@ fn document(
         "elapsed_s": outcome.elapsed.as_s(),
         "requests": tally.requests,
         "refused": tally.refused,
+        "failed_requests": tally.failed_requests,
+        "undelivered_replies": tally.undelivered_replies,
         "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
         "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
         "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),

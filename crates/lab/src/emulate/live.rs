@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use seeklab_core::{Duration, Instant};
 use seeklab_emulator::clock::Clock;
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::frontend::{Backend, Command, Frontend, Tag};
+use seeklab_emulator::frontend::{Backend, Command, Departure, Frontend, Next, Tag};
 
 use super::feedback::Feedback;
 use crate::progress::Progress;
@@ -30,14 +30,16 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        let deadline = self.emulation.reply(now, frontend)?;
-        self.live.show(self.clock.now(), deadline, &self.emulation);
-        Ok(deadline)
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
+        let next = self.emulation.reply(now, frontend)?;
+        if let Next::WaitUntil(deadline) = next {
+            self.live.show(self.clock.now(), deadline, &self.emulation);
+        }
+        Ok(next)
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
-        self.emulation.left(tag, now);
+    fn left(&mut self, tag: Tag, departure: Departure) {
+        self.emulation.left(tag, departure);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -14,15 +14,15 @@ mod observer;
 mod pace;
 pub mod passing;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
-    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
@@ -53,6 +53,8 @@ pub struct Doors {
     pub fuse: Option<PathBuf>,
     /// How the device is a block device of the host, if it is to be one.
     pub block: Option<QueueWishes>,
+    /// NBD connections at a time.
+    pub connections: Option<NonZeroUsize>,
 }
 
 impl Doors {
@@ -102,8 +104,6 @@ pub struct Outcome {
     pub waited: Waited,
     /// What idle processors did meanwhile.
     pub processors: Processors,
-    /// How its clock did.
-    pub clock: ClockReport,
     /// What the device holds now.
     pub store: Store,
 }
@@ -257,9 +257,12 @@ impl Doors {
             frontends.push(Box::new(server));
         }
         if let Some(address) = &self.nbd {
-            let server =
-                Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-                    .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+            let default = ServerOptions::default();
+            let connection_count_max =
+                self.connections.map_or(default.connection_count_max, NonZeroUsize::get);
+            let options = ServerOptions { connection_count_max, ..default };
+            let server = Server::bind(address, export, options, Box::new(move || clock.now()))
+                .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
             uri = Some(server.uri());
             frontends.push(Box::new(server));
         }
@@ -335,7 +338,6 @@ fn emulate(
         deadline_limit: wishes.pace.deadline_limit,
         waited: waiter.waited(),
         processors,
-        clock: clock.report(),
         store,
     })
 }
@@ -352,11 +354,6 @@ fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers
             ));
         })
         .ok()
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
 }
 
 /// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
