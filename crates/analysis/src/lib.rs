@@ -28,13 +28,14 @@ pub mod relocation;
 mod rounding;
 pub mod seeks;
 pub mod stretches;
+pub mod verdict;
 
 pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
-pub use matching::{HostKnown, MatchCounts, Matcher};
+pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
@@ -43,3 +44,4 @@ pub use points::{
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
 pub use stretches::Stretches;
+pub use verdict::{ClassError, ClassErrors, Verdict};

@@ -73,7 +73,7 @@ impl Stretches {
         let resamples: Option<Vec<Change>> = (0..RESAMPLES).map(|_| resample()).collect();
         let resamples = resamples?;
         let of = |chosen: fn(&Change) -> _| median(resamples.iter().map(chosen).collect());
-        Some(Change { all: of(|one| one.all), to_p99: of(|one| one.to_p99) })
+        Some(Change { demerit_all: of(|one| one.demerit_all), demerit_to_p99: of(|one| one.demerit_to_p99) })
     }
 }
 
@@ -105,16 +105,16 @@ mod tests {
     #[test]
     fn is_it_the_floor_of_independent_times() {
         let (stretches, whole) = stretches(50_000, 0.0);
-        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
-        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        let ours = stretches.floor(Seed(1)).unwrap().demerit_to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().resampled_demerit_to_p99.ea_rms_ms;
         assert!((0.5..2.0).contains(&(ours / independent)), "{ours} ms, {independent} of single requests");
     }
 
     #[test]
     fn is_it_higher_where_times_hang_together() {
         let (stretches, whole) = stretches(50_000, 0.99);
-        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
-        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        let ours = stretches.floor(Seed(1)).unwrap().demerit_to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().resampled_demerit_to_p99.ea_rms_ms;
         // Two hundred neighbours are worth one independent time; the root of that is 14.
         assert!(ours > 4.0 * independent, "{ours} ms, {independent} of single requests");
     }

@@ -1,6 +1,7 @@
 //! The `seeklab` command: parse, run a verb, say what went wrong.
 
 mod delivery;
+mod signals;
 mod terminal;
 mod verbs;
 
@@ -49,8 +50,10 @@ fn main() -> ExitCode {
         }
     };
     let terminal = Terminal { is_quiet: arguments.quiet };
-    let session = Session::new(Arc::new(terminal), Stop::new()).with_command(command_line());
-    match arguments.command.run(&session) {
+    let stop = Stop::new();
+    let session = Session::new(Arc::new(terminal), stop.clone()).with_command(command_line());
+    let caught = signals::on_signal(move || stop.stop());
+    match caught.and_then(|()| arguments.command.run(&session)) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has read enough, as `head` does.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,

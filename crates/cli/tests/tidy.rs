@@ -61,6 +61,49 @@ fn is_nothing_left_undone() {
     }
 }
 
+/// The paths in the first column of the table under `heading` in ARCHITECTURE.md.
+fn architecture_table(heading: &str) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).expect(heading);
+    let rows = section.lines().take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| PathBuf::from(row.split('`').nth(1).expect(row))).collect()
+}
+
+/// The words of Rust code: comments are left out, and text in quotes is not.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+#[test]
+fn unsafe_code_stands_where_the_architecture_says() {
+    // Spelt apart, or this file would find itself.
+    let marks = [["un", "safe"], ["un", "safe_code"]].map(|parts| parts.concat());
+    let root = root();
+    let mut found: Vec<PathBuf> = files(&root.join("fuzz/fuzz_targets"), &["rs"])
+        .into_iter()
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .chain(sources())
+        .filter(|(_, text)| code_words(text).any(|word| marks.iter().any(|mark| word == mark)))
+        .map(|(path, _)| path.strip_prefix(&root).unwrap().to_owned())
+        .collect();
+    found.sort();
+    let mut listed = architecture_table("Unsafe code");
+    listed.sort();
+    assert_eq!(
+        found, listed,
+        "on the left the files that have it, on the right those that ARCHITECTURE.md lists"
+    );
+    // The compiler refuses it where no attribute allows it, if every crate takes the lints of the workspace.
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(workspace.contains(&format!("\n{} = \"deny\"\n", marks[1])), "the workspace does not deny it");
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let path = entry.unwrap().path().join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).unwrap();
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{}", path.display());
+    }
+}
+
 /// The glossary's right-hand column, where it bans an identifier.
 #[test]
 fn are_banned_words_absent_from_names() {

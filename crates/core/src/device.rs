@@ -250,3 +250,30 @@ impl Device for Box<dyn Device> {
         (**self).as_any_mut()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_may_reach_the_last_block_and_no_further() {
+        let capabilities = Capabilities {
+            capacity_blocks: 100,
+            block_size: ByteSize::from_bytes(512),
+            queue_depth: 1,
+            volatile_write_cache: false,
+            rotational: false,
+        };
+        let check = |op, lbn, blocks| capabilities.check(&Request::new(0, op, lbn, blocks));
+        for op in [Operation::Read, Operation::Write] {
+            assert_eq!(check(op, 99, 1), Ok(()), "the last block");
+            assert_eq!(check(op, 0, 100), Ok(()), "all blocks");
+            for (lbn, blocks) in [(99, 2), (100, 1), (0, 101), (u64::MAX, 1), (u64::MAX, u32::MAX)] {
+                let beyond = Rejected::OutOfRange { lbn, blocks, capacity_blocks: 100 };
+                assert_eq!(check(op, lbn, blocks), Err(beyond));
+            }
+            assert_eq!(check(op, 5, 0), Err(Rejected::Empty { op }));
+        }
+        assert_eq!(check(Operation::Flush, 0, 0), Ok(()));
+    }
+}

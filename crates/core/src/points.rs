@@ -63,20 +63,27 @@ impl MeasurementPoints {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissCause {
-    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
+    /// The model was asked for the answer in time, and it took the model until after it was due.
     ModelTooSlow,
     /// The store had not brought the data, or had not made it durable.
     DataNotThere,
     /// The request came after its answer was due, the loop was busy with others, or the reply took long.
     Transport,
-    /// The loop waited for the deadline and was not woken in time.
+    /// The kernel ran something else: the loop was not woken in time, or was off the processor for most of a late step.
     KernelScheduling,
+    /// For most of the time by which it is late, the reply was offered and the client did not take it.
+    ClientNotReading,
 }
 
 impl MissCause {
     /// Every cause, in the order of the steps.
-    pub const ALL: [Self; 4] =
-        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
+    pub const ALL: [Self; 5] = [
+        Self::ModelTooSlow,
+        Self::DataNotThere,
+        Self::Transport,
+        Self::KernelScheduling,
+        Self::ClientNotReading,
+    ];
 
     /// The name in traces and reports.
     pub const fn name(self) -> &'static str {
@@ -85,6 +92,7 @@ impl MissCause {
             Self::DataNotThere => "data_not_there",
             Self::Transport => "transport",
             Self::KernelScheduling => "kernel_scheduling",
+            Self::ClientNotReading => "client_not_reading",
         }
     }
 }

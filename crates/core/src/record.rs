@@ -177,6 +177,11 @@ impl ArrivalOrder {
         }
     }
 
+    /// Records that wait for one that arrived before them, and those that are missing among them.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Hands on the one before `record`, which waits in its place.
     fn hand_on(&mut self, record: TraceRecord, emit: &mut impl FnMut(&TraceRecord)) {
         if let Some(before) = &mut self.before {

@@ -36,6 +36,23 @@ mod tests {
     use seeklab_core::Seed;
 
     #[test]
+    fn drives_measured_behind_a_slow_host_bus_say_so() {
+        let limited = |name: &&str| {
+            let description = find(name).unwrap();
+            description.header.sources.values().any(|source| source.contains("5 MB/s, the host's limit"))
+        };
+        let limited: Vec<&str> = names().filter(limited).collect();
+        assert_eq!(limited, ["atlas10k", "barracuda", "cheetah9lp"]);
+        for name in limited {
+            let validated = find(name).unwrap().header.validated;
+            assert!(
+                validated.starts_with("measured drive behind a 5 MB/s host bus, "),
+                "{name}: {validated}"
+            );
+        }
+    }
+
+    #[test]
     fn does_every_device_of_the_catalog_build() {
         for name in names() {
             let description = find(name).unwrap_or_else(|error| panic!("{error}"));

@@ -59,6 +59,5 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{line}");
         }
     }
-    println!("clock {:?}", clock.report());
     Ok(())
 }

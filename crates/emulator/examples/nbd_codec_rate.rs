@@ -70,7 +70,7 @@ fn feed(connection: &mut Connection, mut bytes: &[u8], memory: &mut [u8]) {
             };
             connection.reply(tag.command, if reads { Reply::Data(&mut fill) } else { Reply::Done });
         }
-        connection.consume_output(connection.output().len());
+        connection.consume_output(connection.output().len(), &mut |_| {});
     }
 }
 

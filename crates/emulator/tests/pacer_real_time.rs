@@ -39,9 +39,17 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
                 let left = clock.now();
                 assert!(left >= due.due, "request {id} left before it was due");
                 assert!(due.completion.completed >= arrived + Duration::from_ms(1));
-                let steps =
-                    Steps { arrived, known: due.known, data: arrived, free, woken, ready: left, left };
-                deadlines.record(&due, &steps);
+                let steps = Steps {
+                    arrived,
+                    known: due.known,
+                    data: arrived,
+                    free,
+                    woken,
+                    ready: left,
+                    offered: left,
+                    left,
+                };
+                deadlines.record(&due, &steps, None);
             }
         }
         assert_eq!(pacer.outstanding(), 0);

@@ -116,6 +116,7 @@ fn measure_model(
         let options = FitOptions {
             models: vec![model],
             device: None,
+            capacity: None,
             split,
             is_open: false,
             since: None,

@@ -124,6 +124,11 @@ impl Resolved {
         }))
     }
 
+    /// Returns its title and what it was validated against, for reports.
+    pub fn about(&self) -> String {
+        format!("{}; validated: {}", self.description.header.title, self.description.validated())
+    }
+
     /// Whether the model was compared with measured response times of the drive: of reads and writes.
     pub fn is_measured(&self) -> bool {
         self.description.validated().starts_with("measured")

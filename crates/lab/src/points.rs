@@ -23,6 +23,7 @@ pub struct PointsDocument {
     between: BetweenSummary,
     trace_requests: u64,
     unmatched: Option<u64>,
+    driver_flushes: u64,
     #[serde(flatten)]
     lateness: Option<LatenessSummary>,
     deadline_misses: MissCounts,
@@ -37,6 +38,7 @@ impl PointsDocument {
             between: between.summary(),
             trace_requests: stamps.requests(),
             unmatched: stamps.unmatched(),
+            driver_flushes: stamps.driver_flushes(),
             lateness: stamps.lateness(evidence.limit),
             deadline_misses: stamps.misses(),
             trust: evidence.trust(),

@@ -9,12 +9,12 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Completion, Coverage, Device, Duration, Instant, Limits, Seed,
-    SimulationError, TraceRecord, Workload, simulate,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, Completion, Coverage, Device, Duration, Instant, Limits,
+    Seed, SimulationError, TraceRecord, Workload, simulate,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter};
+use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
 use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
@@ -272,7 +272,7 @@ fn replay(
     spec: &ReplaySpec,
     seed: Seed,
     limits: Limits,
-    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    mut writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
     let mut bank = device.build_bank(seed)?;
@@ -313,7 +313,7 @@ fn replay(
     let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
-    let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
+    let outcome = drive(&mut requests, &mut bank, limits, writer.as_deref_mut(), progress);
     let counters = requests.counters();
     let followed = match (mode, requests.dependencies()) {
         (Mode::Follow { within }, Some(counts)) => Some(Followed { within, counts }),
@@ -343,6 +343,13 @@ fn replay(
     }
     notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
     outcome.followed = followed;
+    if let Some(writer) = writer.filter(|_| outcome.write_error.is_none()) {
+        // The size of device 0 was known before the first row.
+        let capacity = bank.capabilities().capacity().to_string();
+        let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
+        let stated = others.try_for_each(|device| writer.annotate(&capacity_key(device), &capacity));
+        outcome.write_error = stated.err().map(Failure::from);
+    }
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));
     }
@@ -467,14 +474,16 @@ fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What a trace of a run says about itself.
-pub fn metadata(device: &Resolved, block_size: ByteSize, seed: Seed) -> Metadata {
-    Metadata {
-        block_size,
+/// Returns the metadata of the trace of a run on `device`, which can do so much.
+pub fn metadata(device: &Resolved, capabilities: &Capabilities, seed: Seed) -> Metadata {
+    let mut metadata = Metadata {
+        block_size: capabilities.block_size,
         seed: Some(seed),
         device: Some(device.description.to_toml()),
         version: Some(VERSION.to_owned()),
         clock: Some("simulated".to_owned()),
         ..Metadata::default()
-    }
+    };
+    metadata.set_capacity(0, capabilities.capacity());
+    metadata
 }

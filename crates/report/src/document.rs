@@ -194,6 +194,8 @@ pub struct PointsSection {
     pub requests: u64,
     /// Requests without stamps of the host, `None` if MP1 was not measured.
     pub unmatched: Option<u64>,
+    /// Flushes of the loop driver's own, which have no stamps of the host.
+    pub driver_flushes: u64,
     /// Lateness at MP2, if it was measured.
     pub lateness: Option<LatenessSummary>,
     /// Missed deadlines by cause.
@@ -220,6 +222,7 @@ impl PointsSection {
             summary: between.summary(),
             requests: stamps.requests(),
             unmatched: stamps.unmatched(),
+            driver_flushes: stamps.driver_flushes(),
             lateness: stamps.lateness(evidence.limit),
             misses: stamps.misses(),
             trust: evidence.trust(),

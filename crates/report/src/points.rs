@@ -47,7 +47,15 @@ pub(crate) fn matching(section: &PointsSection) -> Option<String> {
     if let Some(unmatched) = section.unmatched.filter(|unmatched| *unmatched > 0) {
         parts.push(format!("{} without stamps of the host (MP1)", count(unmatched)));
     }
-    let told = if section.summary.point == Point::Mp1.name() { section.unmatched.unwrap_or(0) } else { 0 };
+    if section.driver_flushes > 0 {
+        parts
+            .push(format!("{} of the loop driver's own, without such stamps", count(section.driver_flushes)));
+    }
+    let told = if section.summary.point == Point::Mp1.name() {
+        section.unmatched.unwrap_or(0) + section.driver_flushes
+    } else {
+        0
+    };
     let left_out = section.summary.left_out - told;
     if left_out > 0 {
         parts.push(format!("{} left out, not seen at both points", count(left_out)));

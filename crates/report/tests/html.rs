@@ -2,6 +2,9 @@
 
 mod synthetic;
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use seeklab_core::Seed;
 use seeklab_report::{
     Note, Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, Report,
@@ -164,4 +167,82 @@ fn does_a_page_of_plots_hold_its_tables_and_ask_nothing_of_any_network() {
         assert!(!html.contains(text), "the page contains {text}");
     }
     assert_eq!(html.matches("<figure data-chart").count(), 1);
+}
+
+/// Values that the page's script shows for each series of chart `id` at `x`, null where it shows none; `None` if
+/// there is no interpreter for the script.
+fn values_under_cursor(page: &str, id: &str, x: f64) -> Option<serde_json::Value> {
+    const VALUES: &str = include_str!("../src/html/values.js");
+    assert!(page.contains(VALUES), "the page reads values with the script under test");
+    let begin = "<script type=\"application/json\" id=\"charts\">";
+    let data = page.split(begin).nth(1).and_then(|rest| rest.split("</script>").next()).expect("charts");
+    let script = format!(
+        "{VALUES}\nconst chart = {data}.find((chart) => chart.id === {id:?});\n\
+         const at = (series) => pointAt(series, {x}, chart, (value) => value)?.[1] ?? null;\n\
+         console.log(JSON.stringify(chart.series.map(at)));"
+    );
+    let node = Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut node) = node else {
+        eprintln!("skipped: `node` is not installed");
+        return None;
+    };
+    node.stdin.take().expect("piped").write_all(script.as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "{script}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn tooltip_shows_no_rate_after_the_end_of_a_run() {
+    let mut report = synthetic::report(600);
+    let short: Vec<_> = synthetic::run(&synthetic::PROFILES[1], 300, 8.0, 42);
+    let short = seeklab_report::DeviceSection::new("short", "", &synthetic::metrics(&short));
+    let (end_s, last_s) = (short.summary.duration_s, report.devices[0].summary.duration_s);
+    assert!(last_s > 3.0 * end_s, "{end_s} {last_s}");
+    report.devices = vec![report.devices.remove(0), short];
+    let page = render_html(&report);
+    let Some(inside) = values_under_cursor(&page, "throughput", end_s / 2.0) else { return };
+    assert!(inside.as_array().unwrap().iter().all(|value| value.as_f64().unwrap() > 0.0), "{inside}");
+    let after = values_under_cursor(&page, "throughput", 2.0 * end_s).unwrap();
+    assert!(after[0].as_f64().unwrap() > 0.0 && after[1].is_null(), "{after}");
+}
+
+#[test]
+fn tooltip_shows_no_figure_of_another_cell() {
+    let mut experiment = synthetic::experiment(200);
+    for cell in &mut experiment.cells {
+        // The first device cannot sustain the highest rate.
+        if cell.series == synthetic::PROFILES[0].name && cell.x == 80.0 {
+            cell.figures.fill(None);
+        }
+    }
+    let page = render_html(&Report { experiment: Some(experiment), ..Report::default() });
+    let Some(values) = values_under_cursor(&page, "experiment0", 80.0) else { return };
+    assert!(values[0].is_null() && values[1].as_f64().unwrap() > 0.0, "{values}");
+    let values = values_under_cursor(&page, "experiment0", 60.0).unwrap();
+    assert!(values[0].as_f64().unwrap() > 0.0, "{values}");
+}
+
+#[test]
+fn tooltip_of_a_distribution_stays_whole_and_of_a_histogram_ends() {
+    let plot = |max: Option<f64>| Plot {
+        y: PlotAxis { max, ..PlotAxis::new("share", "%", PlotScale::Linear) },
+        series: vec![
+            PlotSeries::new("a", PlotMark::Step, [(1.0, 40.0), (2.0, 100.0)]),
+            PlotSeries::new("b", PlotMark::Line, [(1.0, 40.0), (2.0, 100.0)]),
+        ],
+        ..Plot::default()
+    };
+    let section = PageSection { plots: vec![plot(Some(100.0)), plot(None)], ..PageSection::default() };
+    let page = render_page_html(&Page { sections: vec![section], ..Page::default() });
+    for (chart, x, expected) in [
+        ("plot-0", 0.5, "[0,null]"),
+        ("plot-0", 1.5, "[40,40]"),
+        ("plot-0", 3.0, "[100,null]"),
+        ("plot-1", 1.9, "[40,100]"),
+        ("plot-1", 3.0, "[0,null]"),
+    ] {
+        let Some(values) = values_under_cursor(&page, chart, x) else { return };
+        assert_eq!(values.to_string(), expected, "{chart} at {x}");
+    }
 }

@@ -95,7 +95,7 @@ pub struct PhaseOutcome {
     pub mount_start_ns: u64,
     /// When the device was mounted and the command's process was asked for.
     pub start_ns: u64,
-    /// When the command's process executed its program.
+    /// When the command's process executed its program, or was found to have ended before.
     pub exec_ns: u64,
     /// When its exit was seen.
     pub end_ns: u64,

@@ -73,6 +73,18 @@ impl Metadata {
         Ok(pairs)
     }
 
+    /// Returns the size of a device; of a trace that seeklab captured before it wrote `capacity.N`, that of its only
+    /// device.
+    pub fn capacity(&self, device: u16) -> Option<ByteSize> {
+        let text = self.other.get(&capacity_key(device)).or_else(|| self.other.get(CAPTURED_SIZE))?;
+        text.parse().ok()
+    }
+
+    /// States the size of a device.
+    pub fn set_capacity(&mut self, device: u16, capacity: ByteSize) {
+        self.other.insert(capacity_key(device), capacity.to_string());
+    }
+
     /// Takes over one key and its value.
     ///
     /// # Errors
@@ -102,6 +114,9 @@ impl Metadata {
             _ => match key.strip_prefix("label.") {
                 Some(index) => self.set_label(index, value)?,
                 None => {
+                    if key.starts_with(CAPACITY) && value.parse::<ByteSize>().is_err() {
+                        return Err(Problem::new(key.to_owned(), value, "a size such as `500GB` is allowed"));
+                    }
                     self.other.insert(key.to_owned(), value.to_owned());
                 }
             },
@@ -120,6 +135,17 @@ impl Metadata {
         value.clone_into(&mut self.labels[index]);
         Ok(())
     }
+}
+
+/// The key of the size of a device begins so; its number follows.
+const CAPACITY: &str = "capacity.";
+
+/// The size of the only device, in traces of seeklab 0.1 that were captured or recorded.
+const CAPTURED_SIZE: &str = "capture.size";
+
+/// Returns the key of the size of a device.
+pub fn capacity_key(device: u16) -> String {
+    format!("{CAPACITY}{device}")
 }
 
 /// Checks that `key` may stand in [`Metadata::other`].
@@ -206,6 +232,24 @@ mod tests {
             let other = BTreeMap::from([(key.to_owned(), String::new())]);
             assert!(Metadata { other, ..Metadata::default() }.to_pairs().is_err(), "{key}");
         }
+    }
+
+    #[test]
+    fn capacity_is_that_of_the_device_or_of_an_older_capture() {
+        let mut metadata = Metadata::default();
+        assert_eq!(metadata.capacity(0), None);
+        metadata.set("capture.size", "500000000B").unwrap();
+        assert_eq!(metadata.capacity(0), Some(ByteSize::from_bytes(500_000_000)));
+        metadata.set("capacity.3", "9GB").unwrap();
+        metadata.set_capacity(0, ByteSize::from_bytes(1 << 30));
+        let mut read = Metadata::default();
+        for (key, value) in metadata.to_pairs().unwrap() {
+            read.set(&key, &value).unwrap();
+        }
+        assert_eq!(read.capacity(0), Some(ByteSize::from_bytes(1 << 30)));
+        assert_eq!(read.capacity(3), Some(ByteSize::from_bytes(9_000_000_000)));
+        let problem = metadata.set("capacity.1", "9").unwrap_err();
+        assert_eq!((&*problem.field, &*problem.value), ("capacity.1", "9"));
     }
 
     proptest! {

@@ -21,7 +21,7 @@ pub mod reuse;
 mod times;
 mod unique;
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{ByteSize, Operation, TraceRecord};
 
 pub use arrivals::{Arrivals, Variance};
@@ -46,6 +46,9 @@ pub(crate) const fn direction(op: Operation) -> usize {
     }
 }
 
+/// Sizes in bytes, by power of two.
+type Sizes = LogHistogram<0>;
+
 /// Accumulates what a trace is like.
 #[derive(Debug, Clone)]
 pub struct Character {
@@ -64,8 +67,8 @@ pub struct Character {
     pub seeks: Seeks,
     /// Requests over time and place.
     pub map: HeatMap,
-    /// Requests by the power of two of their bytes, for each direction.
-    pub sizes: [[u64; 64]; 3],
+    /// Bytes of each request, for each direction.
+    sizes: [Sizes; 3],
     /// How blocks are asked for again.
     pub reuse: Reuse,
     /// Who asked what of which device.
@@ -85,7 +88,7 @@ impl Character {
             periods: Periods::default(),
             seeks: Seeks::new(block_bytes),
             map: HeatMap::default(),
-            sizes: [[0; 64]; 3],
+            sizes: Default::default(),
             reuse: Reuse::default(),
             hosts: Hosts::default(),
         }
@@ -106,11 +109,18 @@ impl Character {
         }
         self.seeks.record(record);
         if record.op.addresses_blocks() {
-            self.sizes[direction][bytes.max(1).ilog2() as usize] += 1;
+            self.sizes[direction].record(bytes.max(1));
             self.map.record(record.arrival, record.lbn.saturating_mul(self.block_bytes));
         }
         self.reuse.record(record, self.block_bytes);
         self.hosts.record(record, bytes);
+    }
+
+    /// Requests of at least so many bytes and below twice as many, for each direction; sizes without any are left out.
+    pub fn sizes(&self) -> Vec<(u64, [u64; 3])> {
+        let counts = |bucket| [0, 1, 2].map(|direction: usize| self.sizes[direction].count_in(bucket));
+        let all = (0..Sizes::BUCKETS).map(|bucket| (Sizes::least(bucket), counts(bucket)));
+        all.filter(|(_, counts)| counts.iter().any(|count| *count > 0)).collect()
     }
 }
 

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{Instant, Operation, TraceRecord};
 
 use super::arrivals::slope;
@@ -27,8 +27,10 @@ pub const UNIT_BYTES: u64 = 4096;
 const FOLLOWED_MAX: usize = 1 << 15;
 /// Places in the tree of last accesses; when they are used up, it is packed.
 const STAMPS: usize = FOLLOWED_MAX * 4;
-/// Buckets of distances: four for each power of two.
-const BUCKETS: usize = 64 * 4;
+/// Buckets of distances in quarters of a unit, four for each doubling.
+type Quarters = LogHistogram<2>;
+/// The bucket of a distance of one unit, the shortest.
+const UNIT: usize = Quarters::bucket(4);
 /// Units of a request that are looked at.
 const UNITS_MAX: u64 = 1024;
 
@@ -74,7 +76,7 @@ impl Default for Reuse {
             followed: BTreeMap::new(),
             tree: vec![0; STAMPS + 1],
             next: 1,
-            distances: vec![0.0; BUCKETS],
+            distances: vec![0.0; Quarters::BUCKETS - UNIT],
             first: 0.0,
             accesses: 0,
             rewrite: Distribution::default(),
@@ -260,12 +262,10 @@ impl Reuse {
 }
 
 fn bucket(distance: f64) -> usize {
-    let distance = distance.max(1.0);
-    let power = distance.log2().floor().clamp(0.0, 62.0);
-    power as usize * 4 + (((distance / power.exp2() - 1.0) * 4.0) as usize).min(3)
+    Quarters::bucket((distance * 4.0).max(4.0) as u64) - UNIT
 }
 
 /// The end of a bucket.
 fn upper(bucket: usize) -> f64 {
-    (bucket as f64 / 4.0).floor().exp2() * (1.0 + (bucket % 4 + 1) as f64 / 4.0)
+    Quarters::values(bucket + UNIT).end as f64 / 4.0
 }

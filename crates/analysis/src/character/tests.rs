@@ -128,7 +128,7 @@ fn do_intervals_and_cells_widen_without_losing_anything() {
         assert_eq!(interval.outstanding, Some((0.0, 0)));
     }
     assert!(intervals.windows(2).all(|pair| pair[0].footprint_bytes <= pair[1].footprint_bytes));
-    assert_eq!(character.sizes[0][13], count * 3 / 4);
+    assert_eq!(character.sizes(), [(8192, [count * 3 / 4, count / 4, 0])]);
     let hosts = character.hosts.busiest();
     assert_eq!((hosts.len(), hosts[0].1.requests()), (1, count));
 }

@@ -110,6 +110,24 @@ fn do_unequal_numbers_compare_by_quantiles() {
     assert_eq!(demerit(&[], &durations(&[1])), None);
 }
 
+#[test]
+fn demerit_of_every_pair_of_lengths_equals_that_of_equal_lengths() {
+    // Steps of both end together at every common divisor of the lengths, and inside of each other elsewhere.
+    for (n, m) in (1..=12_u64).flat_map(|n| (1..=12_u64).map(move |m| (n, m))) {
+        let reference: Vec<Duration> = (0..n).map(|index| us(1_000 + 700 * index * index)).collect();
+        let other: Vec<Duration> = (0..m).map(|index| us(900 + 1_300 * index)).collect();
+        // Each value of one as often as the other has values, in ascending order.
+        let widened = |values: &[Duration], times: u64| -> Vec<u64> {
+            values.iter().flat_map(|value| std::iter::repeat_n(value.as_ns(), times as usize)).collect()
+        };
+        let (a, b) = (widened(&reference, m), widened(&other, n));
+        let squares: f64 = a.iter().zip(&b).map(|(a, b)| (a.abs_diff(*b) as f64 / 1e6).powi(2)).sum();
+        let expected = (squares / (n * m) as f64).sqrt();
+        let seen = demerit(&reference, &other).unwrap().ea_rms_ms;
+        assert!((seen - expected).abs() < 1e-6, "{n} and {m} values: {seen}, expected {expected}");
+    }
+}
+
 proptest! {
     #[test]
     fn is_the_demerit_a_distance(

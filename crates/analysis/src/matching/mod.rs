@@ -20,7 +20,8 @@
 //!   first. For equal concurrent requests this matches as many as can be matched.
 //! - A flush serves one flush; where there is none, a FUA write that contains it and has been served: what
 //!   has no FUA makes it a write, then a flush.
-//! - What is left without a partner is counted, and so is what shares only some of its bytes.
+//! - What is left without a partner is counted, and so is what shares only some of its bytes. The loop driver flushes
+//!   when it attaches a file and when it lets go; the host makes no request of that, so up to two flushes count apart.
 //!
 //! # Scope and limits
 //! Two requests that are equal in operation and range, and each of which could be the other in time, cannot
@@ -47,6 +48,9 @@ const TOLERANCE: Duration = Duration::from_us(20);
 
 /// How long after a record has completed its request's completion in the host is awaited.
 const PATIENCE: Duration = Duration::from_s(1);
+
+/// Flushes that the loop driver makes by itself at most: one when it attaches the file, one when it lets go.
+pub const DRIVER_FLUSHES_MAX: u64 = 2;
 
 /// How far the host's side is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,6 +84,8 @@ pub struct MatchCounts {
     pub unmatched_host: u64,
     /// Records that serve no request of the host.
     pub unmatched_emulated: u64,
+    /// Flushes among the records that the loop driver made by itself. They are not unmatched.
+    pub driver_flushes: u64,
     /// Requests of the host of which records serve only some bytes.
     pub partly_unmatched_host: u64,
     /// Records of which only some bytes serve a request of the host.
@@ -340,7 +346,10 @@ impl Matcher {
         }
         self.counts.matched += u64::from(served > 0);
         self.counts.merged_groups += u64::from(served > 1);
-        self.counts.unmatched_emulated += u64::from(served == 0);
+        let by_driver = record.op == Operation::Flush && self.counts.driver_flushes < DRIVER_FLUSHES_MAX;
+        let unmatched =
+            if by_driver { &mut self.counts.driver_flushes } else { &mut self.counts.unmatched_emulated };
+        *unmatched += u64::from(served == 0);
         self.counts.partly_unmatched_emulated += u64::from(served > 0 && !sought.left.is_empty());
         record
     }

@@ -104,7 +104,8 @@ fn does_a_match_need_operation_bytes_and_time() {
     ] {
         let (found, counts) = matched(&[request], &[other]);
         assert_eq!(found, [None], "{other:?}");
-        assert_eq!((counts.unmatched_host, counts.unmatched_emulated), (1, 1));
+        assert_eq!((counts.unmatched_host, counts.unmatched_emulated + counts.driver_flushes), (1, 1));
+        assert_eq!(counts.driver_flushes, u64::from(other.op == Flush));
     }
     for within_tolerance in [record(Read, 8..16, 7, 40), record(Read, 8..16, 20, 53)] {
         assert_eq!(matched(&[request], &[within_tolerance]).0, [Some((10, 50))]);
@@ -346,6 +347,9 @@ proptest! {
         let (found, counts) = matched(&hosts, &given);
         // Records that arrive together come out in the order in which they were given.
         prop_assert_eq!(&found, &truth);
+        let alone: Vec<_> = records.iter().filter(|(_, seen)| seen.is_none()).map(|(record, _)| record).collect();
+        let flushes = alone.iter().filter(|record| record.op == Flush).count() as u64;
+        let driver_flushes = flushes.min(DRIVER_FLUSHES_MAX);
         let expected = MatchCounts {
             host: hosts.len() as u64,
             emulated: records.len() as u64,
@@ -353,7 +357,8 @@ proptest! {
             split_groups: count(|shape| matches!(shape, Shape::Split(_) | Shape::Fua)),
             merged_groups: count(|shape| matches!(shape, Shape::Merged(_))),
             unmatched_host: count(|shape| matches!(shape, Shape::OnlyHost)),
-            unmatched_emulated: count(|shape| matches!(shape, Shape::OnlyEmulated)),
+            unmatched_emulated: alone.len() as u64 - driver_flushes,
+            driver_flushes,
             partly_unmatched_host: 0,
             partly_unmatched_emulated: 0,
         };
@@ -441,7 +446,10 @@ proptest! {
         matcher.advance(known(Instant::from_ns(16)), Instant::from_ns(u64::MAX / 2), |_| given += 1);
         let counts = matcher.finish(|_| given += 1);
         prop_assert_eq!(given, records.len());
-        prop_assert_eq!(counts.emulated, counts.matched + counts.unmatched_emulated);
+        prop_assert_eq!(
+            counts.emulated,
+            counts.matched + counts.unmatched_emulated + counts.driver_flushes
+        );
         prop_assert!(counts.unmatched_host + counts.partly_unmatched_host <= counts.host);
         prop_assert!(counts.merged_groups <= counts.matched && counts.split_groups <= counts.host);
     }

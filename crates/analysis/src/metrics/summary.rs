@@ -99,12 +99,7 @@ impl TimeSummary {
     pub fn of(distribution: &Distribution) -> Option<Self> {
         let moments = distribution.moments();
         let (mean, max) = moments.mean().zip(moments.max())?;
-        // The histogram answers with the upper bound of a bucket, which may lie past the longest value.
-        let quantile = |q| {
-            distribution
-                .quantile(q)
-                .map_or(0.0, |duration| six_decimals((duration.as_ns() as f64).min(max) / 1e6))
-        };
+        let quantile = |q| distribution.quantile(q).map_or(0.0, |duration| six_decimals(duration.as_ms()));
         Some(Self {
             mean_ms: six_decimals(mean / 1e6),
             sd_ms: six_decimals(moments.standard_deviation().unwrap_or(0.0) / 1e6),

@@ -40,6 +40,8 @@ mod trust;
 
 use seeklab_core::{Instant, MissCause, Operation, TraceRecord};
 
+use crate::matching::DRIVER_FLUSHES_MAX;
+
 pub use between::{Between, BetweenSummary, ErrorSpread, PathErrors, PointsError};
 pub use lateness::{DEADLINE_LIMIT, LatenessSummary, MissCounts};
 pub use trust::{Evidence, Trust, TrustLevel};
@@ -157,9 +159,19 @@ impl Stamps {
     }
 
     /// Requests that no stamps of the host could be matched with, `None` if MP1 was not measured at all.
+    /// [`driver_flushes`](Self::driver_flushes) do not count.
     pub fn unmatched(&self) -> Option<u64> {
         let seen = self.seen_at(Point::Mp1);
-        (seen > 0).then(|| self.requests() - seen)
+        (seen > 0).then(|| self.requests() - seen - self.driver_flushes())
+    }
+
+    /// Flushes without stamps of the host that the loop driver made by itself, 0 if MP1 was not measured at all.
+    pub fn driver_flushes(&self) -> u64 {
+        if self.seen_at(Point::Mp1) == 0 {
+            return 0;
+        }
+        let unseen = |row: &&Row| row.op == Operation::Flush && row.at(Point::Mp1).is_none();
+        (self.rows.iter().filter(unseen).count() as u64).min(DRIVER_FLUSHES_MAX)
     }
 }
 

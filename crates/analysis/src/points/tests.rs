@@ -109,11 +109,25 @@ fn is_a_request_that_the_host_split_one_pair() {
 fn are_requests_that_the_host_did_not_see_counted() {
     let rows = [
         row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90)),
-        row(Operation::Flush, None, (210, 280, 285), (205, 290)),
+        row(Operation::Write, None, (210, 280, 285), (205, 290)),
     ];
     assert_eq!(stamps(&rows).unmatched(), Some(1));
     assert_eq!(stamps(&rows[1..]).unmatched(), None, "MP1 was not measured");
     assert_eq!(stamps(&rows).between(Point::Mp1, Point::Mp3).unwrap().summary().left_out, 1);
+}
+
+#[test]
+fn flushes_of_the_loop_driver_count_apart() {
+    let seen = row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90));
+    let flush = row(Operation::Flush, None, (210, 280, 285), (205, 290));
+    let counts = |rows: &[TraceRecord]| (stamps(rows).driver_flushes(), stamps(rows).unmatched());
+    assert_eq!(counts(&[flush, seen, flush]), (2, Some(0)));
+    assert_eq!(counts(&[flush, seen, flush, flush]), (2, Some(1)), "it makes two");
+    assert_eq!(counts(&[flush]), (0, None), "MP1 was not measured");
+    // A run of a hundred requests can be trusted.
+    let mut rows = vec![seen; 100];
+    rows.extend([flush, flush]);
+    assert_eq!(stamps(&rows).evidence(Duration::from_us(20), None).unmatched, Some(0));
 }
 
 #[test]
@@ -166,10 +180,23 @@ fn good() -> Evidence {
         reply_error_ms: Some(0.001),
         unmatched: Some(0),
         beyond_limit_pct: Some(0.4),
-        misses: MissCounts::new([0, 1, 0, 3]),
+        misses: MissCounts::new([0, 1, 0, 3, 0]),
         below_floor: Some(0),
         ..Evidence::default()
     }
+}
+
+#[test]
+fn error_of_the_host_is_judged_by_the_same_requests_in_the_model() {
+    let rows = [
+        row(Operation::Read, Some((0, 1_010)), (1, 1_000, 1_000), (0, 1_000)),
+        row(Operation::Read, None, (0, 90_000, 90_000), (0, 90_000)),
+    ];
+    let evidence = stamps(&rows).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((evidence.requests, evidence.model_mean_ms), (2, 1.0));
+    assert_eq!(evidence.host_error_ms, Some(0.01));
+    let unseen = stamps(&rows[1..]).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((unseen.host_error_ms, unseen.model_mean_ms), (None, 90.0));
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::rounding::{percent, six_decimals};
 pub struct Evidence {
     /// Requests that the emulator answered.
     pub requests: u64,
-    /// Mean response time in the model.
+    /// Mean response time in the model, of the same requests as `host_error_ms`; of all if MP1 was not measured.
     pub model_mean_ms: f64,
     /// EI_avg at MP1 against the model, if MP1 was measured.
     pub host_error_ms: Option<f64>,
@@ -87,7 +87,10 @@ impl Stamps {
             model.clone().fold((0_u64, 0_u128), |(n, sum), ns| (n + 1, sum + u128::from(ns)));
         Evidence {
             requests: self.requests(),
-            model_mean_ms: six_decimals(sum as f64 / requests as f64 / 1e6),
+            model_mean_ms: host.map_or_else(
+                || six_decimals(sum as f64 / requests as f64 / 1e6),
+                |seen| seen.reference_mean_ms,
+            ),
             host_error_ms: host.map(|summary| summary.ei_avg_ms),
             reply_error_ms: reply.map(|summary| summary.ei_avg_ms),
             unmatched: self.unmatched(),

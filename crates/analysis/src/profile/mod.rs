@@ -7,15 +7,21 @@
 
 mod autocorrelation;
 mod slow_runs;
-mod steps;
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{Duration, Operation};
 
 use autocorrelation::Autocorrelation;
-use steps::{CLASSES, class, least};
 
 pub use slow_runs::SlowRuns;
+
+/// Classes of numbers of requests: 0 to 7 each, then four for each doubling.
+type Classes = LogHistogram<2>;
+
+/// The least number of a class of numbers of 32 bits.
+fn least(class: usize) -> u32 {
+    u32::try_from(Classes::least(class)).expect("only numbers of 32 bits are classified")
+}
 
 /// Accumulates what response times are like.
 #[derive(Debug, Clone)]
@@ -57,7 +63,7 @@ impl ResponseProfile {
             operations: Default::default(),
             times: Autocorrelation::default(),
             logarithms: Autocorrelation::default(),
-            by_queue_length: vec![(0, 0.0); CLASSES],
+            by_queue_length: vec![(0, 0.0); Classes::bucket(u32::MAX as u64) + 1],
             slow: SlowRuns::beyond(slow),
         }
     }
@@ -68,7 +74,7 @@ impl ResponseProfile {
         let ns = response.as_ns() as f64;
         self.times.record(ns);
         self.logarithms.record(ns.max(1.0).ln());
-        let (requests, sum_ns) = &mut self.by_queue_length[class(queue_length)];
+        let (requests, sum_ns) = &mut self.by_queue_length[Classes::bucket(queue_length.into())];
         *requests += 1;
         *sum_ns += ns;
         self.slow.record(response);

@@ -8,7 +8,7 @@ use seeklab_core::Duration;
 use seeklab_emulator::calibration::{
     Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Route, Row,
 };
-use seeklab_emulator::clock::{Clock, ClockReport, ClockSource, KeptAwake, Processors};
+use seeklab_emulator::clock::{Clock, KeptAwake, Processors};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::session::Session;
@@ -152,7 +152,6 @@ fn page(calibration: &Calibration, path: &Path) -> String {
         wakeups.sleeps,
         calibration.margin().as_us()
     );
-    text += &format!("clock     {}\n", clock_text(&calibration.clock));
     text + &format!("kept      {} (for this machine, kernel and boot)\n", path.display())
 }
 
@@ -161,26 +160,6 @@ fn sized(row: &Row) -> String {
     match bytes {
         1024.. if bytes.is_multiple_of(1024) => format!("{op} {} KiB", bytes / 1024),
         _ => format!("{op} {bytes} B"),
-    }
-}
-
-fn clock_text(clock: &ClockReport) -> String {
-    let source = match (clock.source, clock.why_system) {
-        (ClockSource::Counter, _) => format!(
-            "the processor's counter at {:.6} MHz, at most {:.2} us off the system's",
-            clock.ticks_per_s.unwrap_or(0) as f64 / 1e6,
-            clock.error_max_ns as f64 / 1e3
-        ),
-        (ClockSource::System, Some(why)) => format!("the system's ({})", why.text()),
-        (ClockSource::System, None) => "the system's".to_owned(),
-    };
-    match clock.drift {
-        Some(drift) if drift.elapsed_ns > 0 => format!(
-            "{source}; uncorrected it would have drifted {:+.2} us in {:.1} s",
-            drift.drift_ns as f64 / 1e3,
-            drift.elapsed_ns as f64 / 1e9
-        ),
-        _ => source,
     }
 }
 
@@ -213,7 +192,6 @@ fn document(calibration: &Calibration, path: &Path) -> Value {
         "file": path.display().to_string(),
         "measured_at_s": calibration.measured_at_s,
         "machine": calibration.machine,
-        "clock": calibration.clock,
         "wakeups": {
             "sleeps": wakeups.sleeps,
             "p50_us": us(wakeups.p50),

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_lab::capture::{Child, Outcome, Wishes, run};
-use seeklab_lab::emulate::signals;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::session::Session;
@@ -49,7 +48,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let command = match self.command.is_empty() {
             true => None,
             false => Some(Child::new(&self.command, self.json)?),
@@ -61,7 +60,7 @@ impl Arguments {
             queue_times: !self.no_queue_times,
             buffer: self.kernel_buffer,
         };
-        let outcome = run(&wishes, command, &signals()?)?;
+        let outcome = run(session, &wishes, command)?;
         if self.json {
             print_json(&document(&wishes, &outcome))?;
         } else {

@@ -9,6 +9,7 @@ use seeklab_devices::{Description, catalog};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::learnt;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -54,6 +55,7 @@ impl Arguments {
                     check_distinct(path, [name])?;
                 }
                 let description = resolve(name, &setup)?.description;
+                let report = self.report.as_ref().map(|_| plotted(&description)).transpose()?;
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
@@ -61,8 +63,8 @@ impl Arguments {
                 } else {
                     print(&page(&description)?)
                 };
-                let report = plotted(&description)?;
-                Delivery::of(printed).file(self.report.as_deref(), || render_page_html(&report)).finish()
+                let page = || report.as_ref().map_or_else(String::new, render_page_html);
+                Delivery::of(printed).file(self.report.as_deref(), page).finish()
             }
         }
     }
@@ -79,6 +81,7 @@ fn list(json: bool) -> Result<(), Failure> {
                     "kind": description.kind().name,
                     "title": description.header.title,
                     "capacity_bytes": capacity_bytes(description)?,
+                    "capacity_is_lower_bound": capacity_is_lower_bound(description),
                     "validated": description.header.validated,
                 }))
             })
@@ -92,7 +95,7 @@ fn list(json: bool) -> Result<(), Failure> {
         table.add_row([
             description.name.clone(),
             description.header.title.clone(),
-            human_bytes(capacity_bytes(description)?),
+            capacity(description)?,
             description.header.validated.clone(),
         ]);
     }
@@ -111,6 +114,19 @@ fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
     Ok(description.build(Seed(0), "check")?.capabilities().capacity().as_bytes())
 }
 
+/// Returns true for a fitted device whose trace did not state its size.
+fn capacity_is_lower_bound(description: &Description) -> bool {
+    description.parameters().iter().any(|(name, value, _)| {
+        // A long value is cut.
+        name.rsplit('.').take(2).eq(["capacity", "fit"]) && AT_LEAST.starts_with(value.trim_end_matches('…'))
+    })
+}
+
+fn capacity(description: &Description) -> Result<String, Failure> {
+    let bytes = human_bytes(capacity_bytes(description)?);
+    Ok(if capacity_is_lower_bound(description) { format!("at least {bytes}") } else { bytes })
+}
+
 fn human_bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -124,7 +140,7 @@ fn human_bytes(bytes: u64) -> String {
 fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
-    text += &format!("capacity   {}\n", human_bytes(capacity_bytes(description)?));
+    text += &format!("capacity   {}\n", capacity(description)?);
     text += &format!("validated  {}\n\n", description.header.validated);
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
@@ -156,6 +172,7 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "kind": description.kind().name,
         "title": description.header.title,
         "capacity_bytes": capacity_bytes(description)?,
+        "capacity_is_lower_bound": capacity_is_lower_bound(description),
         "validated": description.header.validated,
         "parameters": parameters,
         "learnt": description.learnt()?.as_ref().map(learnt::document),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use seeklab_core::{Ratio, Seed};
+use seeklab_core::{ByteSize, Ratio, Seed};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use seeklab_files::{check_distinct, check_rereadable};
@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// Which device of the trace; its only one unless said
     #[arg(long, value_name = "N")]
     device: Option<u16>,
+    /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<ByteSize>,
     /// Share of the time that is fitted before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
@@ -122,6 +125,7 @@ impl Arguments {
         let options = FitOptions {
             models: self.model.clone(),
             device: self.device,
+            capacity: self.capacity,
             split: self.split,
             is_open: self.open,
             since: self.since.map(Since::from),
@@ -198,9 +202,10 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
         "output": arguments.output,
         "report": arguments.report,
         "split": arguments.split.to_string(),
-        "parts": report::alike(report),
-        "arrivals": report::arrivals(report),
-        "better": report::better(report),
+        "parts_alike": report.rest.as_ref().filter(|rest| rest.is_telling()).map(|rest| rest.parts_alike),
+        "arrival_model": report::ArrivalModel::of(report),
+        "best_model": report::best_model(report).map(|best| best.model),
+        "notes": sentences(report).chain(notes(report)).collect::<Vec<_>>(),
         "fit": report,
     })
 }
@@ -235,12 +240,12 @@ fn about(report: &FitReport) -> String {
 
 /// How the trace was read, what was left out, and since when times count where that makes a difference.
 fn notes(report: &FitReport) -> Vec<String> {
-    let without_issue = if report.since == Since::Issue { report.without_issue } else { 0 };
+    let without_issue = if report.times_from == Since::Issue { report.requests_without_issue } else { 0 };
     let counts = [
         (without_issue, "requests do not say when they were issued; their times count since they arrived"),
-        (report.without_response, "requests have no response time and were left out"),
-        (report.failed, "requests failed and were left out"),
-        (report.recorders_own, "requests were the recorder's own and were left out"),
+        (report.requests_without_response, "requests have no response time and were left out"),
+        (report.failed_requests, "requests failed and were left out"),
+        (report.recorder_requests, "requests were the recorder's own and were left out"),
     ];
     let left_out =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
@@ -249,8 +254,8 @@ fn notes(report: &FitReport) -> Vec<String> {
 
 /// Since when times count, if requests waited before they were issued.
 fn since(report: &FitReport) -> Option<String> {
-    let waited = report.waited_before_issue_ms.filter(|ms| *ms > 0.0)?;
-    Some(match report.since {
+    let waited = report.host_queue_mean_ms.filter(|ms| *ms > 0.0)?;
+    Some(match report.times_from {
         Since::Issue => format!(
             "times count since the issue to the driver, not the {waited:.3} ms that requests had waited on average \
              before: a host in front of the clone makes them wait again (--since arrival)"
@@ -266,24 +271,36 @@ fn parts(arguments: &Arguments, report: &FitReport) -> Option<String> {
     let first = report.evaluations.first()?;
     Some(format!(
         "fitted to {} requests in the first {:.0} % of the time, the {} others predicted",
-        first.fitted,
+        first.fitted_requests,
         100.0 * arguments.split.as_f64(),
-        first.predicted
+        first.predicted_requests
     ))
 }
 
 fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
-    let [times, demerits, slow] =
-        [report::times(report), report::demerits(report), report::slow(report)].map(|table| aligned(&table));
+    let [times, demerits, verdicts, slow] =
+        [report::times(report), report::demerits(report), report::verdicts(report), report::slow(report)]
+            .map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = report::slow(report).caption;
-    let sentences = [report::better(report), report::alike(report), report::arrivals(report)];
-    let sentences: Vec<String> = sentences.into_iter().flatten().map(|text| folded(&text)).collect();
+    let sentences: Vec<String> = sentences(report).map(|text| folded(&text)).collect();
+    let bounds = folded(&report::verdicts(report).caption);
     format!(
-        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
+        "\n{}:\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
         parts(arguments, report).unwrap_or_default(),
         sentences.join("\n"),
     )
+}
+
+/// Statements on the prediction, the most important first.
+fn sentences(report: &FitReport) -> impl Iterator<Item = String> {
+    let all = [
+        report::worst_class(report),
+        report::better(report),
+        report::stationarity(report),
+        report::arrivals(report),
+    ];
+    all.into_iter().flatten()
 }
 
 /// The lines of a text, each at most 80 columns wide.
@@ -305,12 +322,7 @@ fn folded(text: &str) -> String {
 /// The report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes = report::better(report)
-        .into_iter()
-        .chain(report::alike(report))
-        .chain(report::arrivals(report))
-        .chain(limits)
-        .chain(notes(report));
+    let notes = sentences(report).chain(limits).chain(notes(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

@@ -19,7 +19,6 @@ use seeklab_workloads::application::Builtin;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
-
 use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
@@ -39,12 +38,13 @@ Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. They nee
 pub(crate) struct Arguments {
     /// A catalog name or a TOML file
     device: String,
-    /// Run on these devices too, in turns
+    /// Run on these devices too. An uncounted pass on a device that takes no time comes first; each repetition
+    /// begins with the next device
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     compare: Vec<String>,
-    /// How often on each device
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    repeat: u64,
+    /// Repetitions on each device [default: 3 with --compare, otherwise 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: Option<u64>,
     /// An application of ours over NBD, which needs no privilege: postmark, build or database, with
     /// parameters such as postmark,transactions=500
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["command", "phases", "setup", "image", "user"])]
@@ -146,7 +146,7 @@ impl Arguments {
             devices,
             // What every block size of the catalog divides.
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
-            repetitions: self.repeat,
+            repetitions: self.repeat.unwrap_or(if self.compare.is_empty() { 1 } else { 3 }),
             seed: self.seed,
             pace: self.pace.pace(session, application.door())?,
             application,

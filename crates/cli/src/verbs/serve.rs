@@ -1,5 +1,6 @@
 //! `seeklab serve`: a device in real time.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +16,7 @@ use seeklab_files::{check_distinct, check_writable};
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
     Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
-    Wishes, capabilities_of, exported_size, save, signals, start,
+    Wishes, capabilities_of, exported_size, save, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
     /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
+    /// Limit of NBD connections at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    connections: Option<NonZeroUsize>,
     /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
     #[arg(long)]
     block: bool,
@@ -133,8 +137,7 @@ impl Arguments {
         if let Some(recorder) = &recorder {
             wishes.observe = Some(recorder.observe());
         }
-        let signals = signals()?;
-        let mut running = start(&device, store, wishes, &Stop::new()?)?;
+        let mut running = start(session, &device, store, wishes, &Stop::new()?)?;
         if let Some(host) = &mut followed
             && let Err(failure) = host.watch(&running)
         {
@@ -148,12 +151,7 @@ impl Arguments {
         } else {
             print(&text)?
         }
-        running.until(&signals, |path| {
-            eprintln!(
-                "{} is still in use: it is served until that ends (umount it), or until a second signal",
-                path.display()
-            );
-        });
+        running.until_stopped(session);
         let outcome = running.end()?;
         let (written, lost) = recorder.map_or((Ok(()), 0), Observer::finish);
         let written = written.map_err(Failure::from);
@@ -198,7 +196,7 @@ impl Arguments {
 
     fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Recorder>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
-        let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
+        let mut metadata = metadata(device, &capabilities_of(device)?, self.seed);
         pace.describe(&mut metadata);
         let writer = seeklab_columnar::create(path, None, &metadata)?;
         Ok(Some(Recorder::new(writer)))
@@ -228,7 +226,7 @@ impl Arguments {
                 Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
             })
             .transpose()?;
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let pace = self.pace.pace(session, doors.kind())?;
         Ok(Wishes {
             doors,
@@ -259,10 +257,12 @@ fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
     let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
     let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    let host_seen = host.filter(|host| host.requests > 0);
     Evidence {
         requests: tally.requests,
-        model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
-        host_error_ms: host.filter(|host| host.requests > 0).map(|host| host.ei_avg_ms),
+        model_mean_ms: host_seen
+            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
+        host_error_ms: host_seen.map(|host| host.ei_avg_ms),
         unmatched: host.map(|host| host.unmatched),
         reply_error_ms: mean_ms(tally.deadlines.lateness()),
         limit: outcome.deadline_limit,
@@ -339,6 +339,8 @@ fn document(
         "elapsed_s": outcome.elapsed.as_s(),
         "requests": tally.requests,
         "refused": tally.refused,
+        "failed_requests": tally.failed_requests,
+        "undelivered_replies": tally.undelivered_replies,
         "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
         "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
         "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),

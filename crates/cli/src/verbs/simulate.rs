@@ -279,9 +279,8 @@ impl Arguments {
         let Some(path) = out else {
             return run(device, workload, self.seed, limits, None, session);
         };
-        let block_size = device.build(self.seed, "disk0")?.capabilities().block_size;
-        let mut writer: Box<dyn TraceWriter> =
-            seeklab_columnar::create(path, None, &metadata(device, block_size, self.seed))?;
+        let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
+        let mut writer: Box<dyn TraceWriter> = seeklab_columnar::create(path, None, &metadata)?;
         let mut outcome = run(device, workload, self.seed, limits, Some(&mut *writer), session)?;
         if outcome.write_error.is_none() {
             outcome.write_error = writer.finish().err().map(Failure::from);
@@ -378,7 +377,7 @@ impl Arguments {
                 .iter()
                 .zip(devices)
                 .map(|(outcome, device)| {
-                    DeviceSection::new(device.label(), &device.description.header.title, &outcome.metrics)
+                    DeviceSection::new(device.label(), &device.about(), &outcome.metrics)
                         .with_parameters(device.parameters())
                 })
                 .collect(),

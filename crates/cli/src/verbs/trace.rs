@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
+use seeklab_analysis::seeks::Seeks;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
@@ -120,7 +121,7 @@ struct Info {
     request_blocks_min: u32,
     request_blocks_mean: f64,
     request_blocks_max: u32,
-    sequential_pct: f64,
+    sequential_pct: Option<f64>,
     has_response_times: bool,
     /// Requests whose response time is known.
     requests_with_response: u64,
@@ -150,9 +151,7 @@ struct AppliedOption {
 #[derive(Debug, Default)]
 struct Addresses {
     devices: BTreeMap<u16, u64>,
-    ends: BTreeMap<u16, u64>,
     extent_blocks: u64,
-    sequential: u64,
     requests: u64,
     blocks: u64,
     blocks_min: Option<u32>,
@@ -172,9 +171,6 @@ impl Addresses {
         *self.devices.entry(record.device).or_default() += 1;
         self.backward += u64::from(record.arrival < self.latest);
         self.latest = self.latest.max(record.arrival);
-        if self.ends.insert(record.device, end) == Some(record.lbn) {
-            self.sequential += 1;
-        }
         self.extent_blocks = self.extent_blocks.max(end);
         self.blocks += u64::from(record.blocks);
         self.blocks_min = Some(self.blocks_min.map_or(record.blocks, |min| min.min(record.blocks)));
@@ -201,11 +197,16 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
     let mut trace = reading.open(session, path)?;
     let mut progress = session.progress_of(&path.display().to_string(), &trace);
     let mut metrics = Metrics::new(trace.metadata().block_size);
-    let mut addresses = Addresses::default();
+    let (mut addresses, mut seeks) =
+        (Addresses::default(), Seeks::new(trace.metadata().block_size.as_bytes()));
+    let recorder = trace.metadata().recorder();
     for record in trace.by_ref() {
         let record = record?;
         metrics.record(&record);
         addresses.record(&record);
+        if !recorder.is_recorders_own(&record) {
+            seeks.record(&record);
+        }
         progress.step()?;
     }
     let metadata = trace.metadata();
@@ -217,18 +218,13 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
         guess: trace.guess().map(str::to_owned),
         block_size_bytes: metadata.block_size.as_bytes(),
         labels: metadata.labels.clone(),
-        metadata: metadata
-            .to_pairs()
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|(key, _)| key != "device")
-            .collect(),
+        metadata: metadata.to_pairs().unwrap_or_default().into_iter().collect(),
         devices: addresses.devices,
         extent_blocks: addresses.extent_blocks,
         request_blocks_min: addresses.blocks_min.unwrap_or(0),
         request_blocks_mean: (addresses.blocks as f64 / requests * 1e3).round() / 1e3,
         request_blocks_max: addresses.blocks_max,
-        sequential_pct: (addresses.sequential as f64 / requests * 1e5).round() / 1e3,
+        sequential_pct: seeks.sequential_pct(),
         has_response_times: addresses.with_response > 0,
         requests_with_response: addresses.with_response,
         has_think_times: addresses.with_think > 0,
@@ -295,8 +291,11 @@ fn page(info: &Info) -> String {
     line(
         "request size",
         format!(
-            "{} to {} blocks, mean {}; {} % sequential",
-            info.request_blocks_min, info.request_blocks_max, info.request_blocks_mean, info.sequential_pct
+            "{} to {} blocks, mean {}; {} sequential",
+            info.request_blocks_min,
+            info.request_blocks_max,
+            info.request_blocks_mean,
+            info.sequential_pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"))
         ),
     );
     line(
@@ -325,7 +324,11 @@ fn page(info: &Info) -> String {
         line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
     }
     // Names of processes are in a report, by what each asked.
-    let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    let shown =
+        |key: &str| !matches!(key, "block_size" | "schema" | "device") && !key.starts_with("process.");
+    if let Some(description) = info.metadata.get("device") {
+        line("description", format!("{} lines of TOML, see --json", description.lines().count()));
+    }
     let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
         initiators += usize::from(key.starts_with("initiator."));

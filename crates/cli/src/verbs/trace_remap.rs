@@ -256,8 +256,8 @@ impl RemapArguments {
             json!({
                 "seek_distance_total_bytes": seeks.total_bytes().to_string().parse::<f64>().ok(),
                 "seek_distance_mean_bytes": seeks.mean_bytes(),
-                "seek_zero_pct": seeks.zero_share().map(|share| share * 100.0),
-                "sequential_pct": seeks.sequential_share().map(|share| share * 100.0),
+                "seek_zero_pct": seeks.zero_pct(),
+                "sequential_pct": seeks.sequential_pct(),
             })
         };
         let devices: Vec<Value> = devices
@@ -320,9 +320,7 @@ fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
     let mut text = String::new();
     for (number, device) in devices {
         let counts = device.remapper.counts();
-        let percent = |share: Option<f64>| {
-            share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
-        };
+        let percent = |pct: Option<f64>| pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"));
         let _ = writeln!(
             text,
             "device {number}: {} requests, {} ask elsewhere, {} span pieces that part; {} rows{}{}",
@@ -345,8 +343,8 @@ fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
                 text,
                 "  {name:<7} mean seek distance {:.1} MiB, {} at distance zero, {} sequential",
                 seeks.mean_bytes().unwrap_or(0.0) / f64::from(1 << 20),
-                percent(seeks.zero_share()),
-                percent(seeks.sequential_share()),
+                percent(seeks.zero_pct()),
+                percent(seeks.sequential_pct()),
             );
         }
     }

@@ -184,11 +184,9 @@ fn document(
             })
         })
         .collect();
-    let sizes: Vec<Value> = (0..64)
-        .filter(|power| character.sizes.iter().any(|counts| counts[*power] > 0))
-        .map(|power| {
-            json!({ "bytes_min": 1_u64 << power, "requests": by_direction([0, 1, 2].map(|at: usize| character.sizes[at][power])) })
-        })
+    let sizes = character.sizes().into_iter();
+    let sizes: Vec<Value> = sizes
+        .map(|(bytes_min, counts)| json!({ "bytes_min": bytes_min, "requests": by_direction(counts) }))
         .collect();
     let hosts: Vec<Value> = character
         .hosts
@@ -218,8 +216,8 @@ fn document(
         "idle_p50_ms": character.periods.idle.quantile(0.5).map(Duration::as_ms),
         "busy_p50_ms": character.periods.busy.quantile(0.5).map(Duration::as_ms),
         "seek_distance_mean_bytes": character.seeks.mean_bytes(),
-        "seek_zero_pct": character.seeks.zero_share().map(|share| share * 100.0),
-        "sequential_pct": character.seeks.sequential_share().map(|share| share * 100.0),
+        "seek_zero_pct": character.seeks.zero_pct(),
+        "sequential_pct": character.seeks.sequential_pct(),
         "units_4kib": character.reuse.units(),
         "zipf_exponent": character.reuse.zipf(),
         "read_only_pct": overlap.map(|shares| shares[0] * 100.0),

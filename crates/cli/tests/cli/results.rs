@@ -107,3 +107,14 @@ fn does_an_application_say_how_long_each_phase_took_on_each_device() {
         }
     }
 }
+
+#[test]
+fn drive_measured_behind_a_slow_host_bus_says_so_in_devices_and_reports() {
+    let bench = Bench::new();
+    let bus = "measured drive behind a 5 MB/s host bus";
+    assert!(bench.run(&["devices", "barracuda"]).done().contains(bus));
+    bench.run(&["simulate", "barracuda", "-w", RANDOM, "--report", "it.html"]).done();
+    // A slash is escaped.
+    let page = String::from_utf8(bench.read("it.html")).unwrap().replace("&#x2f;", "/");
+    assert!(page.contains(bus));
+}

@@ -235,6 +235,26 @@ fn is_it_said_that_a_trace_is_too_short_to_tell_whether_its_parts_are_alike() {
         .collect();
     bench.write("short.csv", format!("arrival_ns,response_ns,device,op,lbn,blocks\n{rows}"));
     let document = bench.json(&["fit", "short.csv", "-o", "x.toml"]);
-    assert!(document["fit"]["rest"]["floor_of_stretches"].is_null(), "{}", document["fit"]["rest"]);
-    assert!(document["parts"].as_str().unwrap().contains("too short"), "{}", document["parts"]);
+    assert!(document["fit"]["rest"]["variation_between_parts"].is_null(), "{}", document["fit"]["rest"]);
+    assert!(document["parts_alike"].is_null(), "{document}");
+    assert!(document["notes"].to_string().contains("too short to estimate random variation"), "{document}");
+}
+
+#[test]
+fn verbs_agree_on_the_share_of_sequential_requests() {
+    let bench = Bench::new();
+    let mut rows = "arrival_ns,device,op,lbn,blocks\n".to_owned();
+    // Two devices in turns, each sequential, with a flush behind every second write.
+    for index in 0..60_u64 {
+        let (device, place) = (index % 2, index / 2);
+        rows += &format!("{},{device},write,{},8\n", index * 1_000_000, 5_000 * device + 8 * place);
+        if index % 4 == 3 {
+            rows += &format!("{},{device},flush,0,0\n", index * 1_000_000 + 500_000);
+        }
+    }
+    bench.write("t.csv", rows);
+    let info = bench.json(&["trace", "info", "t.csv"])["traces"][0]["sequential_pct"].take();
+    let report = bench.json(&["trace", "report", "t.csv"])["sequential_pct"].take();
+    assert_eq!((info.as_f64(), report.as_f64()), (Some(100.0), Some(100.0)));
+    assert!(bench.run(&["trace", "info", "t.csv"]).done().contains("100.0 % sequential"));
 }

@@ -319,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn fractions_of_a_nanosecond_round_to_the_nearest() {
+        for (ns, rounded) in [(0.4, 0), (0.5, 1), (2.4, 2), (2.6, 3), (-3.0, 0), (f64::NAN, 0)] {
+            assert_eq!(Duration::from_ns_f64(ns), Duration(rounded), "{ns}");
+        }
+        assert_eq!(Duration::from_ms_f64(0.000_001_6), Duration(2));
+        assert_eq!(Duration::from_s_f64(1.000_000_000_6), Duration(1_000_000_001));
+    }
+
+    #[test]
     fn may_a_difference_be_negative() {
         assert_eq!("-0.642ms".parse(), Ok(SignedDuration(-642_000)));
         assert_eq!("+1us".parse(), Ok(SignedDuration(1_000)));

@@ -5,27 +5,20 @@
 
 use std::fmt::Write as _;
 
+use seeklab_core::statistics::LogHistogram;
 use seeklab_core::{Duration, Stream};
 
-/// Buckets for each doubling.
-const PER_OCTAVE: u64 = 64;
+/// Nanoseconds in 64 buckets for each doubling.
+type Buckets = LogHistogram<6>;
 
 /// The bucket of a time in nanoseconds.
 pub const fn bucket(ns: u64) -> u32 {
-    if ns < PER_OCTAVE {
-        return ns as u32;
-    }
-    let octave = ns.ilog2();
-    ((octave - 5) * PER_OCTAVE as u32) + ((ns >> (octave - 6)) & (PER_OCTAVE - 1)) as u32
+    Buckets::bucket(ns) as u32
 }
 
 /// The least time of a bucket, and how many there are.
 pub(super) const fn span(bucket: u32) -> (u64, u64) {
-    let (octave, fraction) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
-    match octave {
-        0 => (fraction, 1),
-        octave => ((PER_OCTAVE + fraction) << (octave - 1), 1 << (octave - 1)),
-    }
+    (Buckets::least(bucket as usize), Buckets::width(bucket as usize))
 }
 
 /// No bucket lies beyond the last time of 64 bits.
@@ -36,39 +29,23 @@ const NS_MAX: u64 = 1 << 55;
 
 /// Times being counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// The bucket of the first count.
-    first: u32,
-    counts: Vec<u32>,
-}
+pub struct Counts(Buckets);
 
 impl Counts {
     /// Takes one time in.
     pub fn record(&mut self, time: Duration) {
-        self.record_many(time, 1);
+        self.0.record(time.as_ns());
     }
 
     /// Takes one time in that was seen so often.
     pub fn record_many(&mut self, time: Duration, count: u32) {
-        let bucket = bucket(time.as_ns());
-        if self.counts.is_empty() {
-            self.first = bucket;
-        } else if bucket < self.first {
-            let more = (self.first - bucket) as usize;
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
-            self.first = bucket;
-        }
-        let place = (bucket - self.first) as usize;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] = self.counts[place].saturating_add(count);
+        self.0.record_many(time.as_ns(), count.into());
     }
 
     /// The buckets that hold anything, ascending, with their counts.
     fn occupied(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counts.map(|(place, count)| (self.first + place as u32, *count))
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.0.occupied().map(move |(bucket, count)| (bucket as u32, narrow(count)))
     }
 
     /// The same distribution, to draw from; there is at least one time.

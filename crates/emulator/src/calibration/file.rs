@@ -117,7 +117,7 @@ mod tests {
             check(&text.as_bytes()[..length]);
         }
         check(b"\xff\xfe\0");
-        check(text.replace("\"version\": 2", "\"version\": 1").as_bytes());
+        check(text.replace("\"version\": 3", "\"version\": 2").as_bytes());
         check(text.replace("\"arrival\": \"", "\"arrival\": \"-").as_bytes());
         check(text.replace("\"arrival\": \"", "\"arrival\": \"9999999").as_bytes());
         fs::remove_file(&path).unwrap();

@@ -46,14 +46,12 @@ impl Calibration {
     /// # Errors
     /// If no descriptor is left to wait for.
     pub fn begin(effort: &Effort, clock: Clock) -> Result<Self, CalibrationError> {
-        clock.settle();
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             version: VERSION,
             machine: Machine::this(),
             measured_at_s: u64::try_from(now.tv_sec).unwrap_or(0),
             wakeups: Wakeups::measure(clock, effort.sleeps)?,
-            clock: clock.report(),
             frontends: BTreeMap::new(),
         })
     }
@@ -96,7 +94,6 @@ impl Calibration {
         let known = self.frontends.entry(frontend).or_default();
         known.retain(|row| row.processors != processors);
         known.extend(rows);
-        self.clock = clock.report();
         Ok(())
     }
 }
@@ -121,7 +118,6 @@ fn repeat(
                 served.run(Stream { requests: 5, ..stream })?;
             }
             samples.push(served.run(stream)?);
-            clock.check();
             done += 1;
             progress(done);
         }

@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{Duration, Operation};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{ClockReport, Pacing, Processors};
+use crate::clock::{Pacing, Processors};
 use crate::pacer::Compensation;
 
 pub use dynamic::SendCost;
@@ -62,7 +62,7 @@ pub use stream::{Sample, Served, Setting, Stream};
 pub use wakeups::{MARGIN_BOUNDS, Wakeups};
 
 /// The version of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// No time in a calibration is longer: beyond that something was wrong.
 const TIME_MAX: Duration = Duration::from_s(10);
@@ -120,8 +120,6 @@ pub struct Calibration {
     pub machine: Machine,
     /// When it was measured, in seconds since 1970 UTC.
     pub measured_at_s: u64,
-    /// How the clock did meanwhile.
-    pub clock: ClockReport,
     /// How late sleeps ended.
     pub wakeups: Wakeups,
     /// What was measured over each frontend.

@@ -15,7 +15,6 @@
 //! \[Griffin 2004, §5.4\].
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +28,7 @@ use crate::clock::waiting::sleep_until;
 use crate::clock::{Clock, Pacing, Waited, Waiter, wake_this_thread_exactly};
 use crate::emulation::Emulation;
 use crate::frontend::nbd::Export;
-use crate::frontend::{Backend, Command, Frontend, Reply, Stop, Tag, serve};
+use crate::frontend::{Backend, Command, Departure, Frontend, Next, Stop, Tag, serve};
 use crate::pacer::{Compensation, Options, Pacer};
 use crate::store::Store;
 
@@ -244,7 +243,7 @@ fn run(
     if setting.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();
     }
-    let mut watched = Watched { emulation, seen: Arc::clone(seen), clock };
+    let mut watched = Watched { emulation, seen: Arc::clone(seen) };
     let export = Export::new("", SIZE_BYTES, BLOCK_BYTES);
     let (mut frontend, way) = setting.frontend.open(export, clock)?;
     let stop = Stop::new()?;
@@ -261,7 +260,6 @@ fn run(
 struct Watched {
     emulation: Emulation,
     seen: Arc<Mutex<Vec<Seen>>>,
-    clock: Clock,
 }
 
 fn stamp(seen: &Mutex<Vec<Seen>>, tag: Tag, now: Instant) {
@@ -280,53 +278,14 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        let (seen, clock) = (&self.seen, self.clock);
-        self.emulation.reply(now, &mut Tapped { frontend, seen, clock })
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
+        self.emulation.reply(now, frontend)
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
-        stamp(&self.seen, tag, now);
-        self.emulation.left(tag, now);
-    }
-}
-
-/// The frontend, as the emulation sends through it what it prepared ahead.
-struct Tapped<'a> {
-    frontend: &'a mut dyn Frontend,
-    seen: &'a Mutex<Vec<Seen>>,
-    clock: Clock,
-}
-
-impl Frontend for Tapped<'_> {
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.frontend.descriptor()
-    }
-
-    fn is_busy(&self) -> bool {
-        self.frontend.is_busy()
-    }
-
-    fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
-        self.frontend.receive(commands)
-    }
-
-    fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
-        self.frontend.reply(tag, reply);
-    }
-
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
-        self.frontend.send(&mut |tag| {
-            stamp(self.seen, tag, self.clock.now());
-            leaving(tag);
-        })
-    }
-
-    fn shut_down(&mut self) {
-        self.frontend.shut_down();
-    }
-
-    fn is_drained(&self) -> bool {
-        self.frontend.is_drained()
+    fn left(&mut self, tag: Tag, departure: Departure) {
+        if let Departure::Taken(now) = departure {
+            stamp(&self.seen, tag, now);
+        }
+        self.emulation.left(tag, departure);
     }
 }

@@ -23,7 +23,7 @@ use std::os::fd::BorrowedFd;
 use seeklab_core::{Instant, Operation};
 
 pub use composite::Frontends;
-pub use serving::{Backend, serve};
+pub use serving::{Backend, Next, serve};
 pub use stop::Stop;
 
 /// Names one outstanding command of a frontend; it goes back with the reply.
@@ -150,6 +150,15 @@ pub enum Reply<'a> {
     Extents(&'a [Extent]),
 }
 
+/// End of a prepared answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// The kernel took the whole answer; just before the write that took its last byte: measurement point MP2.
+    Taken(Instant),
+    /// The client had gone.
+    Dropped,
+}
+
 /// Serves a device over a protocol.
 pub trait Frontend {
     /// Becomes readable when [`receive`](Self::receive) has something to do.
@@ -162,16 +171,20 @@ pub trait Frontend {
     /// that client, never this call.
     fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()>;
 
-    /// Prepares an answer; it leaves with the next [`send`](Self::send). A client that has gone takes no
-    /// answer, silently.
+    /// Prepares an answer; [`send`](Self::send) lets it leave.
     ///
     /// # Panics
     /// If the tag is not outstanding or the kind of answer does not fit the command: a bug of the caller.
     fn reply(&mut self, tag: Tag, reply: Reply<'_>);
 
-    /// Lets everything prepared leave, as far as clients take it. `leaving` is called for each answer just
-    /// before it is handed to the kernel: measurement point MP2.
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()>;
+    /// Lets everything prepared leave, as far as clients take it. `left` is called once for each answer, now or in a
+    /// later call. Until then its tag stands for no other command.
+    fn send(&mut self, left: &mut dyn FnMut(Tag, Departure)) -> io::Result<()>;
+
+    /// The time at which [`receive`](Self::receive) has something to do even if nothing arrives.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 
     /// Begins to end: no new client, and commands that still arrive fail with
     /// [`ErrorCode::ShuttingDown`].

@@ -126,3 +126,29 @@ fn take(answers: &mut Vec<(RequestId, Instant)>, id: RequestId) -> Option<Instan
     let place = answers.iter().position(|(other, _)| *other == id)?;
     Some(answers.swap_remove(place).1)
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{ByteSize, Operation};
+    use seeklab_devices::simple::{Server, ServerParameters};
+
+    use super::*;
+
+    #[test]
+    fn arrivals_behind_its_clock_are_lost() {
+        let ms = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
+        let parameters = ServerParameters {
+            capacity_blocks: 1_000,
+            block_size: ByteSize::from_bytes(512),
+            service_time: Duration::from_ms(1),
+        };
+        let mut behind = Behind::new(Box::new(Server::constant(&parameters).unwrap()));
+        behind.run(ms(10));
+        let request = |id| Request::new(id, Operation::Read, 0, 8);
+        behind.arrive(ms(9), request(0));
+        behind.arrive(ms(10), request(1));
+        behind.run(ms(20));
+        assert_eq!(behind.changed().lost, 1, "what comes at its clock is not behind it");
+        assert_eq!(behind.ahead, [(RequestId(0), LOST), (RequestId(1), ms(11))]);
+    }
+}

@@ -75,6 +75,8 @@ pub struct Due {
     pub completion: Completion,
     /// When it is due at MP2: the model's completion less the early-completion allowance.
     pub due: Instant,
+    /// The time given to the pacer before it ran the model for this answer.
+    pub asked: Instant,
     /// When the pacer knew the answer: what [`model_ended`](Pacer::model_ended) said after the call that
     /// found it. Of an answer that was found and handed out in one call it is the time given to that
     /// call, which the caller may replace by its clock after it.
@@ -387,7 +389,7 @@ impl Pacer {
 
     fn answer(&self, completion: Completion) -> Due {
         let early = self.options.compensation.early_allowance(&completion.request);
-        Due { completion, due: before(completion.completed, early), known: self.now }
+        Due { completion, due: before(completion.completed, early), asked: self.now, known: self.now }
     }
 }
 

@@ -32,7 +32,9 @@ use seeklab_core::{ArrivalOrder, Instant, MeasurementPoints, Status, TraceRecord
 
 use crate::clock::Clock;
 use crate::emulation::Observe;
-use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
+use crate::frontend::{
+    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
+};
 use workers::{Done, Job, Work, Workers};
 
 pub use backing::{Backing, BackingError};
@@ -176,7 +178,7 @@ impl Backend for Passthrough {
         });
     }
 
-    fn reply(&mut self, _: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+    fn reply(&mut self, _: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
         for (tag, length_bytes) in self.at_once.drain(..) {
             let all = [Extent { length_bytes, allocated: true, zero: false }];
             frontend.reply(tag, Reply::Extents(&all));
@@ -198,19 +200,21 @@ impl Backend for Passthrough {
                 Err(error) => frontend.reply(tag, Reply::Failed(*error)),
             }
         }
-        // A client that has gone takes no answer: what it left behind is shown when more has piled up than
-        // any frontend keeps outstanding.
+        // Replies that have not left hold up what arrived later: without them, if more have piled up than any
+        // frontend keeps outstanding.
         while self.leaving.len() > LEAVING_MAX {
             if let Some((_, (number, record))) = self.leaving.pop_first() {
                 self.show(number, record);
             }
         }
-        Ok(None)
+        Ok(Next::WaitUntil(None))
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
+    fn left(&mut self, tag: Tag, departure: Departure) {
         if let Some((number, mut record)) = self.leaving.remove(&tag) {
-            record.points.mp2_completion = Some(now.max(record.arrival));
+            if let Departure::Taken(now) = departure {
+                record.points.mp2_completion = Some(now.max(record.arrival));
+            }
             self.show(number, record);
         }
     }

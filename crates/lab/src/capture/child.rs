@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use seeklab_stage::resolve;
@@ -11,6 +10,7 @@ use seeklab_traces::capture::monotonic_ns;
 
 use super::LOOK;
 use crate::failure::Failure;
+use crate::stop::StopWatch;
 
 /// How long a command may take to end by itself after the terminal's signal, which it gets too.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -92,14 +92,13 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(super) fn wait(mut self, signals: &Receiver<()>) -> Result<Ended, Failure> {
+    pub(super) fn wait(mut self, watch: &mut StopWatch) -> Result<Ended, Failure> {
         loop {
             if let Some(ended) = self.look()? {
                 return Ok(ended);
             }
-            match signals.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => self.interrupt(),
+            if watch.next(LOOK) {
+                self.interrupt();
             }
         }
     }

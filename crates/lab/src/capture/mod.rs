@@ -12,7 +12,6 @@ mod live;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration as Pause;
 
@@ -25,7 +24,9 @@ use seeklab_traces::capture::{
 use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, recorder};
 
 use crate::failure::Failure;
-use crate::output::{VERSION, command_line};
+use crate::output::VERSION;
+use crate::session::Session;
+use crate::stop::StopWatch;
 use seeklab_files::check_writable;
 
 pub use child::{Child, Ended};
@@ -91,15 +92,15 @@ impl From<CaptureError> for Failure {
 ///
 /// # Errors
 /// What is missing, with its remedy, before anything starts; a trace that cannot be written.
-pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> Result<Outcome, Failure> {
+pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result<Outcome, Failure> {
     check_writable(&wishes.output)?;
     let device = look_at(&wishes.device)?;
     if let Some(own) = own_device(wishes) {
-        eprintln!(
+        session.remark(format!(
             "note: {} lies on the device that is captured; what writing it adds is marked as the recorder's \
              and left out of fits, but for what the file system adds; another place is better",
             own.display()
-        );
+        ));
     }
     let origin_ns = monotonic_ns();
     let mut metadata = Metadata {
@@ -108,18 +109,18 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         clock: Some("monotonic".to_owned()),
         labels: vec![wishes.device.display().to_string()],
         other: BTreeMap::from([
-            ("capture.command".to_owned(), command_line()),
+            ("capture.command".to_owned(), session.command().unwrap_or_default()),
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
-            ("capture.size".to_owned(), format!("{}B", device.size_bytes)),
             (recorder::OBSERVED.to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
         ]),
         ..Metadata::default()
     };
+    metadata.set_capacity(0, ByteSize::from_bytes(device.size_bytes));
     match own_number() {
         Some(number) => {
             metadata.other.insert(recorder::KEY.to_owned(), number.to_string());
         }
-        None => eprintln!(
+        None => session.remark(
             "note: in a PID namespace the kernel's number of this process is not known, so that its own writes are not \
              marked; write the trace to another device than the one that is captured"
         ),
@@ -153,12 +154,13 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         .name("writer".to_owned())
         .spawn(move || writing.run(output))
         .map_err(Failure::from)?;
-    let live = Live::start(seen, wishes.duration);
+    let live = Live::start(session.figures("capturing"), seen, wishes.duration);
     let command = match command {
         Some(command) => Some(command.start()?),
         None => None,
     };
-    let ended = wait(wishes, command, signals, &thread)?;
+    let mut watch = session.stop().watch();
+    let ended = wait(wishes, command, &mut watch, &thread)?;
     let elapsed = Duration::from_ns(monotonic_ns() - origin_ns);
     let captured = capture.finish()?;
     let written = thread.join().map_err(|_| Failure::new("the writer of the trace panicked"))?;
@@ -167,8 +169,8 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
     let command = match ended {
         Over::Command(ended) => Some(ended),
         Over::Running(child) => {
-            eprintln!("the capture is over and written; waiting for the command");
-            Some(child.wait(signals)?)
+            session.remark("the capture is over and written; waiting for the command");
+            Some(child.wait(&mut watch)?)
         }
         Over::Alone => None,
     };
@@ -203,18 +205,17 @@ enum Over {
 fn wait(
     wishes: &Wishes,
     mut command: Option<child::Running>,
-    signals: &Receiver<()>,
+    watch: &mut StopWatch,
     writer: &JoinHandle<Written>,
 ) -> Result<Over, Failure> {
     let started_ns = monotonic_ns();
     loop {
-        match signals.recv_timeout(LOOK) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => match &mut command {
+        if watch.next(LOOK) {
+            match &mut command {
                 // It gets the signal too, or the like of it; what it does until it ends is captured.
                 Some(command) => command.interrupt(),
                 None => return Ok(Over::Alone),
-            },
+            }
         }
         if let Some(running) = &mut command
             && let Some(ended) = running.look()?

@@ -14,15 +14,15 @@ mod observer;
 mod pace;
 pub mod passing;
 
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
-    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
@@ -34,6 +34,7 @@ use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
+use crate::session::Session;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
@@ -52,6 +53,8 @@ pub struct Doors {
     pub fuse: Option<PathBuf>,
     /// How the device is a block device of the host, if it is to be one.
     pub block: Option<QueueWishes>,
+    /// NBD connections at a time.
+    pub connections: Option<NonZeroUsize>,
 }
 
 impl Doors {
@@ -101,8 +104,6 @@ pub struct Outcome {
     pub waited: Waited,
     /// What idle processors did meanwhile.
     pub processors: Processors,
-    /// How its clock did.
-    pub clock: ClockReport,
     /// What the device holds now.
     pub store: Store,
 }
@@ -140,21 +141,22 @@ impl<O> Running<O> {
         self.clock
     }
 
-    /// Serves until a signal comes, or until it cannot go on. A block device that somebody still has mounted
-    /// or open is served on until it is not, or until a second signal; `told` says so.
-    pub fn until(&mut self, signals: &Receiver<()>, told: impl FnOnce(&Path)) {
-        let over = |patience| match signals.recv_timeout(patience) {
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-            Err(RecvTimeoutError::Timeout) => self.thread.is_finished(),
-        };
-        while !over(LOOK) {}
+    /// Serves until the caller stops it, or until it cannot go on. A block device that is still mounted or open is
+    /// served until it no longer is, or until a second request to stop.
+    pub fn until_stopped(&mut self, session: &Session) {
+        let mut watch = session.stop().watch();
+        let mut over = || watch.next(LOOK) || self.thread.is_finished();
+        while !over() {}
         let Some(block) = self.block.take() else { return };
         let path = block.path().to_owned();
         if block.detach() || self.thread.is_finished() {
             return;
         }
-        told(&path);
-        while is_attached(&path) && !over(LOOK) {}
+        session.remark(format!(
+            "{} is still in use: it is served until that ends (umount it), or until a second signal",
+            path.display()
+        ));
+        while is_attached(&path) && !over() {}
     }
 
     /// Ends it in order.
@@ -185,14 +187,21 @@ struct Opened {
 ///
 /// # Errors
 /// A device that cannot be served, and what cannot be opened or bound.
-pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
+pub fn start(
+    session: &Session,
+    device: &Resolved,
+    store: Store,
+    wishes: Wishes,
+    stop: &Stop,
+) -> Result<Running, Failure> {
+    let session = session.clone();
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
     let (seen, block) = (stop.clone(), wishes.doors.block.clone());
     let read_only = wishes.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let settings = block.map(|queue| Settings { block_size_bytes, read_only, queue });
-    run_beside(stop, settings, move |ready| emulate(model, title, store, wishes, &seen, ready))
+    run_beside(stop, settings, move |ready| emulate(&session, model, title, store, wishes, &seen, ready))
 }
 
 /// Runs what serves on a thread of its own, and makes a block device of it once it does.
@@ -248,9 +257,12 @@ impl Doors {
             frontends.push(Box::new(server));
         }
         if let Some(address) = &self.nbd {
-            let server =
-                Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-                    .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+            let default = ServerOptions::default();
+            let connection_count_max =
+                self.connections.map_or(default.connection_count_max, NonZeroUsize::get);
+            let options = ServerOptions { connection_count_max, ..default };
+            let server = Server::bind(address, export, options, Box::new(move || clock.now()))
+                .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
             uri = Some(server.uri());
             frontends.push(Box::new(server));
         }
@@ -259,6 +271,7 @@ impl Doors {
 }
 
 fn emulate(
+    session: &Session,
     model: Box<dyn Device>,
     title: String,
     store: Store,
@@ -283,7 +296,7 @@ fn emulate(
         compensation = compensation.with_lookahead(lookahead);
     }
     let options = Options { mode: wishes.pace.mode, compensation, run_behind: true, ..Options::default() };
-    let transfers = transfers(&store, clock);
+    let transfers = transfers(session, &store, clock);
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock).over(transfers);
     let floor = correction.floor.unwrap_or_default();
     emulation = emulation.judged_by(Deadlines::new(wishes.pace.deadline_limit, floor));
@@ -298,7 +311,12 @@ fn emulate(
     }
     let _ = wake_this_thread_exactly();
     let mut waiter = Waiter::new(clock, wishes.pace.pacing, correction.margin);
-    let mut watched = Watched { emulation, live: Live::start(wishes.live), feedback: wishes.feedback, clock };
+    let mut watched = Watched {
+        emulation,
+        live: Live::start(wishes.live.then(|| session.figures("serving"))),
+        feedback: wishes.feedback,
+        clock,
+    };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
@@ -320,28 +338,22 @@ fn emulate(
         deadline_limit: wishes.pace.deadline_limit,
         waited: waiter.waited(),
         processors,
-        clock: clock.report(),
         store,
     })
 }
 
 /// What transfers data to a store in a file; without it, that is done synchronously.
-fn transfers(store: &Store, clock: Clock) -> Option<Transfers> {
+fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers> {
     let Store::File(file) = store else { return None };
     Transfers::over(file, clock)
         .inspect_err(|error| {
-            eprintln!(
+            session.remark(format!(
                 "note: {}: is read and written synchronously, so replies wait for each other's data: io_uring cannot \
                  be used here: {error}",
                 file.path().display()
-            );
+            ));
         })
         .ok()
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
 }
 
 /// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
@@ -392,18 +404,4 @@ fn block_size(size: ByteSize) -> Result<u32, Failure> {
             Failure::new(format!("a device with blocks of {size} cannot be served"))
                 .hint("clients take blocks of a power of two up to 64KiB")
         })
-}
-
-/// Interrupts, terminations and hang-ups from now on.
-///
-/// # Errors
-/// If signals cannot be handled; they can be once in a process.
-pub fn signals() -> Result<Receiver<()>, Failure> {
-    let (sender, receiver) = channel();
-    ctrlc::set_handler(move || {
-        // Nobody listens any more once all is over.
-        let _ = sender.send(());
-    })
-    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-    Ok(receiver)
 }

@@ -6,6 +6,7 @@
 //!                                                           └▶ fits go on: the saved device is of all
 //! ```
 
+mod capacity;
 pub mod fio;
 mod passes;
 pub mod report;
@@ -13,7 +14,7 @@ pub mod sweep;
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
 use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
@@ -25,10 +26,12 @@ use toml::Table;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::told::reading;
+use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
 use seeklab_learning::survey::Seen;
 
+pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use seeklab_learning::evaluation::{
     Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,
     sentence,
@@ -41,6 +44,8 @@ pub struct FitOptions {
     pub models: Vec<&'static Model>,
     /// Which device of the trace; its only one if `None`.
     pub device: Option<u16>,
+    /// Size of the device; as the trace states it if `None`.
+    pub capacity: Option<ByteSize>,
     /// Share of the time that is fitted before the rest is predicted.
     pub split: Ratio,
     /// Whether arrivals of the prediction wait for nothing.
@@ -83,21 +88,25 @@ pub struct FitReport {
     /// Requests that the saved device was fitted to.
     pub requests: u64,
     /// Requests without a response time.
-    pub without_response: u64,
+    pub requests_without_response: u64,
     /// Requests that failed.
-    pub failed: u64,
+    pub failed_requests: u64,
     /// Requests of the recorder itself, which were left out.
-    pub recorders_own: u64,
+    pub recorder_requests: u64,
     /// Most requests that were outstanding when another arrived.
     pub queue_length_max: u32,
     /// From the first arrival to the last.
     pub span_s: f64,
-    /// Since when times count.
-    pub since: Since,
-    /// How long requests had waited on average from arrival to issue; none if no request says when it was issued.
-    pub waited_before_issue_ms: Option<f64>,
+    /// Size of the saved device.
+    pub capacity_bytes: u64,
+    /// Origin of that size.
+    pub capacity_origin: CapacityOrigin,
+    /// Start of the response times.
+    pub times_from: Since,
+    /// Mean time from arrival to issue; none if no request says when it was issued.
+    pub host_queue_mean_ms: Option<f64>,
     /// Requests that do not say when they were issued.
-    pub without_issue: u64,
+    pub requests_without_issue: u64,
     /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
@@ -185,18 +194,16 @@ pub fn fit(
     options: &FitOptions,
     mut about: BTreeMap<String, String>,
 ) -> Result<Fitted, Failure> {
-    let (survey, is_captured) = survey(session, open(&passes::LOOKED_AT)?)?;
+    let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?)?;
     let device = choose_device(&survey, options.device)?;
     let seen = survey.seen(device);
     let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
-    let since = Since::choose(options.since, is_captured, &seen)?;
+    let since = Since::choose(options.since, metadata.is_captured(), &seen)?;
     let trace = opened(open, since)?;
-    let place = DeviceInfo {
-        block_size: trace.metadata().block_size,
-        capacity_blocks: seen.end,
-        fit: BTreeMap::new(),
-    };
+    let block_size = trace.metadata().block_size;
+    let capacity = Capacity::choose(options.capacity, metadata.capacity(device), &seen, block_size)?;
+    let place = DeviceInfo { block_size, capacity_blocks: capacity.blocks, fit: BTreeMap::new() };
     check_end(&place, about.get("trace"))?;
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
@@ -234,6 +241,7 @@ pub fn fit(
     about.insert("device".to_owned(), device.to_string());
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
+    about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
     about.insert("since".to_owned(), since.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     if let Some(evaluation) = evaluations.first() {
@@ -246,14 +254,16 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        without_response,
-        failed: summary.failed,
-        recorders_own: survey.recorders_own,
+        requests_without_response: without_response,
+        failed_requests: summary.failed,
+        recorder_requests: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
-        since,
-        waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
-        without_issue: seen.requests - seen.issued,
+        capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),
+        capacity_origin: capacity.origin,
+        times_from: since,
+        host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
+        requests_without_issue: seen.requests - seen.issued,
         notes: reading(&trace),
         limits: limit_summaries(&description),
         evaluations,

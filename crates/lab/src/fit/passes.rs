@@ -3,7 +3,7 @@
 use seeklab_core::TraceRecord;
 use seeklab_learning::survey::Survey;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, Recorder, Rows};
+use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -20,9 +20,8 @@ pub(super) const LOOKED_AT: [Column; 7] = [
     Column::Blocks,
 ];
 
-/// The requests that a trace holds, and whether seeklab captured it from a real device.
-pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, bool), Failure> {
-    let is_captured = trace.metadata().is_captured();
+/// Returns the requests that a trace holds, and its metadata, read to its end.
+pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, Metadata), Failure> {
     let mut survey = Survey::default();
     let mut rows = 0;
     let trace = each_run(session, trace, "looking at the trace", |records, recorder| {
@@ -33,7 +32,7 @@ pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, boo
         Ok(())
     })?;
     check_moved(&trace, rows)?;
-    Ok((survey, is_captured))
+    Ok((survey, trace.metadata().clone()))
 }
 
 /// The device of a trace that is fitted: the one that is wanted, or the only one.

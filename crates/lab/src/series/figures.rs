@@ -10,6 +10,7 @@ use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
+use super::exactness::Exactness;
 use crate::devices::Resolved;
 use crate::emulate::Outcome;
 
@@ -34,22 +35,9 @@ pub(super) struct Figures {
     pub host_queue: Option<Queue>,
     /// Requests that the model answered.
     pub requests: u64,
-    /// Mean response time in the host.
-    pub mp1_mean_ms: Option<f64>,
-    /// Mean response time in the model.
-    pub mp3_mean_ms: Option<f64>,
-    /// Mean error of individual requests between host and model.
-    pub ei_avg_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ei_avg_pct: Option<f64>,
-    /// Root mean square error of individual requests.
-    pub ei_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ei_rms_pct: Option<f64>,
-    /// Root mean square distance of the distributions.
-    pub ea_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ea_rms_pct: Option<f64>,
+    /// Response times in the host and in the model, of the same requests.
+    #[serde(flatten)]
+    pub exactness: Exactness,
     /// Median lateness of replies.
     pub lateness_p50_us: f64,
     /// 99th percentile of the lateness of replies.
@@ -120,7 +108,6 @@ impl Figures {
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
-        let comparison = between.as_ref().map(|between| between.comparison().summary());
         let points = between
             .as_ref()
             .map(|between| Box::new(PointsSection::new(seen.label, seen.stamps, between, &evidence)));
@@ -137,14 +124,7 @@ impl Figures {
             processors: seen.outcome.processors,
             host_queue: seen.host_queue.clone(),
             requests: tally.requests,
-            mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
-            mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),
-            ei_avg_ms: comparison.map(|comparison| comparison.ei_avg_ms),
-            ei_avg_pct: comparison.and_then(|comparison| comparison.ei_avg_pct),
-            ei_rms_ms: comparison.map(|comparison| comparison.ei_rms_ms),
-            ei_rms_pct: comparison.and_then(|comparison| comparison.ei_rms_pct),
-            ea_rms_ms: comparison.map(|comparison| comparison.ea_rms_ms),
-            ea_rms_pct: comparison.and_then(|comparison| comparison.ea_rms_pct),
+            exactness: Exactness::of(between.as_ref()),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),

@@ -106,6 +106,9 @@ pub(super) struct Series {
     /// Width and height of each of the cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cell: Option<[f64; 2]>,
+    /// Width of the interval that each point is the middle of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) interval: Option<f64>,
 }
 
 impl Series {
@@ -116,7 +119,13 @@ impl Series {
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
         let points = points.into_iter().map(|(x, y)| vec![plotted(x), plotted(y)]).collect();
-        Self { name: name.to_owned(), mark, style, points, cell: None }
+        Self { name: name.to_owned(), mark, style, points, cell: None, interval: None }
+    }
+
+    /// The same, each point the middle of an interval of that width.
+    pub(super) fn in_intervals(mut self, width: f64) -> Self {
+        self.interval = Some(plotted(width));
+        self
     }
 }
 

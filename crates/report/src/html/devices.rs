@@ -167,7 +167,8 @@ fn over_time(
         let points = bins[..whole].iter().filter_map(|bin| {
             value(bin).map(|value| (clock.scale_s(bin.start_s + bin.width_s / 2.0), value))
         });
-        Series::new(&device.name, Mark::Line, style, points)
+        let width = bins.first().map_or(0.0, |bin| clock.scale_s(bin.width_s));
+        Series::new(&device.name, Mark::Line, style, points).in_intervals(width)
     });
     let series = series.collect();
     let seconds = devices.iter().map(|device| device.summary.duration_s).fold(0.0, f64::max);

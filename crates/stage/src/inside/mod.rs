@@ -28,7 +28,7 @@ pub(crate) fn main() -> i32 {
         eprintln!("error: `{}` is how seeklab starts itself; it is not a verb", crate::wire::INSIDE);
         return 2;
     }
-    crate::os::hear_of_children();
+    crate::os::restore_default_dispositions();
     // Else it would be called `exe`.
     let _ = rustix::thread::set_name(c"seeklab-stage");
     serve().unwrap_or(2)

@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 
 use seeklab_stage::{Account, Error, FileSystem, Output, Stage, Stop};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::endings::children_called;
 use crate::fixture::{Loop, options, shell};
@@ -18,7 +19,8 @@ pub(crate) fn main() -> ExitCode {
     let [mark, mode, lines @ ..] = arguments.as_slice() else { return ExitCode::from(2) };
     let stop = Stop::new();
     let handler = stop.clone();
-    ctrlc::set_handler(move || handler.stop()).unwrap();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).unwrap();
+    std::thread::spawn(move || signals.forever().for_each(|_| handler.stop()));
     let device = Loop::new(32, mark);
     println!("ready");
     let mut options = options(&device, FileSystem::Ext4);

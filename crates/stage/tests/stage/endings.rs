@@ -14,8 +14,8 @@ use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
 
 use crate::caller::CALLER;
 use crate::fixture::{
-    Loop, check, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts, staged, succeed,
-    until,
+    Loop, check, has_program, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts,
+    staged, succeed, until,
 };
 use crate::phases::test;
 
@@ -23,7 +23,13 @@ use crate::phases::test;
 const KILLS: u64 = 30;
 
 pub(crate) fn tests() -> Vec<Trial> {
+    let has_strace = has_program("strace");
+    if !has_strace {
+        eprintln!("skipped: a_signal_before_exec_ends_the_command: `strace` is not installed");
+    }
     vec![
+        test("a_signal_before_exec_ends_the_command", a_signal_before_exec_ends_the_command)
+            .with_ignored_flag(!has_strace),
         test("does_a_stop_end_the_phase_in_order", does_a_stop_end_the_phase_in_order),
         test("does_a_second_stop_kill", does_a_second_stop_kill),
         test("does_a_stop_before_a_step_refuse_it", does_a_stop_before_a_step_refuse_it),
@@ -204,6 +210,61 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
         assert!(!outcome.exit.is_success() && outcome.flush_error.is_none(), "{outcome:?}");
         assert_eq!(lines[1..], ["\"stopped\"", "0 children"]);
         until(|| nothing_has(&mark));
+    }
+}
+
+/// The commands that are held in `setgroups(2)`, between their fork and their exec, by what strace injects.
+fn held_in_setgroups(mark: &str) -> Vec<Pid> {
+    let is_held = |folder: &std::path::Path| {
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        let call = std::fs::read_to_string(folder.join("syscall")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(mark)
+            && call.split(' ').next() == Some(&libc::SYS_setgroups.to_string())
+    };
+    let folders = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let held = folders.filter(|folder| is_held(folder));
+    held.filter_map(|folder| Pid::from_raw(folder.file_name()?.to_str()?.parse().ok()?)).collect()
+}
+
+fn a_signal_before_exec_ends_the_command() {
+    let mark = mark("exec");
+    let mut command = Command::new("strace");
+    command
+        .args(["--follow-forks", "--output=/dev/null", "--trace=setgroups"])
+        .arg("--inject=setgroups:delay_enter=2000000")
+        .arg(std::env::current_exe().unwrap())
+        .args([CALLER, &mark, "stdout", "echo never"])
+        .env("SEEKLAB_TEST_MARK", &mark)
+        .env("SUDO_UID", "65534")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = Killed(command.spawn().unwrap());
+    let mut held = Vec::new();
+    until(|| {
+        held = held_in_setgroups(&mark);
+        if held.is_empty() { Err("no command is held before its exec".to_owned()) } else { Ok(()) }
+    });
+    kill_process(held[0], Signal::TERM).unwrap();
+    until(|| child.0.try_wait().unwrap().map(drop).ok_or_else(|| "the stage hangs".to_owned()));
+    let mut output = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{output}");
+    let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
+    assert_eq!((outcome.exit, outcome.stopped), (Exit::Signal(15), false), "{outcome:?}");
+    assert!(outcome.start_ns <= outcome.exec_ns && outcome.exec_ns <= outcome.end_ns, "{outcome:?}");
+    until(|| nothing_has(&mark));
+}
+
+/// A child that leads a process group, which is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
     }
 }
 

@@ -32,7 +32,10 @@ fn main() -> std::process::ExitCode {
     let tests: Vec<Trial> = phases::tests()
         .into_iter()
         .chain(endings::tests())
-        .map(|test| test.with_ignored_flag(skip.is_some()))
+        .map(|test| {
+            let is_ignored = skip.is_some() || test.has_ignored_flag();
+            test.with_ignored_flag(is_ignored)
+        })
         .collect();
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }

@@ -12,7 +12,7 @@ use super::connection::{Connection, FILE_NAME, MESSAGE_BYTES_MAX, Oddities};
 use super::mount::{Mount, Place, owner};
 use crate::clock::monotonic_ns;
 use crate::frontend::nbd::Export;
-use crate::frontend::{Command, Frontend, Reply, Tag};
+use crate::frontend::{Command, Departure, Frontend, Reply, Tag};
 
 /// What has happened at a [`Server`] so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -166,24 +166,28 @@ impl Frontend for Server {
         self.connection.reply(tag.command, reply);
     }
 
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+    /// The kernel takes each answer whole, within the write.
+    fn send(&mut self, left: &mut dyn FnMut(Tag, Departure)) -> io::Result<()> {
         for (tag, message) in self.connection.messages() {
-            if let Some(tag) = tag {
-                leaving(tag);
-            }
-            if message.is_empty() {
-                continue;
-            }
-            let written = if self.over {
+            let now = (self.clock.0)();
+            let written = if message.is_empty() {
+                Ok(0)
+            } else if self.over {
                 Err(Errno::NODEV)
             } else {
                 rustix::io::retry_on_intr(|| rustix::io::write(self.mount.device(), message))
             };
-            match written {
-                Ok(_) => {}
+            let departure = match written {
+                Ok(_) => Departure::Taken(now),
                 // Nobody waits for it, or the mount is gone: the next read says so.
-                Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => self.statistics.orphan_count += 1,
+                Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => {
+                    self.statistics.orphan_count += 1;
+                    Departure::Dropped
+                }
                 Err(error) => return Err(error.into()),
+            };
+            if let Some(tag) = tag {
+                left(tag, departure);
             }
         }
         self.connection.clear();

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use nix::sys::signal::SigSet;
 use rustix::fs::{Dir, Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -75,7 +76,11 @@ pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
 
 /// Gives the calling thread a descriptor table of its own, in which only `descriptor` and the standard streams
 /// are left. `descriptor` must be open in the table that the thread comes from.
+///
+/// The thread blocks all signals from then on: a handler that wakes another thread by a descriptor would find it
+/// closed, or another file under its number, and the signal would be lost.
 pub(crate) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
+    SigSet::all().thread_block()?;
     // SAFETY: this thread owns no descriptor: it was just started and was given the number only. What other
     // threads own stays open in their table.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;
