@@ -4,7 +4,7 @@ use crate::completion::Completion;
 use crate::request::Request;
 use crate::units::Instant;
 
-/// What a workload wants next.
+/// Next arrival of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// This request arrives now.
@@ -24,10 +24,10 @@ pub enum Arrival {
 /// this is why [`Arrival::At`] names a time and no request. One that
 /// [heeds no completions](Workload::heeds_completions) by then is asked at that time.
 pub trait Workload {
-    /// What arrives at `now`; called again until it is not a request.
+    /// Returns the arrival at `now`. Called again until the answer is not a request.
     fn next_arrival(&mut self, now: Instant) -> Arrival;
 
-    /// Tells the workload that one of its requests is complete.
+    /// Notifies the workload that one of its requests is complete.
     fn completed(&mut self, completion: &Completion);
 
     /// Returns false if no completion brings an arrival forward that was announced as [`Arrival::At`]. The event loop then

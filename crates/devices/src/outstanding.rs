@@ -13,7 +13,7 @@ use seeklab_core::Instant;
 /// What is moved about is small; the things themselves stay in their place.
 #[derive(Debug, Clone)]
 pub(crate) struct Outstanding<T> {
-    /// When, a number that counts up, and the place.
+    /// Time, ascending number, and place of each entry.
     order: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     things: Vec<T>,
     /// Places that hold nothing any more.
@@ -28,20 +28,20 @@ impl<T> Default for Outstanding<T> {
 }
 
 impl<T: Copy> Outstanding<T> {
-    /// How many there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// When the next happens.
+    /// Returns the time of the next entry.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.order.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// It will happen then.
+    /// Adds `thing`, to happen at `at`.
     ///
     /// # Panics
-    /// If there are 2^32 already.
+    /// If there are 2^32 entries already.
     pub(crate) fn push(&mut self, at: Instant, thing: T) {
         let place = match self.free.pop() {
             Some(place) => {
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_all_happen_in_order_of_time_and_then_of_arrival(
+        fn entries_come_in_order_of_time_then_of_arrival(
             steps in prop::collection::vec((0_u64..20, 0_u64..100), 1..300)
         ) {
             let (mut outstanding, mut expected) = (Outstanding::default(), Vec::new());

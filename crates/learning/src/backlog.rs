@@ -11,13 +11,14 @@ use seeklab_core::Instant;
 /// Completions that are looked at one by one.
 const NEAR: usize = 32;
 
-/// How many requests of a trace are outstanding, from their arrivals in order and their completions.
+/// Counter of the outstanding requests of a trace, from their arrivals in order and their
+/// completions.
 #[derive(Debug, Clone)]
 pub(crate) struct Backlog {
     /// Completions in no order; those beyond the count are over.
     near: [Instant; NEAR],
     count: usize,
-    /// What found no place there.
+    /// Completions for which `near` has no place.
     far: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -28,8 +29,8 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// How many are outstanding at that time, which is not before the last that was asked for; a request that
-    /// completes then is not.
+    /// Returns the number of requests outstanding at `now`, which must not lie before the previous call's
+    /// `now`. A request that completes at `now` is not outstanding.
     pub(crate) fn at(&mut self, now: Instant) -> u32 {
         let mut kept = 0;
         for index in 0..self.count {

@@ -14,7 +14,8 @@ pub(crate) struct FitCounts {
 }
 
 impl FitCounts {
-    /// Takes one request in; its response time and the others outstanding at its arrival, if it is learnt from.
+    /// Counts one request. Returns its response time and the number of other requests outstanding at its
+    /// arrival, if its time is fitted.
     pub(crate) fn record(&mut self, record: &TraceRecord) -> Option<(Duration, u32)> {
         let queue_length = self.backlog.at(record.arrival);
         if record.op.addresses_blocks() {

@@ -26,22 +26,22 @@ pub struct Station {
     choices: Stream,
     state: State,
     waiting: VecDeque<Taken>,
-    /// What waits, as far as the order asks.
+    /// Waiting requests, with the fields that the order needs.
     asked: VecDeque<Asked>,
     scratch: Vec<(u64, u32)>,
-    /// What is served, until its end.
+    /// Requests in service, until their end.
     served: Outstanding<Served>,
     coverage: Coverage,
 }
 
-/// What does not change.
+/// Parts of a station that do not change.
 #[derive(Debug)]
 pub struct Parts {
     /// Capacity, block size and the like.
     pub capabilities: Capabilities,
     /// Requests served at a time.
     pub servers: usize,
-    /// How those that wait stand in line.
+    /// Order of the waiting requests.
     pub line: Line,
     /// Which of those that wait comes next.
     pub picks: Picks,
@@ -59,7 +59,7 @@ struct Taken {
     request: Request,
     submitted: Instant,
     queue_length: u32,
-    /// Whether it is unlike what was seen.
+    /// True if the request lies outside of the fitted region.
     outside: bool,
 }
 

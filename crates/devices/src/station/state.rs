@@ -1,6 +1,6 @@
-//! What a device remembers of the requests so far: from it come the features of the next service.
+//! Memory of a device: the features of the next service follow from the requests so far.
 //!
-//! The same code sees a trace that is fitted and the requests that a clone serves.
+//! A fit to a trace and a clone that serves requests use the same code.
 
 use seeklab_core::{Duration, Instant, Operation};
 
@@ -13,7 +13,7 @@ const STREAMS: usize = 16;
 /// A request, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// What it does.
+    /// Operation of the request.
     pub op: Operation,
     /// Its first block.
     pub lbn: u64,
@@ -27,7 +27,7 @@ impl Asked {
     }
 }
 
-/// What is the same for all requests.
+/// Values that are the same for all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// Blocks of the device.
@@ -61,7 +61,7 @@ impl State {
         self.count
     }
 
-    /// Where the request served before ended.
+    /// Returns the end of the request served before.
     pub fn last_end(&self) -> u64 {
         self.before.map_or(0, |(_, end)| end)
     }

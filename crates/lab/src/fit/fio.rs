@@ -8,13 +8,13 @@ use seeklab_learning::fio::{Sweep, looks_like_fio, read};
 
 use crate::failure::Failure;
 
-/// How much of a file is looked at to recognise it.
+/// Number of bytes that are examined to recognise a file.
 const LOOK_BYTES: u64 = 64 * 1024;
 
 /// The largest file that is read.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Whether the file holds fio's JSON.
+/// Returns true if the file holds fio's JSON.
 ///
 /// # Errors
 /// If it cannot be read.

@@ -15,10 +15,10 @@ pub use seeklab_learning::sweep::{
     Errors, FittedSweep, LeftOut, Medians, PointReport, SweepReport, sentence,
 };
 
-/// Fits a device to the results in `files`; `about` says in the description where they came from.
+/// Fits a device to the results in `files`. `about` becomes part of the description and states their origin.
 ///
 /// # Errors
-/// Files that cannot be read, are not fio's, or hold nothing to learn from.
+/// Files that cannot be read, are not fio's, or hold nothing that a model can be fitted to.
 pub fn fit_sweep(
     session: &Session,
     files: &[PathBuf],

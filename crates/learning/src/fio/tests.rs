@@ -1,11 +1,11 @@
-//! Is fio's JSON read as it was meant, and refused where it says nothing?
+//! fio's JSON is read correctly, and refused where it holds no usable results.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// What fio 3.33 wrote of this project's own runs on a virtual disk, most of it left out.
+/// Output of fio 3.33 for this project's own runs on a virtual disk, most of it omitted.
 const DISK: &[u8] = include_bytes!("../../tests/data/fio/disk.json");
 
 #[test]
@@ -48,7 +48,8 @@ fn results_of_fio_are_read() {
     assert!((two.components[0].iops - 59_781.0).abs() < 2.0);
 }
 
-/// What fio 3.33 wrote of directions reported as one, and of flushes, on a loop device; most of it left out.
+/// Output of fio 3.33 for directions reported as one, and for flushes, on a loop device. Most of it is
+/// omitted.
 const UNIFIED: &[u8] = include_bytes!("../../tests/data/fio/unified.json");
 const FLUSHES: &[u8] = include_bytes!("../../tests/data/fio/flushes.json");
 

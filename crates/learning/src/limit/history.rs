@@ -1,4 +1,4 @@
-//! How much of a trace completed when, roughly, so that what lies between the stretches of a sample is known.
+//! Rough history of the completions of a trace, so that the work between the stretches of a sample is known.
 
 use seeklab_core::{Instant, Operation};
 use seeklab_devices::limit::Limited;
@@ -69,7 +69,8 @@ impl History {
         self.bins.truncate(self.bins.len().div_ceil(2));
     }
 
-    /// What completed between two times, as steps of nanoseconds with the cost in each; evenly within a bin.
+    /// Returns the work completed between two times, as steps of nanoseconds with the cost in each.
+    /// Within a bin, the work is spread evenly.
     pub(crate) fn between(
         &self,
         from: Instant,

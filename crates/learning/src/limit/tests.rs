@@ -1,4 +1,4 @@
-//! Are limits found where there are some, as they are, and nowhere else?
+//! Tests that limits are found where they exist, with their values, and nowhere else.
 
 use seeklab_core::{
     ByteSize, Completion, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord,
@@ -15,15 +15,15 @@ use crate::fit::LeftOut;
 /// A part of a load.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// So many seconds with that many outstanding.
+    /// Seconds of a load, and its constant number of outstanding requests.
     Closed(u64, usize),
-    /// So many seconds of requests by chance, so many a second.
+    /// Seconds of random arrivals, and their rate per second.
     Open(u64, u64),
-    /// So many seconds without.
+    /// Seconds without requests.
     Idle(u64),
 }
 
-/// What is asked: the share of reads, and lengths in blocks.
+/// Mix of the requests: share of reads, and lengths in blocks.
 #[derive(Debug, Clone, Copy)]
 struct Mix {
     reads: f64,

@@ -42,11 +42,12 @@ pub(super) struct Structure {
 /// Servers that are tried.
 const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
 
-/// What times may always depend on: what the request itself says, and where the one before was.
+/// Features that every candidate may use: those of the request itself, and the place of the request
+/// before.
 const FIRST: [Feature; 6] =
     [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
 
-/// What else they may depend on, each tried in turn.
+/// Further features, each group tried in turn.
 const MORE: [&[Feature]; 4] = [
     &[Feature::Queue],
     &[Feature::Idle, Feature::Load],
@@ -54,10 +55,10 @@ const MORE: [&[Feature]; 4] = [
     &[Feature::Pace],
 ];
 
-/// How much larger a demerit than the best may be.
+/// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
 
-/// Demerit of which no device is said to have run away.
+/// Demerit up to which no device counts as having run away.
 const HARMLESS: f64 = 0.25;
 
 /// Pieces into which requests are cut, if they have [`PIECE_LEAST`] each.
@@ -69,7 +70,7 @@ const PIECE_LEAST: usize = 256;
 /// Share of a response time by which a prediction of it may miss.
 const NEAR: f64 = 0.05;
 
-/// How a structure did.
+/// Result of trying a structure.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     structure: Structure,
@@ -118,7 +119,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
     best.structure
 }
 
-/// How soon arrivals follow what they waited for.
+/// Returns the longest time from a completion to the arrival of a request that waited for it.
 fn soon(runs: &[Vec<Seen>]) -> Option<Duration> {
     let mut following = Following::default();
     runs.iter().flatten().for_each(|seen| following.record(seen.arrival, seen.completion));
@@ -152,11 +153,11 @@ struct Piece {
     first: usize,
     /// Mean number outstanding.
     load: f64,
-    /// Whether it is of the busier half.
+    /// True if the piece belongs to the busier half.
     is_busy: bool,
 }
 
-/// Cuts runs into pieces, and tells the calm half from the busy one.
+/// Cuts runs into pieces, and marks those of the busier half.
 fn pieces(runs: &[Vec<Seen>]) -> Vec<Piece> {
     let total: usize = runs.iter().map(Vec::len).sum();
     let length = total.div_ceil(PIECES).max(PIECE_LEAST);
@@ -188,7 +189,7 @@ impl Observed {
     }
 }
 
-/// How a structure does on what it did not see.
+/// Tries a structure on requests that it was not fitted to.
 fn trial(
     runs: &[Vec<Seen>],
     pieces: &[Piece],

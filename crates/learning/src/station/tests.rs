@@ -1,4 +1,5 @@
-//! Does a station answer as the trace that it was fitted to, and does it find what kind of device wrote the trace?
+//! Tests that a station answers like the trace that it was fitted to, and that the fit finds the kind of
+//! device that wrote the trace.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ fn service(stream: &mut Stream, op: Operation, lbn: u64, last_end: u64) -> Durat
     Duration::from_us(us + stream.below(us / 10))
 }
 
-/// What a station of that kind makes of requests that arrive by chance, `gap_us` apart on average.
+/// Returns the trace of a station of the given kind with random arrivals, `gap_us` apart on average.
 fn trace(servers: usize, order: Order, gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
     banded(servers, (order, 1), 1 << 24, gap_us, count, seed)
 }

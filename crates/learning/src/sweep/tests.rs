@@ -1,4 +1,4 @@
-//! Does a fitted device say what was measured, and what it did not see?
+//! A fitted device predicts the measured loads, and loads that it was not fitted to.
 
 use serde_json::{Value, json};
 

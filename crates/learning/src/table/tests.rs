@@ -1,4 +1,4 @@
-//! Does a table model answer as the trace that it was fitted to?
+//! Tests that a table model answers like the trace that it was fitted to.
 
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
 

@@ -29,7 +29,7 @@ pub enum ArrivalMode {
 /// Requests that a closed replay keeps outstanding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Population {
-    /// So many, at least one.
+    /// A fixed number, at least one.
     Count(u32),
     /// The mean of the trace, rounded, at least one.
     Auto,

@@ -28,13 +28,15 @@ use seeklab_core::{Duration, Instant};
 /// Arrivals being replayed, request by request in order of the trace.
 #[derive(Debug, Clone, Default)]
 pub struct Dependencies {
-    /// How soon after a completion who waited for it arrives; `None` if nobody does.
+    /// Longest time from a completion to the arrival of a request that waited for it; `None` if none
+    /// waits.
     soon: Option<Duration>,
-    /// When the last one arrived at the measured device, and at the other.
+    /// Arrival of the previous request at the measured device, and at the other device.
     before: (Instant, Instant),
-    /// When all requests so far had completed on the measured device.
+    /// Time at which all requests so far had completed on the measured device.
     busy_until: Instant,
-    /// When the other device completed its last, and how many it has not completed.
+    /// Time of the last completion on the other device, and number of requests that are outstanding
+    /// there.
     idle_since: Instant,
     left: u64,
     followed: Followed,
@@ -52,14 +54,14 @@ pub struct DependencyCounts {
     pub independent: u64,
 }
 
-/// Which requests may be waited for.
+/// Requests that later ones may wait for.
 #[derive(Debug, Clone, Default)]
 struct Followed {
     /// Requests outstanding on the measured device, by their completions.
     outstanding: BinaryHeap<Reverse<(Instant, u64)>>,
     /// The one that had completed last on the measured device, and when.
     last: Option<(u64, Instant)>,
-    /// What may still be waited for or complete, from the request `first` on.
+    /// Requests from number `first` on, which others may still wait for or which have not completed.
     requests: VecDeque<AtBoth>,
     first: u64,
 }
@@ -67,13 +69,13 @@ struct Followed {
 /// A request at both devices.
 #[derive(Debug, Clone, Copy, Default)]
 struct AtBoth {
-    /// When the other device completed it.
+    /// Time at which the other device completed the request.
     completed: Option<Instant>,
-    /// Whether nobody waits for it any more.
+    /// True if no request waits for this one any more.
     is_over: bool,
 }
 
-/// What the next request waited for, and when that completed on the measured device.
+/// Requests that the next one waited for, with their time of completion on the measured device.
 enum Awaited {
     Nothing,
     One(u64, Instant),
@@ -101,7 +103,8 @@ impl Dependencies {
         }
     }
 
-    /// Whether the other device has to go on before it can be said when the next request, measured to arrive then, does.
+    /// Returns true if the other device must advance before the arrival of the next request there is
+    /// known. `arrival` is its measured arrival.
     pub fn waits(&mut self, arrival: Instant) -> bool {
         match self.awaited(arrival) {
             Awaited::Nothing => false,
@@ -110,7 +113,8 @@ impl Dependencies {
         }
     }
 
-    /// When the next request, measured as said, arrives at the other device, which is not waited for.
+    /// Returns the arrival of the next request at the other device, from its measured arrival and
+    /// completion. The request must not wait any more, see [`waits`](Self::waits).
     pub fn arrival(&mut self, arrival: Instant, completion: Instant) -> Instant {
         let (measured, other) = self.before;
         let at = match self.awaited(arrival) {

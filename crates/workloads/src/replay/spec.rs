@@ -18,16 +18,16 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySpec {
-    /// Where the trace is; this crate opens nothing.
+    /// File of the trace. This crate does not open it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// Rule by which requests arrive.
     #[serde(default)]
     pub arrivals: ArrivalMode,
-    /// What becomes of requests beyond the end of the device.
+    /// Treatment of requests beyond the end of the device.
     #[serde(default)]
     pub beyond: Beyond,
-    /// How many requests to issue at most.
+    /// Maximum number of requests to issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// The device of the trace whose requests are replayed.

@@ -1,4 +1,4 @@
-//! Do tables of a sweep say what was measured, and between and beyond it what the rules say?
+//! Tests that tables of a sweep hold the measured values, and follow the rules between and beyond them.
 
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Device, Instant, Request, Seed};
