@@ -1,11 +1,11 @@
-//! What traces say: metrics of one, the comparison of two, the matching of what was seen at two points,
-//! the confidence in a mean.
+//! Analysis of traces: metrics of one trace, comparison of two traces, matching of requests observed at two
+//! points, confidence interval of a mean.
 //!
 //! ```text
 //!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
 //!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
 //!   one trace   ─▶ Stamps ─▶ between(mp1, mp3), lateness, misses, trust     (64 B per request)
-//!   requests of the host, records ─▶ Matcher ─▶ records that say what the host saw
+//!   requests of the host, records ─▶ Matcher ─▶ records with the host's times
 //!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
 //! ```
 //! Simulated, emulated, measured and imported requests come as the same

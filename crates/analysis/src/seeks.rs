@@ -1,8 +1,8 @@
-//! How far the requests of a trace lie apart, and how they follow on each other.
+//! Seek distances and runs of the requests of a trace.
 //!
-//! The *seek distance* is signed, from the start of one request to the start of the next on the same device, in
-//! order of arrival \[Thornock97, §3\]: what a trace knows; how far an arm moves, a model of the disk knows.
-//! Requests without an address (flushes) are passed over.
+//! The *seek distance* is signed, from the start of one request to the start of the next on the same device,
+//! in order of arrival \[Thornock97, §3\]. A trace contains this distance; the distance that an arm moves is
+//! known only to a model of the disk. Requests without an address (flushes) are passed over.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_distances_those_from_start_to_start_on_a_device() {
+    fn distances_are_from_start_to_start_on_a_device() {
         let mut seeks = Seeks::new(512);
         let mut ask = |device, op, lbn, blocks| {
             seeks.record(&TraceRecord { device, ..TraceRecord::new(Instant::ZERO, op, lbn, blocks) });

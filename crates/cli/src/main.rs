@@ -1,4 +1,4 @@
-//! The `seeklab` command: parse, run a verb, say what went wrong.
+//! The `seeklab` command: parses the arguments, runs a verb and prints the failure.
 
 mod delivery;
 mod signals;
@@ -18,8 +18,8 @@ use seeklab_lab::stop::Stop;
 use terminal::Terminal;
 use verbs::Command;
 
-/// A storage performance laboratory: run your software on any disk, real, cloned, failing, or not yet
-/// invented, and know how far to trust the answer.
+/// A storage performance laboratory: run your software on any disk, real, cloned, failing or not yet
+/// invented, and know how accurate the result is.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {

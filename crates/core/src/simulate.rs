@@ -20,7 +20,7 @@ impl Default for Limits {
     }
 }
 
-/// What a run amounted to.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunSummary {
     /// Requests that were submitted; all of them completed.
@@ -29,7 +29,7 @@ pub struct RunSummary {
     pub end: Instant,
 }
 
-/// Why a run stopped before its workload finished.
+/// Reason why a run stopped before its workload finished.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
@@ -38,9 +38,9 @@ pub enum SimulationError {
     Rejected {
         /// The request, its number counted from zero.
         request: Request,
-        /// When it arrived.
+        /// Time at which the request arrived.
         at: Instant,
-        /// Why it was not taken.
+        /// Reason for the rejection.
         rejected: Rejected,
     },
     /// Requests arrive faster than the device can serve them.

@@ -26,17 +26,17 @@ use crate::names::near_matches;
 use crate::reader;
 use crate::registry::{self, Kind};
 
-/// What a description says beside the parameters.
+/// Fields of a description beside the parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// The device's full name.
     #[serde(default)]
     pub title: String,
-    /// What the model of this device was compared with, and how it came out.
+    /// Comparison of the model of this device with measurements or another model, with its result.
     #[serde(default)]
     pub validated: String,
-    /// Where values come from: by path of the parameter, and `default` for the rest.
+    /// Sources of the values: by path of the parameter, and `default` for the rest.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
 }
@@ -48,14 +48,14 @@ pub struct Description {
     pub name: String,
     /// The file, for messages.
     label: String,
-    /// What it says beside the parameters.
+    /// Fields beside the parameters.
     pub header: Header,
     kind: &'static Kind,
     /// Every parameter of the kind, defaults filled in.
     parameters: Table,
 }
 
-/// What is wrong with a description.
+/// A mistake in a description, with a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescriptionError {
     message: String,
@@ -71,12 +71,12 @@ impl DescriptionError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same error, said of the file or table `label`.
+    /// Prefixes the message with `label`, the file or table that the error lies in.
     pub(crate) fn within(self, label: &str) -> Self {
         Self { message: format!("{label}: {}", self.message), ..self }
     }
 
-    /// What would be right, if that can be said.
+    /// Returns a hint with what is allowed, if there is one.
     pub fn advice(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -97,14 +97,15 @@ impl From<ParameterError> for DescriptionError {
     }
 }
 
-/// How deep bases and layers may nest.
+/// Maximum depth of nested bases and layers.
 const DEPTH_MAX: usize = 16;
 
 impl Description {
     /// Reads a description from the text of the file `label`.
     ///
     /// # Errors
-    /// Anything that is wrong with it: file, line or key, value seen, what is allowed.
+    /// Any mistake in the text. The error names the file, the line or key, the value found and the
+    /// allowed values.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
@@ -266,7 +267,7 @@ impl Description {
         table
     }
 
-    /// What the model was compared with: its own word, or that of the device that a layer owns.
+    /// Returns the `validated` text of the device, or else that of the device that a layer owns.
     pub fn validated(&self) -> &str {
         let (mut validated, mut table) = (self.header.validated.as_str(), &self.parameters);
         while let ("", Some(Value::Table(device))) = (validated, table.get("device")) {
@@ -292,7 +293,7 @@ impl Description {
         paths.iter().map(|path| (path.clone(), value(path), self.source_of(path).to_owned())).collect()
     }
 
-    /// Where a parameter's value comes from: its own source, that of a table around it, or the default.
+    /// Returns the source of a parameter's value: its own, that of a table around it, or the default.
     fn source_of(&self, path: &str) -> &str {
         let mut key = path;
         loop {
@@ -311,7 +312,7 @@ impl Description {
         self.kind.tracks.and_then(|tracks| tracks(&self.parameters).ok())
     }
 
-    /// What it learnt from a trace, `None` of a device that was not fitted to one.
+    /// Returns the fitted model, `None` for a device that was not fitted to a trace.
     ///
     /// # Errors
     /// Parameters that no device can have.
@@ -373,7 +374,7 @@ fn collect_paths(table: &Table, prefix: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Whether a table in a list has that key.
+/// Returns true if a table in a list has the key.
 fn lists_hold(table: &Table, path: &str) -> bool {
     let key = path.rsplit('.').next().unwrap_or(path);
     table.values().any(|value| match value {

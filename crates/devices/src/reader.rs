@@ -20,7 +20,7 @@ pub(crate) fn read<P: DeserializeOwned>(table: &Table) -> Result<P, DescriptionE
     })
 }
 
-/// Says in our words what serde says in its own.
+/// Converts a message of serde into an error in the words of this crate.
 fn mistake(table: &Table, path: &str, message: &str) -> DescriptionError {
     if let Some(key) = message.strip_prefix("missing field ") {
         return told(&join(path, key.trim_matches('`')), "is missing");
@@ -62,8 +62,8 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Where a table has a tag (`curve`, `controller`), serde forgets the path below it: looks below `path` for
-/// the only entry that can be meant.
+/// Returns the path of the only entry below `path` that can be meant, otherwise `path`. In a table
+/// with a tag (`curve`, `controller`), serde reports no path below the table.
 fn within_tagged(table: &Table, path: &str, is_meant: impl Fn(&str, &Value) -> bool) -> String {
     let mut entries = Vec::new();
     collect(&Value::Table(table.clone()), "", "", &mut entries);
@@ -103,7 +103,7 @@ fn collect(value: &Value, path: &str, key: &str, entries: &mut Vec<(String, Stri
     }
 }
 
-/// What serde expects, without the names of types.
+/// Describes the value that serde expects, without the names of types.
 fn in_words(expected: &str) -> &str {
     match expected {
         "u16" => "a whole number from 0 to 65535",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_mistake_name_its_key_and_what_is_allowed() {
+    fn mistake_names_its_key_and_the_allowed_values() {
         check(
             "\"5400rpm\"",
             "\"5400\"",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_key_found_below_a_tag() {
+    fn key_is_found_below_a_tag() {
         check(
             "sqrt_factor = \"0.33ms\"",
             "sqrt_factor = \"0.33\"",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_text_that_is_not_toml_name_the_line() {
+    fn text_that_is_not_toml_names_the_line() {
         check("surfaces = 13", "surfaces 13", "x.toml, line 12: key with no value, expected `=`\nhint: none");
     }
 }

@@ -22,7 +22,7 @@ use crate::table::{TableModel, TableParameters};
 pub struct Kind {
     /// The name in `kind = "…"`.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the kind, in one line.
     pub description: &'static str,
     /// Checks the parameters and fills in the defaults.
     pub(crate) complete: fn(&Table) -> Result<Table, DescriptionError>,
@@ -32,11 +32,12 @@ pub struct Kind {
     pub(crate) bare: Option<fn(&Table) -> Result<Table, DescriptionError>>,
     /// Its tracks as `(first block, blocks)`, where it has any.
     pub(crate) tracks: Option<fn(&Table) -> Result<Vec<(u64, u32)>, DescriptionError>>,
-    /// What it learnt from a trace, of kinds that do.
+    /// Returns the fitted model, for kinds that can be fitted.
     pub(crate) learnt: Option<Learn>,
 }
 
-/// Tells what a device of complete parameters learnt; `None` if it did not after all.
+/// Returns the fitted model of a device from its complete parameters; `None` if the device was not
+/// fitted.
 pub(crate) type Learn = fn(&Table) -> Result<Option<Learnt>, DescriptionError>;
 
 /// THE list of kinds of devices and layers.
@@ -189,7 +190,7 @@ fn complete_limit(table: &Table) -> Result<Table, DescriptionError> {
     written(&LimitParameters { device, ..layer })
 }
 
-/// How many tables `device` lie within each other.
+/// Returns the number of `device` tables that lie within each other.
 fn nesting(table: &Table) -> usize {
     1 + table.get("device").and_then(toml::Value::as_table).map_or(0, nesting)
 }

@@ -1,4 +1,4 @@
-//! Does a device allocate in its steady state?
+//! Tests that a device does not allocate in its steady state.
 //!
 //! Under emulation a device is forked for every request, so neither serving nor forking into an earlier
 //! fork may allocate once warm. The allocator of this test counts.
@@ -109,7 +109,7 @@ fn check(description: &Description) {
 }
 
 #[test]
-fn does_a_warm_disk_allocate() {
+fn warm_disk_does_not_allocate() {
     for name in drives::disks() {
         // Schedulers that keep requests in order allocate for each; first come, first served does not.
         check(&device(name, &[("queue.scheduler", "fcfs")]));
@@ -118,7 +118,7 @@ fn does_a_warm_disk_allocate() {
 }
 
 #[test]
-fn do_warm_limits_allocate() {
+fn warm_limits_do_not_allocate() {
     let text = "kind = \"limit\"\n[[requests]]\nrate = \"200/s\"\nburst = 3\n[[bytes]]\nrate = \"1MB/s\"\nburst = \"8kB\"\n\
                 [device]\nbase = \"atlas10k\"\nset = { \"queue.scheduler\" = \"fcfs\" }\n";
     check(&Description::parse("limited", "limited.toml", text).unwrap_or_else(|error| panic!("{error}")));

@@ -1,4 +1,4 @@
-//! How many requests per second one core takes apart and answers, without any I/O.
+//! Requests per second that one core decodes and answers, without any I/O.
 //!
 //! ```text
 //! cargo run --release -p seeklab-emulator --example nbd_codec_rate

@@ -44,10 +44,10 @@ use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer,
 use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
 use stalls::Stalls;
 
-/// What becomes of every completed request, for traces and figures.
+/// Function that receives every completed request, for traces and figures.
 pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
-/// What an emulation amounted to so far.
+/// Statistics of an emulation so far.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// Requests that the model answered.
@@ -62,15 +62,15 @@ pub struct Tally {
     pub response: Distribution,
     /// Response time in the model.
     pub modelled: Distribution,
-    /// How late replies left, and why.
+    /// Lateness of replies, and its causes.
     pub deadlines: Deadlines,
-    /// Arrivals that the model saw later than they came, known at the end.
+    /// Arrivals that the model received later than they came, known at the end.
     pub clamped: Clamped,
-    /// What that changed, if a second instance of the model was run behind.
+    /// Effect of clamped arrivals, if a second instance of the model was run behind.
     pub changed: Option<Changed>,
     /// Reads and writes among the requests.
     pub transfers: u64,
-    /// How many requests lay in the region for which the model was fitted, if it knows of one; known at the end.
+    /// Number of requests in the region for which the model was fitted, if the model has one; known at the end.
     pub coverage: Option<Coverage>,
 }
 
@@ -78,7 +78,7 @@ pub struct Tally {
 pub struct Emulation {
     pacer: Pacer,
     store: Store,
-    /// What is under way in the store, if that is asynchronous.
+    /// Transfers under way in the store, if the store is asynchronous.
     transfers: Option<Transfers>,
     clock: Clock,
     block_bytes: u64,
@@ -110,15 +110,15 @@ pub struct Emulation {
     order: ArrivalOrder,
     /// How many records may wait before unsent replies are shown.
     waiting_max: usize,
-    /// When the loop last began to wait.
+    /// Time at which the loop last began to wait.
     waiting_since: Instant,
-    /// How far ahead of their due completions are taken from the model; `None` if there is no spinning.
+    /// Time before their due at which completions are taken from the model; `None` if there is no spinning.
     lead: Option<Lead>,
     /// Keeps early completion to what the run sees.
     send_cost: Option<SendCost>,
 }
 
-/// How long taking a completion from the model and preparing its reply takes.
+/// Time to take a completion from the model and prepare its reply.
 #[derive(Debug, Clone, Copy)]
 struct Lead(Duration);
 
@@ -140,9 +140,9 @@ struct Outstanding {
     tag: Tag,
     answer: Answer,
     arrived: Instant,
-    /// When its data was in the store, or brought from it; not known while that is under way.
+    /// Time at which its data was in the store, or was read from it. Unknown while the transfer is under way.
     stored: Instant,
-    /// What of it is under way in the store.
+    /// Transfer under way in the store.
     transfer: Option<Token>,
 }
 
@@ -150,9 +150,9 @@ struct Outstanding {
 struct Replied {
     due: Due,
     outstanding: Outstanding,
-    /// When the loop found it due.
+    /// Time at which the loop found it due.
     woken: Instant,
-    /// When the reply was prepared, if that was ahead of its due.
+    /// Time at which the reply was prepared, if before its due.
     ready: Option<Instant>,
     /// When the client was first asked to take the reply, if it did not take it then.
     offered: Option<Instant>,
@@ -230,7 +230,7 @@ impl Emulation {
         self
     }
 
-    /// What it compensates for now.
+    /// Returns the present compensation.
     pub const fn compensation(&self) -> Compensation {
         self.pacer.compensation()
     }
@@ -255,7 +255,7 @@ impl Emulation {
         Self { lead: Some(Lead(Lead::MIN)), ..self }
     }
 
-    /// What it amounted to so far.
+    /// Returns the statistics so far.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -345,7 +345,7 @@ impl Emulation {
         }
     }
 
-    /// Begins what a command asks of the store, or does it if that is not asynchronous.
+    /// Begins the transfer of a command, or does it at once if the store is not asynchronous.
     fn begin(&mut self, command: &Command<'_>) -> Result<Option<Token>, StoreError> {
         let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
         let durably = command.fua;
@@ -617,7 +617,7 @@ impl Emulation {
         self.waiting_max = self.order.waiting_count() + WAITING_MAX;
     }
 
-    /// Learns from a reply that only had to be waited for: any other is late for another reason.
+    /// Adapts the compensation to the lateness of a reply. Only replies without another cause of lateness count.
     fn follow(&mut self, Replied { due, outstanding, offered, .. }: &Replied, left: Instant) {
         let Some(send_cost) = &mut self.send_cost else { return };
         let waits = outstanding.arrived.max(outstanding.stored).max(due.known) <= due.due;
@@ -714,7 +714,7 @@ impl Backend for Emulation {
     }
 }
 
-/// The request as the model saw it (MP3), with what was seen at MP2 beside it.
+/// Returns the request with its times in the model (MP3) and its stamps at MP2.
 fn record(due: &Due, arrived: Instant, left: Option<Instant>, miss_cause: Option<MissCause>) -> TraceRecord {
     let points = MeasurementPoints {
         mp2_arrival: Some(arrived),
@@ -726,7 +726,7 @@ fn record(due: &Due, arrived: Instant, left: Option<Instant>, miss_cause: Option
     TraceRecord { points, ..TraceRecord::from(&due.completion) }
 }
 
-/// What a client is told of a failure of the store.
+/// Returns the error code for a client after a failure of the store.
 fn code_of(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::NoSpace { .. } | StoreError::FileSystemFull { .. } => ErrorCode::NoSpace,

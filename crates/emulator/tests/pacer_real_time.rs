@@ -71,7 +71,7 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
 }
 
 #[test]
-fn is_nothing_released_before_it_is_due() {
+fn nothing_is_released_before_it_is_due() {
     assert!(wake_this_thread_exactly() || cfg!(not(target_os = "linux")));
     for mode in Mode::ALL {
         for pacing in [Pacing::Exact, Pacing::Balanced, Pacing::Frugal] {

@@ -25,16 +25,16 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::workload::Chosen;
 
-/// What a run amounted to.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Figures of all requests that completed.
     pub metrics: Metrics,
-    /// What a reader has to know.
+    /// Notes that a reader needs.
     pub notes: Vec<Note>,
-    /// Why the run stopped early, if the device could not sustain the load.
+    /// Reason why the run stopped early, if the device could not sustain the load.
     pub saturated: Option<String>,
-    /// How many requests lay in the region for which the model was fitted, if it knows of one.
+    /// Number of requests within the region of the model's fit, if the model has one.
     pub coverage: Option<Coverage>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
@@ -176,7 +176,7 @@ fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec
 /// Interarrival times taken from a trace at most; they repeat beyond.
 const SHAPE_MAX: usize = 1 << 22;
 
-/// What the description leaves to the device and to a trace.
+/// Returns the inputs of the workload that come from the device and from a trace.
 fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Result<Supplied, Failure> {
     let mut supplied = Supplied::default();
     if spec.address.distribution == AddressDistribution::Extents {

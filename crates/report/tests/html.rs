@@ -21,7 +21,7 @@ fn full() -> Report {
 }
 
 #[test]
-fn does_the_page_ask_nothing_of_any_network() {
+fn page_makes_no_network_requests() {
     let page = render_html(&full());
     let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
     for forbidden in ["http://", "https://", "src=", "@import", "<link", "fetch(", "XMLHttpRequest", "href="]
@@ -32,7 +32,7 @@ fn does_the_page_ask_nothing_of_any_network() {
 }
 
 #[test]
-fn does_the_page_hold_the_figures() {
+fn page_contains_the_figures() {
     let report = full();
     let page = render_html(&report);
     for device in &report.devices {
@@ -61,7 +61,7 @@ fn does_the_page_hold_the_figures() {
 }
 
 #[test]
-fn can_no_name_break_out_of_its_place() {
+fn names_are_escaped() {
     let evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\"'&";
     let mut report = full();
     report.title = evil.to_owned();
@@ -93,12 +93,12 @@ fn can_no_name_break_out_of_its_place() {
 }
 
 #[test]
-fn do_the_same_reports_give_the_same_bytes() {
+fn equal_reports_give_equal_bytes() {
     assert_eq!(render_html(&full()), render_html(&full()));
 }
 
 #[test]
-fn is_an_empty_report_a_page_too() {
+fn empty_report_gives_a_page() {
     let page = render_html(&Report { seed: Some(Seed(0)), ..Report::default() });
     assert!(page.contains("<title>seeklab report</title>"));
     assert!(page.contains("seed 0"));
@@ -108,13 +108,13 @@ fn is_an_empty_report_a_page_too() {
 }
 
 #[test]
-fn is_the_page_small_whatever_the_run() {
+fn page_is_small_for_a_long_run() {
     let page = render_html(&synthetic::report(50_000));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
 }
 
 #[test]
-fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
+fn outliers_are_kept_in_the_errors_of_a_long_run() {
     let section = synthetic::points(20_000);
     let largest = section.comparison.errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
     assert_eq!(largest, 7.031, "the reply that was 7 ms late");
@@ -125,7 +125,7 @@ fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
 }
 
 #[test]
-fn does_a_page_of_plots_hold_its_tables_and_ask_nothing_of_any_network() {
+fn page_of_plots_contains_its_tables_and_makes_no_network_requests() {
     let evil = "</script><b>alert</b>";
     let page = Page {
         title: evil.to_owned(),

@@ -1,5 +1,5 @@
-//! What no safe interface gives: waiting with resource usage, dispositions of signals, and code between fork
-//! and exec.
+//! System calls that no safe interface offers: waiting with resource usage, dispositions of signals, and code
+//! between fork and exec.
 //!
 //! # References
 //! `wait4(2)`, `getrusage(2)`, `fork(2)`, `signal-safety(7)`.
@@ -24,7 +24,7 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What processes used.
+/// Resources used by processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
@@ -48,7 +48,7 @@ fn duration(time: libc::timeval) -> Duration {
 /// A look at the children of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reaped {
-    /// That child ended, is gone from the table of processes, and its usage was added.
+    /// Process that ended. It is gone from the table of processes, and its usage was added.
     Ended(Pid, ExitStatus),
     /// There are children, all running.
     Running,

@@ -1,4 +1,4 @@
-//! What a trace says about itself as a whole.
+//! Metadata of a trace as a whole.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use seeklab_core::{ByteSize, Seed};
 
 use crate::error::Problem;
 
-/// What a trace says about itself as a whole. Canonical traces carry all of it; other formats none,
-/// and then the block size is what the reader was told.
+/// Metadata of a trace as a whole. Canonical traces carry all of it. Other formats carry none, and the block
+/// size then comes from the options of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
     /// Bytes in a logical block.
@@ -18,11 +18,11 @@ pub struct Metadata {
     pub device: Option<String>,
     /// The program that made the trace, with its version.
     pub version: Option<String>,
-    /// Where the times come from, such as `simulated`.
+    /// Source of the times, such as `simulated`.
     pub clock: Option<String>,
     /// Names of the devices 0, 1, 2 and so on in the trace's origin.
     pub labels: Vec<String>,
-    /// Whatever else was said, by key: lower-case letters, digits, `_`, `-` and `.`.
+    /// Further values by key. A key has lower-case letters, digits, `_`, `-` and `.`.
     pub other: BTreeMap<String, String>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Metadata {
 }
 
 impl Metadata {
-    /// The block size of traces that do not say theirs.
+    /// Block size of traces that do not state theirs.
     pub const DEFAULT_BLOCK_SIZE: ByteSize = ByteSize::from_bytes(512);
 
     /// Everything as keys and values, in a fixed order.
@@ -163,7 +163,7 @@ pub fn check_key(key: &str) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-/// Whether `key` can be written in every canonical form.
+/// Returns true if `key` can be written in every canonical form.
 pub(crate) fn is_key(key: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
     !key.is_empty() && key.bytes().all(allowed)
@@ -203,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn do_all_keys_round_trip() {
+    fn all_keys_round_trip() {
         let metadata = Metadata {
             block_size: ByteSize::from_bytes(4096),
             seed: Some(Seed(u64::MAX)),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn are_wrong_values_and_keys_refused() {
+    fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
         for (key, value) in [("schema", "2"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
             let problem = metadata.set(key, value).unwrap_err();
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_escaping_round_trip(value: String) {
+        fn escaping_round_trips(value: String) {
             prop_assert_eq!(unescape(&escape(&value)), value.clone());
             prop_assert!(!escape(&value).contains(['\n', '\r']));
         }

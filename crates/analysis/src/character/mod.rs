@@ -1,4 +1,4 @@
-//! What a trace is like: everything that people plot of one, from a single pass in bounded memory.
+//! Characteristics of a trace: all common figures and plots, from a single pass in bounded memory.
 //!
 //! ```text
 //!   TraceRecord ─▶ Character ─┬▶ over time: rates, response-time percentiles, outstanding, working set
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! # Scope and limits
-//! About 20 MiB whatever the trace. Bins over time and place double their width as the trace goes on. What
-//! depends on every block ever asked for is estimated from a sample of the blocks, see [`reuse`]. Arrivals are
-//! taken in order; one that goes back counts with an interarrival time of zero.
+//! About 20 MiB whatever the trace. Bins over time and place double their width as the trace goes on. Figures
+//! that depend on every block ever accessed are estimated from a sample of the blocks, see [`reuse`].
+//! Arrivals must be in order; an arrival earlier than the one before counts with an interarrival time of
+//! zero.
 
 mod arrivals;
 mod hosts;
@@ -37,7 +38,7 @@ use crate::seeks::Seeks;
 /// Reads, writes and all else, in the order of arrays by direction.
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "other"];
 
-/// Where reads, writes and all else are kept apart.
+/// Returns the index under which reads, writes and all other operations are counted separately.
 pub(crate) const fn direction(op: Operation) -> usize {
     match op {
         Operation::Read => 0,
@@ -57,11 +58,11 @@ pub struct Character {
     pub over_time: OverTime,
     /// Response times by direction.
     pub response: [Distribution; 3],
-    /// Time in the host's block layer, from arrival to issue, where a trace says both.
+    /// Time in the host's block layer, from arrival to issue, where a trace contains both.
     pub host_queue: Distribution,
     /// Interarrival times.
     pub arrivals: Arrivals,
-    /// When anything was outstanding and when not.
+    /// Busy and idle periods.
     pub periods: Periods,
     /// Seek distances and sequential runs.
     pub seeks: Seeks,
@@ -69,9 +70,9 @@ pub struct Character {
     pub map: HeatMap,
     /// Bytes of each request, for each direction.
     sizes: [Sizes; 3],
-    /// How blocks are asked for again.
+    /// Reuse of blocks.
     pub reuse: Reuse,
-    /// Who asked what of which device.
+    /// Requests by device and initiator.
     pub hosts: Hosts,
 }
 

@@ -1,14 +1,15 @@
-//! How blocks are asked for again: reuse distances, miss ratios, popularity, rewrites.
+//! Reuse of blocks: reuse distances, miss ratios, popularity, rewrites.
 //!
-//! The *reuse distance* of a unit of 4 KiB is the number of different units asked for since it was last. A
-//! least-recently-used cache of `C` units misses what is further away than `C`, so the distances give the miss
-//! ratio of every size at once (Mattson's stack). To hold that in bounded memory, only units whose hash falls below
-//! a threshold are followed (SHARDS): of a fixed number; when more come, the threshold sinks and those above it are
-//! forgotten. A distance among the followed stands for `1/rate` as many.
+//! The *reuse distance* of a unit of 4 KiB is the number of different units accessed since the last access to
+//! this unit. A least-recently-used cache of `C` units misses every access with a reuse distance above `C`,
+//! so the distances give the miss ratio of every cache size at once (Mattson's stack). To compute the
+//! distances in bounded memory, only units whose hash falls below a threshold are followed (SHARDS). The
+//! number of followed units is fixed: when more units appear, the threshold sinks and units above it are
+//! dropped. A distance among the followed units stands for a distance `1/rate` times as large.
 //!
 //! # Scope and limits
-//! 32,768 units are followed. Waldspurger et al. find a mean error of the miss ratio of about 0.01 with 8,192. Of
-//! requests longer than 4 MiB the first 4 MiB count.
+//! 32,768 units are followed. Waldspurger et al. find a mean error of the miss ratio of about 0.01 with
+//! 8,192. Of requests longer than 4 MiB the first 4 MiB count.
 //!
 //! # References
 //! Waldspurger, Park, Garthwaite and Ahmad, FAST 2015 (SHARDS, fixed size, with its correction SHARDS-adj);

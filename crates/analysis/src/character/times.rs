@@ -47,7 +47,7 @@ pub struct Interval {
     pub length_s: f64,
     /// Requests that arrived, by direction.
     pub requests: [u64; 3],
-    /// Bytes that they asked for, by direction.
+    /// Bytes of the requests, by direction.
     pub bytes: [u64; 3],
     /// 50th, 90th, 99th and 99.9th percentile of their response times in milliseconds, with an error of 9 %.
     pub response_ms: Option<[f64; 4]>,

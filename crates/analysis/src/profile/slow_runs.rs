@@ -37,7 +37,7 @@ impl SlowRuns {
         }
     }
 
-    /// What a slow request exceeds.
+    /// Returns the time that a slow request exceeds.
     pub const fn threshold(&self) -> Duration {
         self.threshold
     }
@@ -47,7 +47,7 @@ impl SlowRuns {
         (self.requests > 0).then(|| self.slow as f64 / self.requests as f64)
     }
 
-    /// How many runs there were, one that lasts to the end included.
+    /// Returns the number of runs, including a run that lasts to the end.
     pub fn runs(&self) -> u64 {
         self.runs.count() + u64::from(self.current > 0)
     }

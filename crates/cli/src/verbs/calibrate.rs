@@ -1,4 +1,4 @@
-//! `seeklab calibrate`: what this machine adds to every emulated request.
+//! `seeklab calibrate`: measures the time that this machine adds to every emulated request.
 
 use std::path::{Path, PathBuf};
 
@@ -20,15 +20,15 @@ Examples:
   seeklab calibrate --frontend nbd
   seeklab calibrate --json > calibration.json";
 
-/// Measures what this machine adds to every emulated request, and keeps it for `serve` and `run`.
+/// Measures the time that this machine adds to every emulated request, and saves it for `serve` and `run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Only this frontend, leaving what is known of others: nbd (over a unix socket), nbd-tcp, fuse, block;
-    /// all if absent
+    /// Calibrate only this frontend and keep the results of the others: nbd (over a unix socket), nbd-tcp, fuse,
+    /// block [default: all]
     #[arg(long, value_name = "NAME")]
     frontend: Vec<FrontendKind>,
-    /// Where to keep it; in the user's state directory if absent
+    /// File to save the calibration in [default: calibration.json in the user's state directory]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print one JSON document
@@ -76,7 +76,7 @@ impl Arguments {
     }
 }
 
-/// Keeps what is known of frontends that are not measured now.
+/// Keeps the saved results of frontends that are not measured now.
 fn keep_others(session: &Session, calibration: &mut Calibration, path: &Path) {
     match Calibration::load_from(path, &Machine::this()) {
         Ok(known) => calibration.frontends = known.frontends,

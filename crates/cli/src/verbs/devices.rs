@@ -1,4 +1,4 @@
-//! `seeklab devices`: the catalog, and one device of it.
+//! `seeklab devices`: lists the catalog or shows one device.
 
 use std::path::PathBuf;
 
@@ -25,19 +25,19 @@ Examples:
   seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
   seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml";
 
-/// The catalog, or one device.
+/// Lists the catalog or shows one device.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A catalog name or a TOML file; all of the catalog if absent
+    /// Catalog name or TOML file [default: list the catalog]
     name: Option<String>,
-    /// Change a parameter first, by its name or path
+    /// Set a parameter of the device, by its name or path
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
     overrides: Vec<String>,
-    /// Print the complete description, which can be saved, changed and used as a device
+    /// Print the complete description as TOML. It can be saved, edited and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
     toml: bool,
-    /// Write what a cloned device has learnt as a page with plots
+    /// Write a page with plots of the fitted model of a cloned device
     #[arg(long, value_name = "FILE.html", requires = "name")]
     report: Option<PathBuf>,
     /// Print one JSON document
@@ -179,7 +179,7 @@ fn document(description: &Description) -> Result<Value, Failure> {
     }))
 }
 
-/// What a cloned device has learnt.
+/// Returns the page with the fitted model of a cloned device.
 fn plotted(description: &Description) -> Result<Page, Failure> {
     let learnt = description.learnt()?.ok_or_else(|| {
         Failure::new(format!("--report: `{}` was not learnt from a trace", description.name))

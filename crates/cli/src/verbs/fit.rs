@@ -1,4 +1,4 @@
-//! `seeklab fit`: a device cloned from its trace.
+//! `seeklab fit`: clones a device from its trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,60 +31,58 @@ Examples:
 
 The saved device is fitted to the whole trace; before that, one that is fitted to the first part predicts the rest.";
 
-/// Fits a device to a trace with response times, and says how well it predicts what it did not see.
+/// Fits a device to a trace with response times, and reports how well it predicts the rest of the trace.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A trace with response times, or results of fio as JSON
+    /// Trace with response times, or results of fio as JSON
     trace: PathBuf,
-    /// Further results of fio
+    /// More results of fio
     more: Vec<PathBuf>,
-    /// Where to write the description of the device
+    /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     reading: Reading,
-    /// The model; further ones are fitted and compared beside it, the first is saved
+    /// Models to fit and compare. The first is saved
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "station", value_parser = model)]
     model: Vec<&'static Model>,
-    /// Which device of the trace; its only one unless said
+    /// Number of the device in the trace [default: the only device]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
     /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<ByteSize>,
-    /// Share of the time that is fitted before the rest is predicted
+    /// Share of the trace's time to fit before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
-    /// Let the arrivals of the prediction wait for nothing; else one waits for what it
-    /// had waited for: for the device to be idle, or for a completion that it arrived soon after
+    /// Predict with the recorded arrival times. By default, a request that followed a completion in the trace, or
+    /// arrived at an idle device, does so in the prediction
     #[arg(long)]
     open: bool,
-    /// Since when times count: since the request arrived, or since it was given to the driver; the
-    /// latter unless said where the trace was captured by seeklab, for in front of the clone a
-    /// host makes requests wait by itself again
+    /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
+    /// received it [default: issue if seeklab captured the trace, otherwise arrival]
     #[arg(long, value_name = "WHEN")]
     since: Option<SinceName>,
-    /// Do not look for rate and burst limits, of models that do
+    /// Do not fit rate and burst limits
     #[arg(long)]
     no_limits: bool,
-    /// Do not ask for those features (of models that do), such as pace or idle,before: what one gains shows
-    /// in how the prediction is without it
+    /// Fit without these features, for example `pace` or `idle,before`, to see what they contribute
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = feature)]
     without: Vec<Feature>,
-    /// Classes of request lengths for each doubling: 1, 2 or 4
+    /// Classes of request lengths per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().lengths_per_octave)]
     length_classes: u32,
-    /// Classes of queue lengths for each doubling: 1, 2 or 4
+    /// Classes of queue lengths per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().queues_per_octave)]
     queue_classes: u32,
-    /// Classes of seek distances for each doubling: 1, 2 or 4
+    /// Classes of seek distances per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().distances_per_octave)]
     distance_classes: u32,
-    /// Root of the draws of the prediction
+    /// Seed of the random draws of the prediction
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
-    /// Write a report with plots: what was measured beside what each model said
+    /// Write a report with plots of the measured times and the predictions of each model
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Print one JSON document
@@ -94,9 +92,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SinceName {
-    /// What it waited for in the host's own queues is the device's
+    /// Arrival at the host's queue. Queue time in the host belongs to the device
     Arrival,
-    /// What it waited for in the host is the host's
+    /// Issue to the driver. Queue time in the host is excluded
     Issue,
 }
 
@@ -169,7 +167,7 @@ impl Arguments {
     }
 }
 
-/// The model of that name.
+/// Returns the model of that name.
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
@@ -180,7 +178,7 @@ fn feature(name: &str) -> Result<Feature, String> {
     Feature::from_name(name).ok_or_else(|| format!("there is no such feature; there are {}", names()))
 }
 
-/// A share of the time that is fitted: some of it, up to all.
+/// Parses the share of the time to fit: more than 0 % and at most 100 %.
 fn parse_split(text: &str) -> Result<Ratio, String> {
     let split: Ratio = text.parse().map_err(|error| format!("{error}"))?;
     match split.as_f64() {
@@ -230,7 +228,7 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
     text
 }
 
-/// What was fitted, in one line.
+/// Describes the fitted requests in one line.
 fn about(report: &FitReport) -> String {
     format!(
         "device {}, {} requests with response times over {:.1} s",
@@ -238,7 +236,8 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-/// How the trace was read, what was left out, and since when times count where that makes a difference.
+/// Returns notes on the fit: how the trace was read, how many requests were omitted, and the start of the
+/// response times if requests waited in the host.
 fn notes(report: &FitReport) -> Vec<String> {
     let without_issue = if report.times_from == Since::Issue { report.requests_without_issue } else { 0 };
     let counts = [
@@ -252,7 +251,7 @@ fn notes(report: &FitReport) -> Vec<String> {
     report.notes.iter().cloned().chain(left_out).chain(since(report)).collect()
 }
 
-/// Since when times count, if requests waited before they were issued.
+/// Returns a note on the start of the response times, if requests waited in the host before their issue.
 fn since(report: &FitReport) -> Option<String> {
     let waited = report.host_queue_mean_ms.filter(|ms| *ms > 0.0)?;
     Some(match report.times_from {
@@ -303,7 +302,7 @@ fn sentences(report: &FitReport) -> impl Iterator<Item = String> {
     all.into_iter().flatten()
 }
 
-/// The lines of a text, each at most 80 columns wide.
+/// Wraps a text into lines of at most 80 columns.
 fn folded(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -319,7 +318,7 @@ fn folded(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The report with plots.
+/// Returns the report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
     let notes = sentences(report).chain(limits).chain(notes(report));

@@ -1,4 +1,4 @@
-//! `seeklab record`: a real file or device, every request recorded on its way.
+//! `seeklab record`: serves a real file or device and records every request to it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -31,26 +31,27 @@ Examples:
 Clients use what it serves in place of the backing: an NBD export (no privilege), a block device (--block), a file
 (--fuse). Ctrl-C ends it in order.";
 
-/// Serves a real file or device and records every request on its way to it.
+/// Serves a real file or device and records every request to it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file or block device that holds the data
+    /// File or block device that holds the data
     #[arg(long, value_name = "FILE|DEV")]
     backing: PathBuf,
-    /// The trace to write; its suffix tells format and compression
+    /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
+    /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
+    /// or --fuse is given]
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
     /// Limit of NBD connections at a time [default: 64]
     #[arg(long, value_name = "N")]
     connections: Option<NonZeroUsize>,
-    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
+    /// Serve it as a block device of the kernel, /dev/loopN. Needs root and FUSE
     #[arg(long)]
     block: bool,
-    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    /// Serve it as a plain file, `disk`, in this directory, through FUSE. Needs no root
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
     /// Refuse writes
@@ -61,7 +62,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Writes the trace, beside the loop that serves.
+/// Writes the trace on a thread separate from serving.
 struct Recording {
     writer: Box<dyn TraceWriter>,
     metrics: Metrics,
@@ -84,7 +85,7 @@ impl Sink for Recording {
 }
 
 impl Recording {
-    /// Says in the trace how much of it is missing, and gives it its name.
+    /// Writes the number of lost requests to the trace and completes the file.
     fn end(self, lost: u64, elapsed_ns: u64) -> Result<MetricsSummary, Failure> {
         let Self { mut writer, metrics, failed } = self;
         if let Some(error) = failed {

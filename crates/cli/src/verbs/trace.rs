@@ -1,4 +1,4 @@
-//! `seeklab trace`: look into traces and convert them.
+//! `seeklab trace`: describes, converts, cuts and rewrites traces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ Examples:
   seeklab trace info week.srt --format-option sector-size=512B
   seeklab trace head run.parquet --rows 5";
 
-/// Traces: what is in them, and other formats of them.
+/// Describes, converts, cuts and rewrites traces.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// What a trace contains, from one streaming pass
+    /// Describe the contents of traces, in one pass
     Info {
         /// Traces
         #[arg(required = true)]
@@ -48,40 +48,40 @@ enum TraceCommand {
     },
     /// Write a trace in another format
     Convert {
-        /// The trace to read
+        /// Trace to read
         input: PathBuf,
-        /// The trace to write; its suffix tells format and compression
+        /// Trace to write. The suffix selects format and compression
         output: PathBuf,
         #[command(flatten)]
         reading: Reading,
-        /// Format to write, where the suffix does not tell
+        /// Format to write [default: by the suffix of OUTPUT]
         #[arg(long, value_name = "FORMAT")]
         to: Option<String>,
         /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// The first rows
+    /// Print the first rows of traces
     Head {
         /// Traces
         #[arg(required = true)]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,
-        /// How many rows
+        /// Number of rows
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
         rows: u64,
         /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// The plots that people expect of a trace, as one HTML page
+    /// Write the usual plots of a trace as one HTML page
     Report(super::trace_report::ReportArguments),
-    /// What a trace would ask had the data lain elsewhere
+    /// Rewrite a trace as if the data were placed elsewhere
     Remap(super::trace_remap::RemapArguments),
-    /// A part of a trace
+    /// Copy a part of a trace
     Slice(super::trace_remap::SliceArguments),
-    /// The formats that can be read and written
+    /// List the formats that can be read and written
     Formats {
         /// Print one JSON document
         #[arg(long)]
@@ -108,7 +108,7 @@ impl Arguments {
     }
 }
 
-/// What a trace contains.
+/// Contents of a trace.
 #[derive(Debug, Serialize)]
 struct Info {
     file: String,
@@ -127,11 +127,11 @@ struct Info {
     requests_with_response: u64,
     has_think_times: bool,
     has_breakdown: bool,
-    /// What the format cannot say.
+    /// Columns that the format cannot record.
     lacks: Vec<&'static str>,
     #[serde(skip)]
     lacks_in_words: Vec<String>,
-    /// What the format leaves open and how it was read.
+    /// Options of the format, and the values used to read the trace.
     options: Vec<AppliedOption>,
     metadata: BTreeMap<String, String>,
     notes: Vec<String>,
@@ -147,7 +147,7 @@ struct AppliedOption {
     meaning: &'static str,
 }
 
-/// Accumulates what [`Metrics`] does not.
+/// Accumulates the figures that [`Metrics`] does not have.
 #[derive(Debug, Default)]
 struct Addresses {
     devices: BTreeMap<u16, u64>,
@@ -159,7 +159,7 @@ struct Addresses {
     with_think: u64,
     with_response: u64,
     with_breakdown: u64,
-    /// The latest arrival, and rows that arrive before it.
+    /// Latest arrival so far, and number of rows that arrived before an earlier row.
     latest: Instant,
     backward: u64,
 }
@@ -182,7 +182,7 @@ impl Addresses {
 }
 
 impl Addresses {
-    /// What is to be known of the order of rows.
+    /// Returns a note on rows that are not in order of arrival.
     fn note(&self) -> Option<String> {
         (self.backward > 0).then(|| {
             format!(
@@ -256,7 +256,7 @@ fn info(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> 
     print(&text.join("\n"))
 }
 
-/// Names of initiators that a page shows.
+/// Maximum number of initiators on a page.
 const INITIATORS_SHOWN: usize = 16;
 
 fn page(info: &Info) -> String {

@@ -10,7 +10,7 @@ use super::bench::Bench;
 const WORKLOAD: &str = "random,poisson=40/s,requests=20000";
 
 #[test]
-fn does_a_clone_stand_in_for_a_simulated_disk() {
+fn clone_stands_in_for_a_simulated_disk() {
     let bench = Bench::new();
     bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
     // Its arrivals wait for nothing, so those of the prediction must not either.
@@ -44,7 +44,7 @@ fn does_a_clone_stand_in_for_a_simulated_disk() {
 }
 
 #[test]
-fn does_the_evaluation_show_what_the_plain_technique_loses() {
+fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
     let bench = Bench::new();
     // A queue of the disk's own: requests that wait for the same ones before are slow together.
     let workload = "random,poisson=60/s,requests=20000";
@@ -184,7 +184,7 @@ fn trace_of_several_devices_states_the_size_of_each() {
 }
 
 #[test]
-fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
+fn fit_reports_whether_both_parts_of_a_trace_are_alike() {
     let bench = Bench::new();
     // Times of 1 to 2 ms in both parts; and in the other trace half as long again in the second.
     for (file, more) in [("alike.csv", 0), ("changed.csv", 1)] {
@@ -223,7 +223,7 @@ fn is_it_told_whether_both_parts_of_a_trace_are_alike() {
 }
 
 #[test]
-fn are_requests_outside_of_the_fit_told_where_a_clone_runs() {
+fn runs_of_a_clone_report_requests_outside_the_fitted_range() {
     let bench = Bench::new();
     let reads = "synthetic,size=8KiB,read=100%,poisson=40/s,requests=4000";
     bench.run(&["simulate", "atlas10k", "-w", reads, "--out", "seen.parquet"]).done();
@@ -264,7 +264,7 @@ fn are_requests_outside_of_the_fit_told_where_a_clone_runs() {
 }
 
 #[test]
-fn is_what_a_clone_has_learnt_shown() {
+fn devices_shows_the_fitted_model_of_a_clone() {
     let bench = Bench::new();
     bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
     bench.run(&["fit", "seen.parquet", "-o", "clone.toml", "--model", "plain"]).done();
@@ -310,7 +310,7 @@ fn is_what_a_clone_has_learnt_shown() {
 }
 
 #[test]
-fn is_a_feature_that_is_left_out_never_asked_for() {
+fn fitted_model_never_uses_an_omitted_feature() {
     let bench = Bench::new();
     bench.run(&["simulate", "atlas10k", "-w", WORKLOAD, "--out", "seen.parquet"]).done();
     let asked = |more: &[&str]| {
@@ -333,7 +333,7 @@ fn is_a_feature_that_is_left_out_never_asked_for() {
 }
 
 #[test]
-fn is_what_cannot_be_fitted_told() {
+fn fit_reports_why_a_trace_cannot_be_fitted() {
     let bench = Bench::new();
     bench.write("none.spc", "0,303567,3584,w,0.000000\n0,55590,3072,r,0.1\n0,303574,3584,w,0.2\n");
     bench
@@ -389,7 +389,7 @@ fn demerits(bench: &Bench, trace: &Path, more: &[&str]) -> [f64; 3] {
 }
 
 #[test]
-fn do_both_models_predict_real_drives_as_well_as_it_is_said() {
+fn both_models_predict_real_drives_within_the_documented_demerit() {
     let Some(folder) = shared("disksim-validate") else { return };
     let bench = Bench::new();
     // One request at a time, one workload: demerit to p99 of the second half, as the pages of the models have it.
@@ -416,7 +416,7 @@ const REAL_DRIVES: [(&str, f64); 6] = [
 ];
 
 #[test]
-fn does_a_station_predict_queues_that_it_did_not_see_as_well_as_it_is_said() {
+fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
     let bench = Bench::new();
     // Demerits to p99 in percent as docs/models/station.md has them, rounded up, and the plain technique's rounded down.
     for (folder, file, more, station_most, plain_least) in [
@@ -436,7 +436,7 @@ fn does_a_station_predict_queues_that_it_did_not_see_as_well_as_it_is_said() {
 }
 
 #[test]
-fn does_what_a_captured_host_waits_for_count_as_the_hosts() {
+fn queue_time_of_a_captured_host_is_excluded_from_the_fit() {
     let bench = Bench::new();
     // Batches of eight, which the host gives to a device of 1 ms one by one.
     let mut rows = String::new();
@@ -486,7 +486,7 @@ fn does_what_a_captured_host_waits_for_count_as_the_hosts() {
 }
 
 #[test]
-fn is_it_told_what_arrivals_waited_for() {
+fn fit_reports_the_arrival_model() {
     let bench = Bench::new();
     // Three clients of a device that takes 1 ms, one after the other, who think for 100 us.
     let (mut free, mut ready) = (0_u64, [0_u64, 300_000, 600_000]);
@@ -513,7 +513,7 @@ fn is_it_told_what_arrivals_waited_for() {
 }
 
 #[test]
-fn is_the_disk_of_1992_found_behind_its_elevator() {
+fn fit_finds_the_order_of_the_hp_ux_elevator_of_1992() {
     let Some(folder) = shared("hpl-srt-ajw") else { return };
     let bench = Bench::new();
     let trace = folder.join("ajw.1week.srt.zst");
@@ -529,7 +529,7 @@ fn is_the_disk_of_1992_found_behind_its_elevator() {
 }
 
 #[test]
-fn does_the_clone_of_a_disk_answer_as_the_disk_under_fresh_load() {
+fn clone_of_a_disk_has_the_times_of_the_disk_under_a_new_load() {
     let bench = Bench::new();
     // One at a time with think time, open at 70 %, and eight outstanding behind SPTF.
     for (workload, queue) in [

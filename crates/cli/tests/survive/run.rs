@@ -1,4 +1,4 @@
-//! `seeklab run`: what it says, that it goes on, and that nothing of it is left however it ends.
+//! `seeklab run`: its output, resumption of a series, and no leftovers however the run ends.
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -21,7 +21,7 @@ fn document(output: &Output) -> Value {
 }
 
 #[test]
-fn does_the_document_say_everything() {
+fn document_has_every_key() {
     const KEYS: [&str; 21] = [
         "elapsed_s",
         "flush_s",
@@ -45,7 +45,7 @@ fn does_the_document_say_everything() {
         "out_of_validated_range",
         "exit_code",
     ];
-    if !can_mount("does_the_document_say_everything", &NEEDS) {
+    if !can_mount("document_has_every_key", &NEEDS) {
         return;
     }
     let scene = Scene::new("document");
@@ -90,8 +90,8 @@ fn does_the_document_say_everything() {
 }
 
 #[test]
-fn do_exit_codes_tell_failed_commands_from_wrong_usage() {
-    if !can_mount("do_exit_codes_tell_failed_commands_from_wrong_usage", &NEEDS) {
+fn exit_codes_distinguish_failed_commands_from_wrong_usage() {
+    if !can_mount("exit_codes_distinguish_failed_commands_from_wrong_usage", &NEEDS) {
         return;
     }
     let scene = Scene::new("codes");
@@ -183,8 +183,8 @@ fn comparison_begins_with_one_uncounted_pass() {
 }
 
 #[test]
-fn are_finished_repetitions_not_run_again() {
-    if !can_mount("are_finished_repetitions_not_run_again", &NEEDS) {
+fn finished_repetitions_are_not_run_again() {
+    if !can_mount("finished_repetitions_are_not_run_again", &NEEDS) {
         return;
     }
     let scene = Scene::new("resumes");
@@ -225,12 +225,12 @@ fn are_finished_repetitions_not_run_again() {
 }
 
 #[test]
-fn are_files_whole_on_every_file_system() {
+fn files_are_whole_on_every_file_system() {
     std::thread::scope(|scope| {
         for (fs, size) in [("ext4", "64MiB"), ("ext2", "64MiB"), ("xfs", "320MiB"), ("btrfs", "128MiB")] {
             scope.spawn(move || {
                 let mkfs = format!("mkfs.{fs}");
-                if !can_mount("are_files_whole_on_every_file_system", &[&mkfs]) {
+                if !can_mount("files_are_whole_on_every_file_system", &[&mkfs]) {
                     return;
                 }
                 let scene = Scene::new(fs);
@@ -256,8 +256,8 @@ const STUBBORN: &str = "trap '' TERM HUP INT; \
     i=0; while [ $i -lt 40 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
 
 #[test]
-fn is_nothing_left_however_a_run_is_ended() {
-    if !can_mount("is_nothing_left_however_a_run_is_ended", &NEEDS) {
+fn nothing_is_left_however_a_run_is_ended() {
+    if !can_mount("nothing_is_left_however_a_run_is_ended", &NEEDS) {
         return;
     }
     let _control = crate::served::FuseControl::mount();

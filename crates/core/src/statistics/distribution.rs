@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_quantiles_right_to_three_digits() {
+    fn quantiles_are_exact_to_three_digits() {
         let mut distribution = Distribution::default();
         for us in 1..=100_000 {
             distribution.record(Duration::from_us(us));

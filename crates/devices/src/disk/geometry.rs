@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
 
-/// Where the blocks of a disk lie.
+/// Layout of the blocks of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -16,10 +16,10 @@ pub struct Geometry {
     pub block_size: ByteSize,
     /// Recording surfaces, one head each, at least one.
     pub surfaces: u32,
-    /// In which order the tracks of a zone are used.
+    /// Order in which the tracks of a zone are used.
     #[serde(default)]
     pub mapping: Mapping,
-    /// Where spare space lies.
+    /// Location of the spare space.
     #[serde(default)]
     pub sparing: Sparing,
     /// Cylinders that share spare sectors, for `sectors_per_cylinder_range`.
@@ -43,7 +43,7 @@ fn one() -> u32 {
     1
 }
 
-/// In which order the tracks of a zone are used.
+/// Order in which the tracks of a zone are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mapping {
@@ -56,7 +56,7 @@ pub enum Mapping {
     Serpentine,
 }
 
-/// Where spare space lies; the numbers are DiskSim's codes.
+/// Location of the spare space. The numbers are DiskSim's codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sparing {

@@ -13,9 +13,9 @@ use crate::scheduler::SchedulerSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskParameters {
-    /// Where blocks lie.
+    /// Layout of the blocks.
     pub geometry: Geometry,
-    /// How arm, heads and platters move.
+    /// Motion of arm, heads and platters.
     pub mechanics: MechanicsParameters,
     /// Command overheads, buffer and bus.
     #[serde(default)]
@@ -41,13 +41,14 @@ impl DiskParameters {
     }
 }
 
-/// How arm, heads and platters move.
+/// Motion of arm, heads and platters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsParameters {
     /// Nominal rotation speed, at least 15rpm.
     pub rpm: RotationSpeed,
-    /// How far the speed of one drive may lie from the nominal one; drawn from the run's seed.
+    /// Maximum deviation of one drive's speed from the nominal speed. Each drive's speed is drawn from
+    /// the run's seed.
     #[serde(default)]
     pub rpm_error: Ratio,
     /// Seek time by distance.
@@ -73,7 +74,7 @@ pub struct QueueParameters {
     /// Commands that the drive holds at a time, at least one.
     #[serde(default = "one")]
     pub depth: u32,
-    /// Which of them comes next.
+    /// Scheduler that chooses the next command.
     #[serde(default = "fcfs")]
     pub scheduler: SchedulerSpec,
 }

@@ -17,10 +17,10 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// Those devices, numbered from zero; other numbers are rejected.
+    /// Returns a bank of the given devices, numbered from zero. Requests to other numbers are rejected.
     ///
     /// # Panics
-    /// If there are none, or more than 65,536.
+    /// If there are no devices, or more than 65,536.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
         let numbered = devices
@@ -38,12 +38,12 @@ impl Bank {
         Self { make: Some(Arc::new(make)), ..Self::new(vec![first]) }
     }
 
-    /// How many devices there are so far.
+    /// Returns the number of devices so far.
     pub fn len(&self) -> usize {
         self.devices.len()
     }
 
-    /// Whether there are none, which never holds.
+    /// Returns true if there are no devices, which never holds.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
@@ -83,7 +83,7 @@ impl Device for Bank {
         self.devices.iter().filter_map(|(_, device)| device.next_event()).min()
     }
 
-    /// Those of one device: requests address blocks of one.
+    /// Returns the capabilities of one device, because a request addresses blocks of one device.
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

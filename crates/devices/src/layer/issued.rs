@@ -1,4 +1,4 @@
-//! What a layer has handed to the device beneath it, as it came to the layer.
+//! Requests that a layer has handed to the device beneath, as they were submitted to the layer.
 
 use seeklab_core::{Completion, Instant, RequestId};
 
@@ -15,12 +15,12 @@ struct AsSubmitted {
 }
 
 impl Issued {
-    /// None yet, with room for so many.
+    /// Returns an empty list with room for `requests` requests.
     pub(super) fn with_capacity(requests: usize) -> Self {
         Self(Vec::with_capacity(requests))
     }
 
-    /// How many there are.
+    /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -27,7 +27,7 @@ pub struct ServerParameters {
     pub service_time: Duration,
 }
 
-/// How long a request takes.
+/// Service time of a request.
 #[derive(Debug, Clone)]
 pub enum ServiceTime {
     /// Always this long, zero included.
@@ -46,7 +46,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose service always takes as long as the parameters say.
+    /// Returns a server whose service time is always that of the parameters.
     ///
     /// # Errors
     /// Parameters that no device can have.

@@ -26,7 +26,7 @@ use crate::description::DescriptionError;
 use crate::error::{ParameterError, check, check_size};
 use crate::registry::described;
 
-/// What is known of a device by its tables.
+/// Parameters of a device described by tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableParameters {
@@ -34,18 +34,18 @@ pub struct TableParameters {
     pub capacity_blocks: u64,
     /// Bytes in a block.
     pub block_size: ByteSize,
-    /// Whether completed writes can be lost before a flush.
+    /// True if completed writes can be lost before a flush.
     #[serde(default)]
     pub volatile_write_cache: bool,
-    /// Whether it has moving media, so that hosts schedule for it.
+    /// True if the device has moving media, so that hosts schedule for it.
     #[serde(default)]
     pub rotational: bool,
     /// Operation, class and times of each cell, as text.
     pub cells: Vec<String>,
-    /// How finely requests are told apart.
+    /// Fineness of the classes of requests.
     #[serde(default)]
     pub classes: Classes,
-    /// What it was fitted to, for people.
+    /// Origin of the fit, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
 }

@@ -1,7 +1,8 @@
-//! A distribution of times as counts in buckets, 64 for each doubling: 1.6 % wide at most, exact below 128 ns.
+//! A distribution of times as counts in buckets, 64 for each doubling: 1.6 % wide at most, exact below 128
+//! ns.
 //!
-//! As text, each item says how many buckets it lies beyond the one before, and, unless that is 1, how many times
-//! were seen there: `1210 3*7 1*2`.
+//! As text, each item gives the number of buckets from the item before, and, unless it is 1, the count of
+//! times in the bucket: `1210 3*7 1*2`.
 
 use std::fmt::Write as _;
 
@@ -37,7 +38,7 @@ impl Counts {
         self.0.record(time.as_ns());
     }
 
-    /// Takes one time in that was seen so often.
+    /// Counts a time `count` times.
     pub(crate) fn record_many(&mut self, time: Duration, count: u32) {
         self.0.record_many(time.as_ns(), count.into());
     }
@@ -137,7 +138,7 @@ impl Times {
         Self(columns.into_boxed_slice())
     }
 
-    /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
+    /// Draws a time. Each counted time is equally likely; within a bucket, times are spread evenly.
     pub(crate) fn draw(&self, stream: &mut Stream) -> Duration {
         // One draw says the column, the bucket in it by the upper half of what is left, and the place in that by the lower.
         let drawn = u128::from(stream.bits()) * self.0.len() as u128;
@@ -171,14 +172,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_every_time_lie_in_its_bucket(ns in any::<u64>()) {
+        fn every_time_lies_in_its_bucket(ns in any::<u64>()) {
             let (least, width) = span(bucket(ns));
             prop_assert!(least <= ns && ns - least < width);
             prop_assert!(width == 1 || width as f64 / least as f64 <= 1.0 / 64.0, "{least} {width}");
         }
 
         #[test]
-        fn is_what_was_written_read(ns in prop::collection::vec(0_u64..1 << 50, 1..200)) {
+        fn written_times_are_read_back(ns in prop::collection::vec(0_u64..1 << 50, 1..200)) {
             let mut counts = Counts::default();
             ns.iter().for_each(|ns| counts.record(Duration::from_ns(*ns)));
             let times = Times::read(&counts.write()).unwrap();
@@ -193,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn is_any_text_read_or_refused(text in "[0-9* a]{0,40}") {
+        fn any_text_is_read_or_refused(text in "[0-9* a]{0,40}") {
             if let Ok(times) = Times::read(&text) {
                 times.draw(&mut Seed(1).stream("times"));
             }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn are_times_that_sums_could_not_hold_refused() {
+    fn times_too_long_for_sums_are_refused() {
         let beyond = bucket(NS_MAX) + 1;
         for text in [beyond.to_string(), "3711".to_owned(), format!("1210 {}", beyond - 1210)] {
             let error = Times::read(&text).unwrap_err();
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn are_times_drawn_as_often_as_they_were_seen() {
+    fn times_are_drawn_as_often_as_counted() {
         let mut counts = Counts::default();
         for (ns, count) in [(50, 10), (1_000_000, 80), (90_000_000, 10)] {
             (0..count).for_each(|_| counts.record(Duration::from_ns(ns)));

@@ -38,40 +38,40 @@ pub(super) const BLOCK_BYTES: u32 = 512;
 /// Its size.
 const SIZE_BYTES: u64 = 16 << 20;
 
-/// How the device of a stream is served.
+/// Settings of the device that serves a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Over what.
     pub frontend: FrontendKind,
-    /// How long every request takes.
+    /// Service time of every request.
     pub service_time: Duration,
-    /// How much processor time exactness may cost.
+    /// Trade-off between processor time and accuracy.
     pub pacing: Pacing,
-    /// What is spun at most, unless exact.
+    /// Longest time to spin, unless pacing is exact.
     pub margin: Duration,
-    /// What is compensated for.
+    /// Compensation to apply.
     pub compensation: Compensation,
 }
 
 /// A stream of like requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// What each does.
+    /// Operation of each request.
     pub op: Operation,
-    /// How many bytes; a multiple of 512, 0 for a flush.
+    /// Length of each request in bytes: a multiple of 512, or 0 for a flush.
     pub bytes: u32,
-    /// How many.
+    /// Number of requests.
     pub requests: usize,
     /// From the completion of one to the issue of the next.
     pub pause: Duration,
 }
 
-/// What was measured of one request.
+/// Measured times of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// From MP1 to MP2, on the way in.
     pub arrival: Duration,
-    /// From when the completion was due at MP2 until it left there.
+    /// From the due time of the completion at MP2 until it left there.
     pub lateness: Duration,
     /// From MP2 to MP1, on the way out.
     pub completion: Duration,
@@ -79,7 +79,7 @@ pub struct Sample {
     pub response: Duration,
 }
 
-/// What the emulator saw of one request, at MP2.
+/// Observation of one request by the emulator, at MP2.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     tag: Tag,
@@ -91,8 +91,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether it is what a host made `request` of. A kernel asks a block device for more than its
-    /// clients do.
+    /// Returns true if this request is the one that a host's `request` became. A kernel sends more requests to a
+    /// block device than its clients make.
     fn is_of(&self, request: &HostRequest) -> bool {
         let asked = (self.op, u64::from(self.bytes)) == (request.op, request.length_bytes);
         asked && self.arrival >= request.issue && self.arrival <= request.completion
@@ -114,7 +114,7 @@ impl Served {
     /// Serves a device in a thread of its own and connects to it.
     ///
     /// # Errors
-    /// What the system or the client says.
+    /// Errors of the operating system or the client.
     pub fn start(setting: Setting, clock: Clock) -> Result<Self, CalibrationError> {
         let (sender, receiver) = sync_channel(1);
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
@@ -135,7 +135,7 @@ impl Served {
     /// Makes the requests of a stream, one after the other.
     ///
     /// # Errors
-    /// What the client says, and if the emulator saw other requests.
+    /// Errors of the client, and if the emulator did not receive every request.
     pub fn run(&mut self, stream: Stream) -> Result<Vec<Sample>, CalibrationError> {
         let frontend = self.setting.frontend;
         let host = self.host.as_mut().expect("it is connected until it ends");
@@ -151,7 +151,7 @@ impl Served {
         self.samples(&requests)
     }
 
-    /// Pairs requests with what the emulator saw of them.
+    /// Pairs requests with the emulator's observations of them.
     fn samples(&self, requests: &[HostRequest]) -> Result<Vec<Sample>, CalibrationError> {
         // The last reply may be with the client before the emulator's thread has booked that it left.
         let limit = self.clock.now() + Duration::from_s(5);
@@ -256,7 +256,7 @@ fn run(
     Ok(waiter.waited())
 }
 
-/// An emulation that tells what it sees at MP2.
+/// An emulation that records its observations at MP2.
 struct Watched {
     emulation: Emulation,
     seen: Arc<Mutex<Vec<Seen>>>,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::{Clock, KeptAwake};
 
-/// By which route.
+/// Route of the synthetic calibration.
 pub(super) const NBD: Route = Route { frontend: FrontendKind::NbdUnix, processors: Processors::Asleep };
 
 /// A calibration of this machine with round figures.
@@ -38,7 +38,7 @@ pub(super) fn synthetic() -> Calibration {
 }
 
 #[test]
-fn do_measured_times_become_the_compensation() {
+fn measured_times_become_the_compensation() {
     let calibration = synthetic();
     assert_eq!(calibration.margin(), Duration::from_us(80));
     let compensation = |pacing| calibration.compensation(NBD, 512, pacing).unwrap();
@@ -65,7 +65,7 @@ fn do_measured_times_become_the_compensation() {
 }
 
 #[test]
-fn are_the_figures_of_a_real_calibration_sane() {
+fn real_calibration_has_plausible_figures() {
     let clock = Clock::start();
     let effort = Effort { sleeps: 40, requests: 12, repetitions: 2, sizes: &[4 << 10, 64 << 10] };
     let mut calibration = Calibration::begin(&effort, clock).unwrap();
@@ -104,7 +104,7 @@ fn are_the_figures_of_a_real_calibration_sane() {
 }
 
 #[test]
-fn does_compensation_move_the_completion_ahead() {
+fn compensation_moves_the_completion_ahead() {
     let clock = Clock::start();
     let ahead = Duration::from_us(400);
     let setting = Setting {
@@ -129,7 +129,7 @@ fn does_compensation_move_the_completion_ahead() {
 }
 
 #[test]
-fn are_names_of_frontends_read() {
+fn names_of_frontends_are_parsed() {
     for frontend in FrontendKind::ALL {
         assert_eq!(frontend.name().parse(), Ok(frontend));
         let text = serde_json::to_string(&frontend).unwrap();

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn do_stamps_and_model_time_convert() {
+    fn stamps_and_model_time_convert() {
         let clock = Clock::from_origin_ns(3_000_000_007);
         assert_eq!(clock.at(3_000_000_010), Instant::from_ns(3));
         assert_eq!(clock.at(1), Instant::ZERO);

@@ -27,7 +27,7 @@ pub enum Next {
     WaitUntil(Option<Instant>),
 }
 
-/// What stands behind a frontend.
+/// Device behind a frontend.
 pub trait Backend {
     /// A command arrived.
     fn take(&mut self, command: Command<'_>);
@@ -41,13 +41,13 @@ pub trait Backend {
     /// The reply to `tag` has left, or never will.
     fn left(&mut self, tag: Tag, departure: Departure);
 
-    /// Becomes readable when it wants to be asked before any deadline, if there can be such a thing.
+    /// Returns a descriptor, if any, that becomes readable if a call is needed before any deadline.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// How long clients have to take the last answers once serving ends.
+/// Time for clients to take the last answers after serving ends.
 const GRACE: Duration = Duration::from_s(5);
 
 /// Drives `frontend` until `stop` is asked for and every answer has left (or the clients have had five

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use seeklab_core::{Completion, Device, Duration, Instant, Request, RequestId};
 
-/// What the second instance found so far.
+/// Differences that the second instance found so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
     /// Answers that both instances have given.
     pub compared: u64,
-    /// Those whose completion times differ, by the clamping of this or of earlier arrivals.
+    /// Answers with different completion times, due to the clamping of this or of earlier arrivals.
     pub changed: u64,
     /// The largest difference.
     pub difference_max: Duration,
@@ -31,9 +31,9 @@ pub(super) struct Behind {
     clock: Instant,
     /// Arrivals that the clock has not reached, in order of time.
     waiting: VecDeque<(Instant, Request)>,
-    /// What the first instance answered and this one has not.
+    /// Answers of the first instance that this instance has not given yet.
     answered: Vec<(RequestId, Instant)>,
-    /// What this one answered and the first has not.
+    /// Answers of this instance that the first instance has not given yet.
     ahead: Vec<(RequestId, Instant)>,
     scratch: Vec<Completion>,
     changed: Changed,

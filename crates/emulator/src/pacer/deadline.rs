@@ -16,7 +16,7 @@ use seeklab_core::{Duration, Instant, MissCause};
 
 use super::Due;
 
-/// When the steps of one completion ended.
+/// Times at which the steps of one completion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// The request was there (arrival at MP2).
@@ -64,7 +64,7 @@ impl Steps {
     }
 }
 
-/// What a wait may end after its deadline without being late: some reads of the clock.
+/// Time after its deadline at which a wait may end without being late: some reads of the clock.
 const WAKING: Duration = Duration::from_us(1);
 
 /// Lateness over a run. Nothing is hidden in a mean: every miss is counted by its cause.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_miss_blamed_on_the_first_late_step() {
+    fn miss_is_blamed_on_the_first_late_step() {
         let left = |us_: u64| Steps { offered: us(us_), left: us(us_), ..steps() };
         check(Steps { ready: us(1_019), ..left(1_020) }, None);
         check(steps(), Some(MissCause::Transport));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn are_early_ones_and_those_below_the_floor_counted() {
+    fn early_completions_and_those_below_the_floor_are_counted() {
         let mut deadlines = Deadlines::new(Duration::from_us(20), Duration::from_ms(1));
         assert_eq!(deadlines.record(&due(), &Steps { left: us(990), ..steps() }, None), None);
         assert_eq!(deadlines.record(&due(), &steps(), None), Some(MissCause::Transport));

@@ -8,7 +8,7 @@ use seeklab_emulator::frontend::{
     Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
 };
 
-/// What is asked of what range, once the data of a write is in place.
+/// Kind and range of an answer. The data of a write is in place already.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Done,
@@ -18,7 +18,7 @@ enum Answer {
 
 pub(crate) struct Memory {
     bytes: Vec<u8>,
-    /// Which 4 KiB pages were written and not discarded since.
+    /// True for 4 KiB pages that were written and not discarded since.
     allocated: Vec<bool>,
     delay: Duration,
     due: Vec<(Tag, Answer)>,

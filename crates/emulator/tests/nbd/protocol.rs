@@ -22,7 +22,7 @@ fn connection(export: Export) -> Connection {
     Connection::new(Arc::new(export), Limits::default(), 7)
 }
 
-/// What became of an event, without its borrow.
+/// Event without its borrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Command { index: u32, command: u16, offset: u64, length: u32, fua: bool, data: Vec<u8>, flag: bool },

@@ -8,7 +8,7 @@ use seeklab_core::{Duration, HostRequest, Operation};
 
 use crate::progress::Progress;
 
-/// What was seen so far.
+/// Counts of the requests captured so far.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     reads: AtomicU64,

@@ -3,8 +3,8 @@
 //! ```text
 //! Capture ─▶ recording::Input ─▶ Output ─▶ Rows ─▶ Metrics, TraceWriter     (on a thread of its own)
 //! ```
-//! What was lost is counted at every step and said in the trace's metadata: `lost_events` (the kernel's
-//! buffers were full), `lost_requests` (the writer was too slow), `given_up`, `pending`, and so on.
+//! Losses are counted at every step and recorded in the trace's metadata: `lost_events` (the kernel's buffers
+//! were full), `lost_requests` (the writer was too slow), `given_up`, `pending`, and so on.
 
 mod child;
 mod live;
@@ -35,30 +35,31 @@ use live::{Live, Seen};
 /// Requests that each of the two buffers holds: about 60 MiB together.
 const BUFFERED_MAX: usize = 1 << 18;
 
-/// How often it is looked whether it is over.
+/// Interval at which the end of the capture is checked.
 const LOOK: Pause = Pause::from_millis(20);
 
-/// What is wanted.
+/// Options of a capture.
 #[derive(Debug, Clone)]
 pub struct Wishes {
     /// The block device.
     pub device: PathBuf,
     /// The trace.
     pub output: PathBuf,
-    /// How long, unless a command or a signal ends it before.
+    /// Duration of the capture [default: until the command ends or a signal arrives]. A command's end or a signal
+    /// also ends it earlier.
     pub duration: Option<Duration>,
-    /// Whether to record when and by whom requests were made.
+    /// Record when and by which process requests were made.
     pub queue_times: bool,
     /// Bytes of each of the kernel's buffers.
     pub buffer: Option<ByteSize>,
 }
 
-/// What came of it.
+/// Result of a capture.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the kernel told.
+    /// Counts of the kernel's events.
     pub captured: Captured,
-    /// What became of it.
+    /// Counts of the rows made from the requests.
     pub rows: RowsCounts,
     /// Requests that the writer was too slow for.
     pub lost_requests: u64,
@@ -70,7 +71,7 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Processor time of this process from start to end.
     pub cpu: Duration,
-    /// How the command ended, if there was one.
+    /// Exit of the command, if there was one.
     pub command: Option<Ended>,
 }
 
@@ -195,7 +196,7 @@ fn unix_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// How a capture came to its end.
+/// State of the command at the end of a capture.
 enum Over {
     Command(Ended),
     Running(child::Running),
@@ -230,7 +231,7 @@ fn wait(
     }
 }
 
-/// What the writer's thread works on.
+/// State of the writer's thread.
 struct Writing {
     rows: Rows,
     kept: Kept,
@@ -258,7 +259,7 @@ impl Kept {
     }
 }
 
-/// What the writer's thread gives back.
+/// Result of the writer's thread.
 struct Written {
     kept: Kept,
     names: BTreeMap<u32, ProcessName>,
@@ -287,7 +288,7 @@ impl Writing {
 }
 
 impl Written {
-    /// Says in the trace what was lost and who was who, and gives it its name.
+    /// Records losses and process names in the trace, and gives the file its name.
     fn finish(self, captured: Captured, elapsed: Duration) -> Result<Outcome, Failure> {
         let Self { kept, names, rows, lost_requests } = self;
         if let Some(error) = kept.failed {

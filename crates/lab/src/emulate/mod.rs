@@ -1,7 +1,7 @@
 //! Emulating a device in real time, on a thread of its own.
 //!
 //! ```text
-//! Wishes ─▶ start ─▶ Running ─┬─ clients come in by its doors
+//! Wishes ─▶ start ─▶ Running ─┬─ clients connect to its frontends
 //!                             └▶ end ─▶ Outcome
 //! ```
 
@@ -44,21 +44,22 @@ pub use host::{HostFigures, HostFollowed, Joining, Told, watch};
 pub use observer::{Observer, Recorder, Sink};
 pub use pace::Pace;
 
-/// By which doors clients come in.
+/// Frontends that clients connect to.
 #[derive(Debug, Clone, Default)]
 pub struct Doors {
-    /// Where NBD clients connect, if they may.
+    /// Address that NBD clients connect to, if enabled.
     pub nbd: Option<Address>,
     /// The directory in which the device is a file, if it is to be one.
     pub fuse: Option<PathBuf>,
-    /// How the device is a block device of the host, if it is to be one.
+    /// Options of the host's queue, if the device is to be a block device of the host.
     pub block: Option<QueueWishes>,
     /// NBD connections at a time.
     pub connections: Option<NonZeroUsize>,
 }
 
 impl Doors {
-    /// The door by which calibration goes: where there are several, the one nearest to the kernel.
+    /// Returns the frontend that selects the calibration: if there are several, the frontend nearest to the
+    /// kernel.
     pub const fn kind(&self) -> FrontendKind {
         match self {
             Self { block: Some(_), .. } => FrontendKind::Block,
@@ -69,25 +70,25 @@ impl Doors {
     }
 }
 
-/// What is asked for beside the device.
+/// Options of an emulation, apart from the device.
 pub struct Wishes {
-    /// By which doors clients come in.
+    /// Frontends that clients connect to.
     pub doors: Doors,
-    /// Whether writes are refused.
+    /// Refuse writes.
     pub read_only: bool,
-    /// How exactly it is emulated.
+    /// Accuracy of the emulation.
     pub pace: Pace,
     /// Root of the model's random draws.
     pub seed: Seed,
     /// Takes every completed request.
     pub observe: Option<Observe>,
-    /// What moves the compensation, where the host's stamps are seen.
+    /// Feedback that adjusts the compensation, if the host's stamps are available.
     pub feedback: Option<Feedback>,
-    /// Whether a line on stderr shows what happens.
+    /// Show a status line on stderr.
     pub live: bool,
 }
 
-/// What an emulation amounted to.
+/// Result of an emulation.
 #[derive(Debug)]
 pub struct Outcome {
     /// Requests, times and lateness.
@@ -98,13 +99,13 @@ pub struct Outcome {
     pub cpu: Duration,
     /// The shortest response time that can be emulated here, if it is known.
     pub floor: Option<Duration>,
-    /// How late a reply might leave.
+    /// Lateness beyond which a deadline counts as missed.
     pub deadline_limit: Duration,
-    /// How it waited: what spinning has cost, and how often a sleep was too long.
+    /// Statistics of waiting: cost of spinning, and number of sleeps that were too long.
     pub waited: Waited,
-    /// What idle processors did meanwhile.
+    /// State of idle processors during the measurement.
     pub processors: Processors,
-    /// What the device holds now.
+    /// Contents of the device at the end.
     pub store: Store,
 }
 
@@ -126,7 +127,7 @@ pub struct Running<O = Outcome> {
 }
 
 impl<O> Running<O> {
-    /// What NBD clients connect with.
+    /// Returns the address that NBD clients connect to.
     pub const fn uri(&self) -> Option<&Uri> {
         self.uri.as_ref()
     }
@@ -173,20 +174,20 @@ impl<O> Running<O> {
     }
 }
 
-/// How often it is looked whether there is anything left to wait for.
+/// Interval at which the end of serving is checked.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// What the thread has made before it serves.
+/// Resources that the thread has opened before it serves.
 struct Opened {
     uri: Option<Uri>,
     file: Option<DetachedFile>,
     clock: Clock,
 }
 
-/// Emulates `device` over `store` from now on, model time zero, until `stop` is asked for.
+/// Emulates `device` over `store` until `stop` is set. Model time zero is now.
 ///
 /// # Errors
-/// A device that cannot be served, and what cannot be opened or bound.
+/// A device that cannot be served, and resources that cannot be opened or bound.
 pub fn start(
     session: &Session,
     device: &Resolved,
@@ -232,7 +233,7 @@ fn run_beside<O: Send + 'static>(
     Ok(running)
 }
 
-/// What clients come in by.
+/// Opened frontends.
 struct Open {
     frontends: Vec<Box<dyn Frontend>>,
     uri: Option<Uri>,
@@ -342,7 +343,7 @@ fn emulate(
     })
 }
 
-/// What transfers data to a store in a file; without it, that is done synchronously.
+/// Returns the transfers of data to a store in a file. Without them, data is transferred synchronously.
 fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers> {
     let Store::File(file) = store else { return None };
     Transfers::over(file, clock)
@@ -369,7 +370,7 @@ pub fn without_time(device: &Resolved) -> Result<Resolved, Failure> {
     customise("immediate", describe("immediate")?, &Setup { bare: false, overrides, queue: None })
 }
 
-/// What `device` can do.
+/// Returns the capabilities of `device`.
 ///
 /// # Errors
 /// As [`Resolved::build`].
@@ -377,7 +378,7 @@ pub fn capabilities_of(device: &Resolved) -> Result<Capabilities, Failure> {
     Ok(device.build(Seed(0), "disk0")?.capabilities().clone())
 }
 
-/// How many bytes of `device` clients get: as `wanted`, else all.
+/// Returns the number of bytes of `device` that clients get [default: the whole capacity].
 ///
 /// # Errors
 /// A size that the device cannot have.

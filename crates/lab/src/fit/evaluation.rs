@@ -1,11 +1,12 @@
-//! How fitted devices predict what they did not see, beside how much that differs from what they saw.
+//! Predictions of fitted devices for the rest of a trace, beside the change between the fitted part and the
+//! rest.
 //!
 //! ```text
 //! before the boundary ─▶ fitted part: its times ────────────────┐
 //! after it ─┬─▶ measured: profile ──────────────┬─▶ change ◀────┘
 //!           └─▶ each device, by replay ─▶ its profile ┴─▶ demerit, densities, dependence, tails
 //! ```
-//! Memory holds profiles and what is outstanding.
+//! Memory holds profiles and outstanding requests.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,7 +28,7 @@ use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// How a device predicts what it did not see.
+/// Prediction of a device for the part of the trace that it was not fitted to.
 #[derive(Debug, Serialize)]
 pub struct Evaluation {
     /// The model.
@@ -40,7 +41,7 @@ pub struct Evaluation {
     pub measured: Times,
     /// Response times as predicted.
     pub predicted: Times,
-    /// How far these are apart.
+    /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
     /// Share of the requests that were unlike all that it was fitted to.
@@ -49,14 +50,14 @@ pub struct Evaluation {
     pub worst_class: Option<ClassError>,
     /// The same for each operation.
     pub operations: Vec<OperationEvaluation>,
-    /// What its times are like.
+    /// Figures of the predicted response times.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
     pub profile: ResponseProfile,
 }
 
-/// How a device predicts the times of one operation.
+/// Prediction of the response times of one operation.
 #[derive(Debug, Serialize)]
 pub struct OperationEvaluation {
     /// The operation.
@@ -73,26 +74,26 @@ pub struct OperationEvaluation {
     pub worst_class: Option<ClassError>,
     /// Usability of the model for this operation.
     pub verdict: Verdict,
-    /// How far these are apart.
+    /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
 }
 
-/// What was measured of the requests that were predicted.
+/// Measured response times of the predicted part.
 #[derive(Debug, Serialize)]
 pub struct Measured {
-    /// How far the times of the fitted part are from those of the rest.
+    /// Difference between the times of the fitted part and of the rest.
     pub change: Change,
     /// Median demerit between the rest and resamples of whole parts of it, which keep slow requests together; none if
     /// the rest is too short.
     pub variation_between_parts: Option<Change>,
     /// The change is within twice that variation, or 2 %, up to the 99th percentile, and the variation below 50 %.
     pub parts_alike: bool,
-    /// Whether arrivals stayed where they were, whatever the device did.
+    /// True if the recorded arrival times are kept, whatever the device does.
     pub is_open: bool,
-    /// How soon after a completion who waited for it arrives, as far as the fitted part shows it.
+    /// Time after a completion within which a request that waited for it arrives, estimated from the fitted part.
     pub follows_within_ms: Option<f64>,
-    /// What the times are like.
+    /// Figures of the measured response times.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
@@ -103,7 +104,8 @@ pub struct Measured {
 const TELLING_PCT: f64 = 50.0;
 
 impl Measured {
-    /// Whether stretches of the rest are enough alike to tell whether the fitted part was.
+    /// Returns true if the stretches of the rest are similar enough to judge whether the fitted part is like the
+    /// rest.
     pub fn is_telling(&self) -> bool {
         self.variation_between_parts.as_ref().is_some_and(is_telling)
     }
@@ -147,7 +149,7 @@ impl Times {
     }
 }
 
-/// How well it predicts, in one sentence for its description.
+/// Describes the quality of the prediction in one sentence, for the device's description.
 pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
     let pct = |demerit: &seeklab_analysis::comparison::Demerit| {
         demerit.ea_rms_pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2} %"))
@@ -167,7 +169,7 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
     )
 }
 
-/// What comes of a split trace.
+/// Results of a split trace.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
     pub(super) evaluations: Vec<Evaluation>,
@@ -185,12 +187,13 @@ pub(super) struct Evaluating {
     rest: Option<Rest>,
 }
 
-/// How soon arrivals follow what they waited for; open, they wait for nothing.
+/// Returns the time within which arrivals follow the completion that they waited for. `None` if open:
+/// arrivals then wait for nothing.
 fn soon(is_open: bool, following: &Following) -> Option<Duration> {
     if is_open { None } else { following.soon() }
 }
 
-/// The response time of a request that did what was asked.
+/// Returns the response time of a request that succeeded.
 fn measured(record: &TraceRecord) -> Option<Duration> {
     record.response_time().filter(|_| record.status == Status::Ok)
 }
@@ -199,7 +202,7 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 struct Rest {
     measured: ResponseProfile,
     stretches: Stretches,
-    /// When the requests outstanding complete, as measured.
+    /// Measured completions of the outstanding requests.
     outstanding: BinaryHeap<Reverse<Instant>>,
     requests: u64,
     predicting: Vec<Predicting>,
@@ -216,8 +219,8 @@ impl Evaluating {
         Self { boundary, seed, is_open, session, following, fitted, rest: None }
     }
 
-    /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
-    /// from them.
+    /// Takes further requests, in order of arrival. Requests of the rest are first predicted by the devices
+    /// fitted so far, then used for fitting.
     pub(super) fn take(
         &mut self,
         records: &[TraceRecord],
@@ -244,7 +247,8 @@ impl Evaluating {
         Ok(())
     }
 
-    /// How many of these requests belong to the fitted part, whose times are taken in; at least one that was measured.
+    /// Returns how many of these requests belong to the fitted part, and records their times. The fitted part has
+    /// at least one measured request.
     fn fitted_of(&mut self, records: &[TraceRecord]) -> usize {
         if self.rest.is_some() {
             return 0;
@@ -266,7 +270,7 @@ impl Evaluating {
         records.len()
     }
 
-    /// How they did, when all is over; empty if nothing was left to predict.
+    /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub(super) fn finish(self) -> Option<Evaluated> {
         let Rest { measured, stretches, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);

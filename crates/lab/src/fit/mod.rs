@@ -36,30 +36,30 @@ pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
-/// What is asked for.
+/// Options of a fit.
 #[derive(Debug, Clone)]
 pub struct FitOptions {
     /// The models, at least one: the first is saved, the others stand beside it.
     pub models: Vec<&'static Model>,
-    /// Which device of the trace; its only one if `None`.
+    /// Device of the trace [default: the only device].
     pub device: Option<u16>,
     /// Size of the device; as the trace states it if `None`.
     pub capacity: Option<ByteSize>,
     /// Share of the time that is fitted before the rest is predicted.
     pub split: Ratio,
-    /// Whether arrivals of the prediction wait for nothing.
+    /// Predict with the recorded arrival times.
     pub is_open: bool,
-    /// Since when times count; by what the trace is if `None`: see [`Since`].
+    /// Start of the response times [default: chosen by the origin of the trace, see [`Since`]].
     pub since: Option<Since>,
-    /// How finely requests are told apart.
+    /// Classes that distinguish requests.
     pub classes: Classes,
-    /// What models are not to learn.
+    /// Features and limits that the models omit.
     pub left_out: LeftOut,
     /// Root of the draws of the prediction.
     pub seed: Seed,
 }
 
-/// Since when the time of a request counts.
+/// Start of the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Since {
@@ -75,14 +75,14 @@ pub enum Since {
 pub struct Fitted {
     /// Its description.
     pub description: Table,
-    /// What it was fitted to, and how it predicts.
+    /// Report on the fitted requests and the prediction.
     pub report: FitReport,
 }
 
-/// What was fitted, and how it predicts.
+/// Report on the fitted requests and the prediction.
 #[derive(Debug, Serialize)]
 pub struct FitReport {
-    /// Which device of the trace.
+    /// Number of the device in the trace.
     pub device: u16,
     /// Requests that the saved device was fitted to.
     pub requests: u64,
@@ -104,20 +104,20 @@ pub struct FitReport {
     pub times_from: Since,
     /// Mean time from arrival to issue; none if no request says when it was issued.
     pub host_queue_mean_ms: Option<f64>,
-    /// Requests that do not say when they were issued.
+    /// Requests without an issue time.
     pub requests_without_issue: u64,
-    /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
+    /// Notes on reading the trace: the format if guessed, values that were assumed, changes to the rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
     pub limits: Vec<Told>,
-    /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
+    /// Predictions of the rest by each model, fitted to the first part. Empty if either part has no requests.
     pub evaluations: Vec<Evaluation>,
     /// The rest as it was measured; none if either part has no requests.
     pub rest: Option<Measured>,
 }
 
-/// The columns that models learn from, and are driven by: a model that learns from more names it here. The last is for
-/// times [since the issue](Since::Issue) alone.
+/// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
+/// column is used only for times [since the issue](Since::Issue).
 const LEARNT: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
@@ -151,10 +151,10 @@ impl Since {
         }
     }
 
-    /// As was said, else by what was seen.
+    /// Returns the requested start of the times, or the default for this trace.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If the trace has no issue times but they were requested.
     fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
         if said == Some(Self::Issue) && seen.issued == 0 {
             let message = "--since issue: no request of the trace says when it was issued";
@@ -182,8 +182,8 @@ fn check_end(place: &About, trace: Option<&String>) -> Result<(), Failure> {
     .hint("the addresses may have been read in a wrong unit; `seeklab trace head` shows them"))
 }
 
-/// Fits models to the trace that `open` opens, twice, for those columns; `about` says in the description where it came
-/// from.
+/// Fits models to the trace, which `open` opens twice with the given columns. `about` becomes part of the
+/// description and states the origin of the trace.
 ///
 /// # Errors
 /// A trace that cannot be read, has no such device, or no response times.

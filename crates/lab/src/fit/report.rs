@@ -1,4 +1,4 @@
-//! What a split trace says about models, as tables and plots.
+//! Tables and plots of a split trace and the models fitted to it.
 
 use seeklab_analysis::comparison::Demerit;
 use seeklab_analysis::curve::cdf;

@@ -31,7 +31,7 @@ impl Statistics {
     }
 }
 
-/// What came of the series.
+/// Returns the results of the series.
 pub(super) fn document(series: &Series, results: &[Vec<Figures>]) -> Value {
     let devices: Vec<Value> = series
         .devices

@@ -1,4 +1,4 @@
-//! What one repetition amounts to.
+//! Figures of one repetition.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::emulate::Outcome;
 pub(super) struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
-    /// What syncing and unmounting took, all phases together.
+    /// Time for syncing and unmounting, all phases together.
     pub flush_s: f64,
     /// Processor time of the commands in user mode.
     pub user_s: f64,
@@ -27,10 +27,10 @@ pub(super) struct Figures {
     pub system_s: f64,
     /// Processor time of the emulator's thread.
     pub emulator_cpu_s: f64,
-    /// What idle processors did meanwhile.
+    /// State of the idle processors during the repetition.
     #[serde(default)]
     pub processors: Processors,
-    /// How the host's queue was, read back from the kernel; `None` without a block device.
+    /// Settings of the host's queue, read back from the kernel. `None` without a block device.
     #[serde(default)]
     pub host_queue: Option<Queue>,
     /// Requests that the model answered.
@@ -51,7 +51,7 @@ pub(super) struct Figures {
     pub out_of_validated_range: u64,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,
-    /// Arrivals that the model saw later than they came.
+    /// Arrivals that the model received later than they came.
     pub clamped: u64,
     /// Answers that this changed.
     pub changed_by_clamping: u64,
@@ -59,35 +59,35 @@ pub(super) struct Figures {
     pub unmatched: Option<u64>,
     /// Events of the host that were lost.
     pub lost: u64,
-    /// How the first command that failed ended; 0 if none did.
+    /// Exit code of the first command that failed; 0 if none failed.
     pub exit_code: i32,
-    /// What each phase took.
+    /// Figures of each phase.
     pub phases: Vec<PhaseFigures>,
-    /// How far it can be trusted, in a sentence.
+    /// Trustworthiness of the repetition, in a sentence.
     pub trust: String,
     /// Host and model request by request, of a repetition that was run just now.
     #[serde(skip)]
     pub points: Option<Box<PointsSection>>,
 }
 
-/// What one phase took.
+/// Figures of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhaseFigures {
     /// Its name.
     pub name: String,
     /// From exec to exit.
     pub elapsed_s: f64,
-    /// What syncing and unmounting took.
+    /// Time for syncing and unmounting.
     pub flush_s: f64,
     /// Processor time in user mode.
     pub user_s: f64,
     /// Processor time in the kernel.
     pub system_s: f64,
-    /// How it ended; 0 is success.
+    /// Exit code; 0 is success.
     pub exit_code: i32,
 }
 
-/// What a repetition was seen to do.
+/// Measurements of a repetition.
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
@@ -102,7 +102,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Figures {
-    /// The figures of what was seen while these phases ran.
+    /// Computes the figures from the measurements made while these phases ran.
     pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
         let tally = &seen.outcome.tally;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
@@ -146,7 +146,7 @@ impl Figures {
         }
     }
 
-    /// Whether every command succeeded.
+    /// Returns true if every command succeeded.
     pub(super) fn succeeded(&self) -> bool {
         self.exit_code == 0
     }

@@ -84,7 +84,7 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// Why a stage did not do what it was told.
+/// Converts an error of a stage to a failure.
 pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
     let hint = error.hint().map(str::to_owned);
     let failure = match error {
@@ -94,7 +94,7 @@ pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
     hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// How a phase ended, for people.
+/// Describes the end of a phase for people.
 pub(super) fn how(outcome: &PhaseOutcome) -> String {
     match (&outcome.flush_error, outcome.stopped) {
         (_, true) => "interrupted".to_owned(),

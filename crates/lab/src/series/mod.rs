@@ -44,28 +44,28 @@ use repetition::Repetition;
 
 use host::Interruption;
 
-/// What is run where and how often.
+/// A series: devices, application and repetitions.
 #[derive(Debug, Clone)]
 pub struct Series {
     /// The devices, the first of which the others are compared with.
     pub devices: Vec<Resolved>,
     /// Bytes of each.
     pub size: ByteSize,
-    /// What runs on them.
+    /// Application that runs on the devices.
     pub application: Application,
-    /// How often on each.
+    /// Number of repetitions on each device.
     pub repetitions: u64,
     /// Root of all random draws; the same for every repetition.
     pub seed: Seed,
-    /// How exactly devices are emulated.
+    /// Accuracy of the emulation.
     pub pace: Pace,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
-    /// Where results are kept as they come; without it an interrupted series begins anew.
+    /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.
     pub fresh: bool,
-    /// Whether the output of commands goes to stderr.
+    /// Write the output of commands to stderr.
     pub output_to_stderr: bool,
 }
 
@@ -76,22 +76,22 @@ impl Series {
     }
 }
 
-/// What runs on a device.
+/// Application that runs on a device.
 #[derive(Debug, Clone)]
 pub enum Application {
     /// Commands of the host.
     Commands(Commands),
     /// One of ours, over NBD.
     Builtin {
-        /// Which.
+        /// Built-in application.
         builtin: Builtin,
-        /// As it was asked for.
+        /// Application as requested by the user.
         line: String,
     },
 }
 
 impl Application {
-    /// The door that it comes in by.
+    /// Returns the frontend that the application uses.
     pub const fn door(&self) -> FrontendKind {
         match self {
             Self::Commands(_) => FrontendKind::Block,
@@ -103,13 +103,13 @@ impl Application {
 /// Commands on a mounted device.
 #[derive(Debug, Clone)]
 pub struct Commands {
-    /// What is made on the device.
+    /// File system to create on the device.
     pub file_system: FileSystem,
-    /// How it is mounted.
+    /// Mount options.
     pub mount_options: MountOptions,
-    /// What is wanted of the host's queue beside what the device asks for.
+    /// Options of the host's queue that override the values for the device.
     pub queue: QueueWishes,
-    /// What the device holds at first, instead of a new file system.
+    /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
     pub setup: Option<String>,
@@ -117,7 +117,7 @@ pub struct Commands {
     pub phases: Vec<(String, String)>,
     /// The command that is timed; a phase too.
     pub command: Vec<OsString>,
-    /// Whether the host's caches are dropped before each phase.
+    /// Drop the host's caches before each phase.
     pub drop_caches: bool,
     /// Whom commands run as.
     pub user: Option<String>,
@@ -130,7 +130,7 @@ pub struct Finished {
     pub document: Value,
     /// For people.
     pub report: Report,
-    /// Whether every command succeeded.
+    /// True if every command succeeded.
     pub succeeded: bool,
 }
 

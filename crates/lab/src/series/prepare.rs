@@ -1,4 +1,4 @@
-//! What a device holds at first: made once, on a device that takes no time.
+//! Initial contents of a device: made once, on a device that takes no time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,7 @@ use crate::emulate::{Doors, Pace, Wishes, capabilities_of, start, without_time};
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// What was prepared so far, by block size.
+/// Stores prepared so far, by block size.
 #[derive(Debug, Default)]
 pub(super) struct Prepared(BTreeMap<ByteSize, Store>);
 

@@ -1,4 +1,4 @@
-//! One repetition: one device from its initial state, the application, and what was seen of it.
+//! One repetition: one device from its initial state, the application, and the measurements.
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -21,14 +21,14 @@ use crate::failure::Failure;
 use crate::run::metadata;
 use crate::session::Session;
 
-/// What an application did.
+/// Result of an application.
 pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
-    /// Requests of the host that were not seen.
+    /// Requests of the host that were not recorded.
     pub(super) lost: u64,
 }
 
-/// What is repeated.
+/// Inputs of a repetition.
 pub(super) struct Repetition<'a> {
     pub(super) session: &'a Session,
     pub(super) series: &'a Series,
@@ -70,7 +70,7 @@ impl Repetition<'_> {
         }
     }
 
-    /// Runs `application` while the device is emulated, and joins what both sides saw.
+    /// Runs `application` while the device is emulated, and joins the records of both sides.
     fn emulated(
         &self,
         store: Store,
@@ -168,7 +168,7 @@ fn file_name(label: &str) -> String {
     label.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
 }
 
-/// What is run, in order.
+/// Returns the phases to run, in order.
 fn plan(commands: &Commands) -> Result<Vec<Phase>, Failure> {
     let named = |(name, line): &(String, String)| Phase::new(name.clone(), CommandLine::Shell(line.clone()));
     let mut phases: Vec<Phase> = commands.phases.iter().map(named).collect();

@@ -9,7 +9,7 @@ use super::{Application, Series};
 use crate::devices::Resolved;
 use crate::output::{VERSION, command_line};
 
-/// What came of the series.
+/// Returns the report of the series.
 pub(super) fn report(series: &Series, results: &[Vec<Figures>]) -> Report {
     let rows = series
         .devices

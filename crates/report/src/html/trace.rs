@@ -1,4 +1,4 @@
-//! The page about one trace: what it asks, when, where, again, and by whom.
+//! The page about one trace: its requests, times, places, reuse and initiators.
 
 use minijinja::{Value, context};
 use seeklab_analysis::character::{DIRECTIONS, Interval};
@@ -55,7 +55,7 @@ const OVER_TIME: [&str; 10] =
     ["iops", "rate", "times", "depth", "working", "interarrival", "variance", "periods", "scatter", "heat"];
 
 struct Page {
-    /// Whether any time passes from the first request to the end of the last.
+    /// True if any time passes from the first request to the end of the last.
     has_times: bool,
     charts: Vec<Chart>,
     sections: Vec<Value>,

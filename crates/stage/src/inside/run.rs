@@ -15,7 +15,7 @@ use crate::wire::Setting;
 use super::attend::{Ended, attend};
 use super::{Control, Inside, duplicate};
 
-/// How much of what a failed mkfs printed is told.
+/// Maximum number of bytes quoted from the output of a failed mkfs.
 const OUTPUT_BYTES_MAX: usize = 4096;
 
 /// Makes the file system, if there is to be one; false if it was stopped.

@@ -1,8 +1,7 @@
-//! A program that opens a stage, as the `seeklab` command does: to be signalled, killed and fed.
+//! A program that opens a stage, as the `seeklab` command does. Tests send it signals and input, and kill it.
 //!
 //! `caller MARK MODE LINE...`: makes a loop device and ext4 on it, runs each line as a phase, prints each
-//! outcome as a line of JSON and how many processes of
-//! the stage are there when it has ended.
+//! result as a line of JSON and the number of processes of the stage that remain when it has ended.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
-//! The stage on real loop devices: what runs, how it ends, and that nothing is left.
+//! The stage on real loop devices: commands, their ends, and no leftovers.
 //!
-//! Needs root and loop devices, and says so where it skips. The test program is the caller itself, so it has
-//! a `main` of its own: the stage executes it again, and [`caller`] is what is killed.
+//! Needs root and loop devices. Otherwise the tests print a note and are skipped. The test program is the
+//! caller itself, so it has a `main` of its own: the stage executes it again, and the tests kill [`caller`].
 
 #[cfg(target_os = "linux")]
 mod caller;

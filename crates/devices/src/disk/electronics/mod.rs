@@ -34,7 +34,7 @@ pub use streaming::StreamingParameters;
 use track_buffer::TrackBuffer;
 pub use track_buffer::TrackBufferParameters;
 
-/// Which electronics a drive has, with their parameters.
+/// Architecture of a drive's electronics, with its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "controller", rename_all = "snake_case")]
 pub enum ElectronicsParameters {
@@ -55,7 +55,7 @@ impl Default for ElectronicsParameters {
 }
 
 impl ElectronicsParameters {
-    /// Whether completed writes can be lost before a flush.
+    /// Returns true if completed writes can be lost before a flush.
     pub fn volatile_write_cache(&self) -> bool {
         match self {
             Self::Direct(_) => false,
@@ -65,16 +65,16 @@ impl ElectronicsParameters {
     }
 }
 
-/// What serving one command came to.
+/// Result of serving one command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Served {
-    /// When the command is complete.
+    /// Time of completion of the command.
     pub(super) completed: Instant,
-    /// When the next command may begin.
+    /// Time at which the next command may begin.
     pub(super) free: Instant,
-    /// Where the service time went; its queue time is zero.
+    /// Parts of the service time. The queue time is zero.
     pub(super) breakdown: Breakdown,
-    /// What the buffer did.
+    /// Effect of the buffer on the command.
     pub(super) buffer: BufferOutcome,
     /// Cylinders to the first track accessed.
     pub(super) seek_cylinders: u32,
@@ -85,13 +85,14 @@ trait Controller {
     /// Serves `request`, which begins at `now`, not before the last command let it.
     fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served;
 
-    /// When the arm would begin to move for a command that begins at `now` and misses the buffer.
+    /// Returns the time at which the arm would begin to move for a command that begins at `now` and
+    /// misses the buffer.
     fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant;
 
-    /// Where the heads are, or will be when the work at hand is done.
+    /// Returns the place of the heads, present or at the end of the work at hand.
     fn arm(&self) -> Arm;
 
-    /// Whether the buffer holds the first block of `request`, or would answer it as a write.
+    /// Returns true if the buffer holds the first block of `request`, or would answer it as a write.
     fn holds(&self, mechanism: &Mechanism, request: &Request) -> bool;
 }
 

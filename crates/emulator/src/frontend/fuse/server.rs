@@ -14,7 +14,7 @@ use crate::clock::monotonic_ns;
 use crate::frontend::nbd::Export;
 use crate::frontend::{Command, Departure, Frontend, Reply, Tag};
 
-/// What has happened at a [`Server`] so far.
+/// Statistics of a [`Server`] so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -24,7 +24,7 @@ pub struct Statistics {
     pub orphan_count: u64,
     /// Most commands outstanding at a time.
     pub outstanding_max: usize,
-    /// What should not have been.
+    /// Protocol errors.
     pub oddities: Oddities,
 }
 
@@ -84,17 +84,17 @@ impl Server {
         })
     }
 
-    /// How to open the file of a mount without a place; `None` where it has one.
+    /// Returns the place of the file of a mount without a place; `None` if the mount has a place.
     pub fn detached_file(&self) -> Option<DetachedFile> {
         self.mount.directory().map(|directory| DetachedFile { directory, name: self.name.clone() })
     }
 
-    /// Whether the mount has been undone, by somebody else or by force.
+    /// Returns true if the mount has been undone, by another program or by force.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What has happened so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { oddities: self.connection.oddities(), ..self.statistics }
     }
@@ -109,7 +109,7 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a message has been taken; `false` if there is none.
+    /// Takes one message. Returns false if there is none.
     fn take_message(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<bool> {
         let length = match rustix::io::read(self.mount.device(), &mut self.input[..]) {
             Ok(length) => length,

@@ -1,4 +1,5 @@
-//! What the loop device asks of the kernel that no safe crate offers: two ioctls, and descriptors of one's own.
+//! Kernel interfaces of the loop device that no safe crate offers: two ioctls, and a private descriptor
+//! table.
 #![expect(unsafe_code, reason = "ioctl(2), and unshare(2) of the descriptor table")]
 
 use std::io;
@@ -20,7 +21,7 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// Where `lo_flags` and `lo_file_name` are.
+/// Offsets of `lo_flags` and `lo_file_name`.
 const FLAGS_AT: usize = 8 + 52;
 const NAME_AT: usize = 8 + 56;
 const NAME_SIZE: usize = 64;

@@ -8,7 +8,7 @@ pub(super) struct Buffer {
     end: usize,
 }
 
-/// What an empty buffer keeps; a longer one goes back to the allocator.
+/// Capacity that an empty buffer keeps. A larger buffer is reduced to it.
 pub(super) const KEPT_BYTES: usize = 2 << 20;
 
 impl Buffer {
@@ -49,7 +49,7 @@ impl Buffer {
         range
     }
 
-    /// What [`take`](Self::take) took.
+    /// Returns the bytes taken by [`take`](Self::take).
     pub(super) fn taken(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.memory[range]
     }

@@ -15,7 +15,7 @@ use super::wire::{EXTENT_COUNT_MAX, PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, 
 use crate::frontend::slots::Slots;
 use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
 
-/// What one client may occupy.
+/// Limits of the resources of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Commands handed out and not yet replied to; beyond them, requests wait in the socket.
@@ -33,12 +33,12 @@ impl Default for Limits {
     }
 }
 
-/// What the bytes that arrived amount to.
+/// Event decoded from received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A request, checked: in range, aligned, allowed.
     Command(Command<'a>),
-    /// The client said goodbye; what is outstanding is still to be replied to.
+    /// The client requested to disconnect. Outstanding commands still need replies.
     Disconnected,
     /// The client broke the protocol; nothing more is read from it.
     ProtocolError(Violation),
@@ -98,16 +98,16 @@ fn reply_bytes_max(kind: Kind, length_bytes: u32, block_size_bytes: u32) -> usiz
     LEAVING_BYTES + HEAD_BYTES + content
 }
 
-/// Why [`Connection::next_event`] has nothing.
+/// Reason why [`Connection::next_event`] returns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Idle {
-    /// So many bytes are needed at once.
+    /// This number of bytes is needed at once.
     Need(usize),
     /// Replies must leave first.
     Full,
     /// Replies to other clients must leave first.
     HeldBack,
-    /// It is over.
+    /// The connection is over.
     Over,
 }
 
@@ -173,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Where received bytes go; empty while the connection takes no more
+    /// Returns the space for received bytes. Empty while the connection accepts no more
     /// ([`wants_input`](Self::wants_input)).
     pub fn space(&mut self) -> &mut [u8] {
         let Idle::Need(needed) = self.idle else { return &mut [] };
@@ -192,28 +192,28 @@ impl Connection {
         self.arrived = now;
     }
 
-    /// Whether bytes can be received. If not, replies must leave first, or it is over.
+    /// Returns true if bytes can be received. If not, replies must leave first, or the connection is over.
     pub fn wants_input(&self) -> bool {
         matches!(self.idle, Idle::Need(_))
     }
 
-    /// Whether requests that have arrived wait for replies to leave: ask for events again after a reply
-    /// or after output was consumed.
+    /// Returns true if requests that have arrived wait for replies to leave. Take events again after a reply, or
+    /// after output was consumed.
     pub fn is_stalled(&self) -> bool {
         matches!(self.idle, Idle::Full | Idle::HeldBack)
     }
 
-    /// Whether the client said goodbye or broke the protocol.
+    /// Returns true if the client requested to disconnect or broke the protocol.
     pub fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing { .. })
     }
 
-    /// Whether the socket can be closed: nothing more comes, and everything has left.
+    /// Returns true if the socket can be closed: nothing more comes, and everything has left.
     pub fn is_finished(&self) -> bool {
         self.is_closing() && self.outstanding() == 0 && self.output.is_empty()
     }
 
-    /// How many commands were handed out and not yet replied to.
+    /// Returns the number of commands handed out and not yet replied to.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len() - self.leaving.len()
     }
@@ -345,7 +345,7 @@ impl Connection {
         self.shutting_down = true;
     }
 
-    /// How much memory the connection's buffers hold.
+    /// Returns the bytes of memory that the connection's buffers hold.
     pub fn buffered_bytes(&self) -> usize {
         self.input.capacity() + self.output.capacity()
     }

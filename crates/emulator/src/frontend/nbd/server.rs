@@ -23,7 +23,7 @@ use super::uri::Uri;
 use super::wire::Violation;
 use crate::frontend::{Command, Departure, Frontend, Reply, Tag};
 
-/// How a [`Server`] treats its clients.
+/// Options of a [`Server`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerOptions {
     /// Clients at a time. A further one takes the place of the one that has negotiated longest, if that is more than a
@@ -31,7 +31,7 @@ pub struct ServerOptions {
     pub connection_count_max: usize,
     /// Bytes of replies to all clients that wait to leave, counting what outstanding commands will need.
     pub reply_bytes_max: usize,
-    /// What each may occupy.
+    /// Limits of each client.
     pub limits: Limits,
 }
 
@@ -41,19 +41,19 @@ impl Default for ServerOptions {
     }
 }
 
-/// What has happened at a [`Server`] so far.
+/// Statistics of a [`Server`] so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Clients that connected.
     pub connected_count: u64,
-    /// Clients that said goodbye.
+    /// Clients that requested to disconnect.
     pub disconnected_count: u64,
     /// Clients that vanished without saying goodbye.
     pub vanished_count: u64,
     /// Clients that broke the protocol.
     pub violation_count: u64,
-    /// How the last of them did.
+    /// Last violation of the protocol.
     pub last_violation: Option<Violation>,
     /// Replies to clients that had gone.
     pub orphan_count: u64,
@@ -67,9 +67,9 @@ pub struct Statistics {
 struct Client {
     stream: OwnedFd,
     connection: Connection,
-    /// What epoll watches for.
+    /// Events that epoll watches for.
     interest: EventFlags,
-    /// Whether it is in the list of those with something to send.
+    /// True if the client is in the list of those with something to send.
     dirty: bool,
     /// Whether it is in the list of those whose arrived requests are looked at again.
     retried: bool,
@@ -77,7 +77,7 @@ struct Client {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// How many clients had this place before.
+    /// Number of clients that had this place before.
     generation: u32,
     client: Option<Client>,
 }
@@ -141,22 +141,22 @@ impl Server {
         })
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the address at which the server listens, with the port that the system chose.
     pub fn address(&self) -> &Address {
         self.listener.address()
     }
 
-    /// What clients connect with.
+    /// Returns the URI with which clients connect.
     pub fn uri(&self) -> Uri {
         Uri::of(self.address(), &self.export.name)
     }
 
-    /// What has happened so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// How many clients are connected.
+    /// Returns the number of connected clients.
     pub fn connection_count(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -397,7 +397,7 @@ impl Server {
         self.watch(index)
     }
 
-    /// Tells epoll what to watch for, where that changed. A client that is neither read nor written is
+    /// Updates the events that epoll watches for, if they changed. A client that is neither read nor written is
     /// still watched for hanging up.
     fn watch(&mut self, index: u32) -> io::Result<()> {
         let place = &mut self.places[index as usize];

@@ -5,7 +5,7 @@ use seeklab_core::{Duration, Instant};
 use super::params::{Bus, Delivery};
 use crate::disk::mechanism::{Mechanism, Pass};
 
-/// When block `index` of the passes has been read.
+/// Returns the time at which block `index` of the passes has been read.
 pub(super) fn read_at(mechanism: &Mechanism, passes: &[Pass], index: u32) -> Instant {
     let mut before = 0;
     for pass in passes {
@@ -17,7 +17,8 @@ pub(super) fn read_at(mechanism: &Mechanism, passes: &[Pass], index: u32) -> Ins
     passes.last().map_or(Instant::ZERO, |pass| pass.end)
 }
 
-/// When so many blocks, at least one, are in the buffer that the drive may send them.
+/// Returns the time at which enough blocks are in the buffer for the drive to send `count` of them,
+/// at least one.
 pub(super) fn sendable_at(mechanism: &Mechanism, passes: &[Pass], count: u32, delivery: Delivery) -> Instant {
     let mut index = count - 1;
     if delivery == Delivery::OutOfOrder {
@@ -36,8 +37,8 @@ pub(super) fn sendable_at(mechanism: &Mechanism, passes: &[Pass], count: u32, de
     read_at(mechanism, passes, count - 1)
 }
 
-/// When block `index` of a pass has been read. Blocks that a zero-latency pass took on arrival count
-/// with the last of the others.
+/// Returns the time at which block `index` of a pass has been read. Blocks that a zero-latency pass
+/// took on arrival count with the last of the others.
 fn read_in_pass(mechanism: &Mechanism, pass: &Pass, index: u32) -> Instant {
     if pass.wrapped > 0 {
         let left = pass.wrapped.saturating_sub(index + 1);
@@ -47,8 +48,8 @@ fn read_in_pass(mechanism: &Mechanism, pass: &Pass, index: u32) -> Instant {
     pass.end_less(mechanism.passing(pass.zone, left.min(pass.span - 1)))
 }
 
-/// When the blocks of `passes` are with the host, the bus being free from `bus` on; each block follows
-/// as soon as it has been read and the one before has gone.
+/// Returns the time at which the host has all blocks of `passes`, if the bus is free from `bus` on.
+/// Each block follows as soon as it has been read and the block before has gone.
 ///
 /// Within a pass blocks come at an even pace, so only its first and last can hold the bus up.
 pub(super) fn deliver(

@@ -12,11 +12,11 @@ pub(super) struct Reading {
     segment: u64,
     /// Next block to read.
     next: u64,
-    /// When the heads are free to go for it.
+    /// Time from which the heads are free to read the next block.
     time: Instant,
     /// Block at which reading ends.
     limit: u64,
-    /// Whether it goes on to the next track.
+    /// True if reading goes on to the next track.
     crosses_tracks: bool,
 }
 
@@ -222,7 +222,8 @@ impl Segmented {
         end
     }
 
-    /// Where reading on after `request` ends, and whether it leaves the track.
+    /// Returns the block at which reading on after `request` ends, and true if reading on leaves the
+    /// track.
     fn read_ahead_limit(&self, mechanism: &Mechanism, request: &Request) -> (u64, bool) {
         let buffer = &self.parameters.buffer;
         let layout = mechanism.layout();

@@ -35,13 +35,15 @@ pub struct StreamParameters {
     pub read_ahead: u32,
     /// Writes that the stream survives since its read from the media, 0 to 255; the next one ends it.
     pub survives_writes: u8,
-    /// When a hit consumes what it read and what lies before it, and lets the read-ahead go on.
+    /// Condition under which a hit consumes what it read and what lies before it, and lets the read-ahead
+    /// go on.
     pub consumed: Consumption,
-    /// When the stream is no longer live; a write always makes it so.
+    /// Condition under which the stream stays live. A write always ends its life.
     pub live: LiveRule,
 }
 
-/// When a hit consumes what it read, so that the read-ahead goes on to its full length after it.
+/// Consumption of the stream by hits. The read-ahead goes on to its full length after the consumed
+/// blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consumption {
@@ -51,7 +53,8 @@ pub enum Consumption {
     WhileLive,
 }
 
-/// How long a stream stays live: the drive has not yet left it, and answers with lower overheads.
+/// Rule for the life of a stream. While a stream is live, the drive has not yet left it and answers
+/// with lower overheads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LiveRule {
@@ -62,7 +65,8 @@ pub enum LiveRule {
     },
     /// As long as the heads read ahead.
     ReadingAhead {
-        /// How long a read may come after the end of the read-ahead; zero for writes.
+        /// Longest time after the end of the read-ahead at which a read still finds the stream live; zero for
+        /// writes.
         #[serde(default)]
         margin: Duration,
     },
@@ -119,7 +123,7 @@ pub struct WriteParameters {
     pub same_zone: Duration,
     /// To another zone.
     pub other_zone: Duration,
-    /// What a write to another track saves directly after a write.
+    /// Overhead that a write to another track saves directly after a write.
     #[serde(default)]
     pub saved_after_write: Duration,
     /// Extra while the read stream is live.

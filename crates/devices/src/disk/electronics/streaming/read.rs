@@ -118,7 +118,8 @@ impl Streaming {
     }
 }
 
-/// When the first block of a pass is there; it comes last where the head landed behind it.
+/// Returns the time at which the first block of a pass is there. The first block comes last if the
+/// head landed behind it.
 fn first_block_passes(mechanism: &Mechanism, pass: &Pass) -> Instant {
     match pass.wrapped {
         0 => pass.start,
@@ -126,7 +127,7 @@ fn first_block_passes(mechanism: &Mechanism, pass: &Pass) -> Instant {
     }
 }
 
-/// Where a read-ahead of `blocks` blocks from `next` on ends.
+/// Returns the end of a read-ahead of `blocks` blocks from `next` on.
 fn read_ahead_end(mechanism: &Mechanism, next: u64, blocks: u32) -> u64 {
     next.saturating_add(u64::from(blocks)).min(mechanism.layout().blocks()).max(next)
 }

@@ -4,7 +4,7 @@ use seeklab_core::Instant;
 
 use crate::disk::mechanism::{AccessParts, Arm, Mechanism};
 
-/// Where the heads are, and in which zone.
+/// Place of the heads, and its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     pub(super) arm: Arm,
@@ -24,7 +24,7 @@ pub(super) struct ReadAhead {
     passing: Option<Passing>,
 }
 
-/// What the run takes from the track that it reads.
+/// The part of the run on the track that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Passing {
     start: Instant,
@@ -45,7 +45,7 @@ impl ReadAhead {
         self.next
     }
 
-    /// Where the heads were when the last track was finished.
+    /// Returns the place of the heads when the last track was finished.
     pub(super) const fn place(&self) -> Place {
         self.place
     }
@@ -70,7 +70,8 @@ impl ReadAhead {
         (self.next >= self.end && self.at <= until).then_some(self.at)
     }
 
-    /// When the block before `end`, which the run has not yet passed, will have been read.
+    /// Returns the time at which the block before `end`, which the run has not yet passed, will have been
+    /// read.
     pub(super) fn reaches(mut self, mechanism: &Mechanism, end: u64) -> Instant {
         if end < self.end {
             (self.end, self.passing) = (end, None);

@@ -1,4 +1,4 @@
-//! What the mechanism does beside the commands: destaging, filling segments, fetching ahead.
+//! Background work of the mechanism: destaging, filling segments, fetching ahead.
 
 use seeklab_core::Instant;
 
@@ -9,7 +9,7 @@ use crate::disk::layout::Extent;
 use crate::disk::mechanism::{AccessParts, Mechanism};
 
 impl TrackBuffer {
-    /// Does the background work that begins before `now`.
+    /// Performs the background work that begins before `now`.
     pub(super) fn advance(&mut self, mechanism: &Mechanism, now: Instant) {
         while let Some(ready) = self.write_back.ready() {
             if ready.max(self.media.free) >= now {

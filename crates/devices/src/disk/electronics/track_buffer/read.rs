@@ -100,7 +100,7 @@ impl TrackBuffer {
         landed
     }
 
-    /// Whether the buffer holds all of a read at `now`.
+    /// Returns true if the buffer holds all of a read at `now`.
     fn holds_all(&self, mechanism: &Mechanism, now: Instant, request: &Request) -> bool {
         let (mut next, mut left) = (request.lbn, request.blocks);
         while left > 0 {
