@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct RequestId(pub u64);
 
 /// What a request does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Bring blocks from the device.

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use drives::{bare, device};
 use seeklab_core::{Completion, Device, Instant, Operation, Request, Seed, Stream};
 use seeklab_devices::Description;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 
 struct Counting;
 

@@ -18,9 +18,9 @@ use seeklab_core::{
     Workload, simulate,
 };
 use seeklab_devices::catalog;
+use seeklab_devices::layer::queue_before;
 use seeklab_devices::layer::{Bank, Limit, Queue};
 use seeklab_devices::limit::{Buckets, Limited, TokenBucket};
-use seeklab_devices::registry::queue_before;
 use seeklab_devices::scheduler::SCHEDULERS;
 
 // ---- Random loads.

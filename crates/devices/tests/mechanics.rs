@@ -9,7 +9,7 @@ use seeklab_core::{Completion, Instant, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::catalog;
 use seeklab_devices::disk::{Disk, DiskParameters};
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use shared::{ns, reference, request, rows, serve};
 
 const DISKS: [&str; 3] = ["hp_c2247a", "atlas10k", "barracuda"];

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use seeklab_core::{Coverage, Device, Seed};
 use seeklab_devices::layer::Bank;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_devices::{Description, catalog};
 use seeklab_report::Parameter;
@@ -160,16 +160,14 @@ impl Resolved {
 
     /// Every parameter with its source, for the report.
     pub fn parameters(&self) -> Vec<Parameter> {
-        let mut parameters: Vec<Parameter> = self
-            .description
-            .parameters()
-            .into_iter()
-            .map(|(name, value, source)| Parameter {
-                name,
-                value,
-                source: (!source.is_empty()).then_some(source),
-            })
-            .collect();
+        let rows = self.description.parameters().into_iter().map(|(name, value, source)| Parameter {
+            name,
+            value,
+            source: (!source.is_empty()).then_some(source),
+        });
+        let validated = self.description.validated().to_owned();
+        let validated = Parameter { name: "validated".to_owned(), value: validated, source: None };
+        let mut parameters: Vec<Parameter> = std::iter::once(validated).chain(rows).collect();
         if let Some((scheduler, depth)) = &self.queue {
             let value = format!("{scheduler}, {depth} at the device");
             parameters.push(Parameter { name: "host queue".to_owned(), value, source: None });

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_core::Seed;
-use seeklab_devices::{Description, catalog};
+use seeklab_devices::registry::{KINDS, kind};
+use seeklab_devices::{Description, Kind, catalog, schema};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
@@ -22,7 +22,8 @@ Examples:
   seeklab devices
   seeklab devices hp-c2247a
   seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
-  seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml";
+  seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml
+  seeklab devices --parameters disk                    which keys a description may have";
 
 /// The catalog, or one device.
 #[derive(Debug, Args)]
@@ -39,6 +40,18 @@ pub(crate) struct Arguments {
     /// Write what a cloned device has learnt as a page with plots
     #[arg(long, value_name = "FILE.html", requires = "name")]
     report: Option<PathBuf>,
+    /// List the kinds of devices and layers
+    #[arg(long, conflicts_with = "name")]
+    kinds: bool,
+    /// Print the parameters of a kind: values, ranges, defaults
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"])]
+    parameters: Option<String>,
+    /// Print the JSON schema of descriptions of a kind, for editors
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"])]
+    schema: Option<String>,
+    /// Print the parameters of all kinds as a page in Markdown
+    #[arg(long, conflicts_with_all = ["name", "kinds", "parameters", "schema", "json"])]
+    reference: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -46,6 +59,18 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+        if self.kinds {
+            return list_kinds(self.json);
+        }
+        if let Some(name) = &self.parameters {
+            return print_parameters(kind(name)?, self.json);
+        }
+        if let Some(name) = &self.schema {
+            return print_json(&schema::document(kind(name)?));
+        }
+        if self.reference {
+            return print(&reference());
+        }
         match &self.name {
             None => list(self.json),
             Some(name) => {
@@ -54,6 +79,7 @@ impl Arguments {
                     check_distinct(path, [name])?;
                 }
                 let description = resolve(name, &setup)?.description;
+                let report = self.report.as_ref().map(|_| plotted(&description)).transpose()?;
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
@@ -61,8 +87,8 @@ impl Arguments {
                 } else {
                     print(&page(&description)?)
                 };
-                let report = plotted(&description)?;
-                Delivery::of(printed).file(self.report.as_deref(), || render_page_html(&report)).finish()
+                let html = || report.as_ref().map(render_page_html).unwrap_or_default();
+                Delivery::of(printed).file(self.report.as_deref(), html).finish()
             }
         }
     }
@@ -79,7 +105,7 @@ fn list(json: bool) -> Result<(), Failure> {
                     "kind": description.kind().name,
                     "title": description.header.title,
                     "capacity_bytes": capacity_bytes(description)?,
-                    "validated": description.header.validated,
+                    "validated": description.validated(),
                 }))
             })
             .collect::<Result<_, Failure>>()?;
@@ -93,7 +119,7 @@ fn list(json: bool) -> Result<(), Failure> {
             description.name.clone(),
             description.header.title.clone(),
             human_bytes(capacity_bytes(description)?),
-            description.header.validated.clone(),
+            description.validated().to_owned(),
         ]);
     }
     if let Some(column) = table.column_mut(2) {
@@ -108,7 +134,7 @@ fn list(json: bool) -> Result<(), Failure> {
 }
 
 fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
-    Ok(description.build(Seed(0), "check")?.capabilities().capacity().as_bytes())
+    Ok(description.capabilities()?.capacity().as_bytes())
 }
 
 fn human_bytes(bytes: u64) -> String {
@@ -125,7 +151,7 @@ fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
     text += &format!("capacity   {}\n", human_bytes(capacity_bytes(description)?));
-    text += &format!("validated  {}\n\n", description.header.validated);
+    text += &format!("validated  {}\n\n", description.validated());
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let default = description.header.sources.get("default").map_or("", String::as_str);
@@ -156,7 +182,7 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "kind": description.kind().name,
         "title": description.header.title,
         "capacity_bytes": capacity_bytes(description)?,
-        "validated": description.header.validated,
+        "validated": description.validated(),
         "parameters": parameters,
         "learnt": description.learnt()?.as_ref().map(learnt::document),
     }))
@@ -176,7 +202,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
     };
     Ok(Page {
         title: format!("{}: {}", description.name, description.header.title),
-        subtitle: description.header.validated.clone(),
+        subtitle: description.validated().to_owned(),
         generated_by: VERSION.to_owned(),
         command: Some(command_line()),
         notes: Vec::new(),
@@ -185,4 +211,86 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
             PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
         ],
     })
+}
+
+fn list_kinds(json: bool) -> Result<(), Failure> {
+    if json {
+        let kinds: Vec<Value> =
+            KINDS.iter().map(|kind| json!({ "kind": kind.name, "description": kind.description })).collect();
+        return print_json(&json!({ "kinds": kinds }));
+    }
+    let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+    let lines = KINDS.iter().map(|kind| format!("{:width$}  {}\n", kind.name, kind.description));
+    print(&format!(
+        "{}\nThe parameters of one kind: seeklab devices --parameters KIND\n",
+        lines.collect::<String>()
+    ))
+}
+
+fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
+    let parameters = kind.parameters();
+    if json {
+        return print_json(&json!({ "kind": kind.name, "parameters": parameters }));
+    }
+    let mut text = format!("{}: {}\n", kind.name, kind.description);
+    let mut only_if = String::new();
+    for parameter in &parameters {
+        if parameter.only_if != only_if {
+            only_if.clone_from(&parameter.only_if);
+            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
+        }
+        let default = match &parameter.default {
+            None => " (required)".to_owned(),
+            Some(default) if default.is_empty() => String::new(),
+            Some(default) => format!(" [default: {default}]"),
+        };
+        let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
+        text += &format!(
+            "{}: {}{range}{default}\n    {}\n",
+            parameter.path, parameter.value, parameter.description
+        );
+    }
+    print(&text)
+}
+
+/// The page `docs/reference/devices.md`.
+fn reference() -> String {
+    let mut text = "# Keys of a device's description\n\n\
+                    Generated by `seeklab devices --reference`; do not edit. A description is a TOML file with a `kind`, the \
+                    parameters of that kind, and optionally `title`, `validated` and `[sources]`. A layer has the device \
+                    that it owns in a table `[device]`. `[]` stands for each entry of a list of tables, which \
+                    `--set` names by its index, such as `requests[0].rate`.\n"
+        .to_owned();
+    for kind in KINDS {
+        text += &format!("\n## `{}`\n\n{}.\n", kind.name, sentence(kind.description));
+        let mut only_if = None;
+        for parameter in kind.parameters() {
+            if only_if.as_ref() != Some(&parameter.only_if) {
+                if !parameter.only_if.is_empty() {
+                    text += &format!("\nIf `{}`:\n", parameter.only_if);
+                }
+                text += "\n| key | value | range | default | |\n| --- | --- | --- | --- | --- |\n";
+                only_if = Some(parameter.only_if.clone());
+            }
+            let default = match &parameter.default {
+                None => "required".to_owned(),
+                Some(default) if default.is_empty() => String::new(),
+                Some(default) => format!("`{default}`"),
+            };
+            text += &format!(
+                "| `{}` | {} | {} | {default} | {} |\n",
+                parameter.path,
+                parameter.value,
+                parameter.range,
+                parameter.description.replace('|', "\\|"),
+            );
+        }
+    }
+    text
+}
+
+/// The text with a capital at its beginning.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }

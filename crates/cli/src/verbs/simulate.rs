@@ -122,6 +122,7 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
 struct DeviceDocument<'a> {
     device: &'a str,
     bare: bool,
+    validated: &'a str,
     #[serde(flatten)]
     summary: MetricsSummary,
     requests_per_cpu_s: f64,
@@ -291,6 +292,7 @@ impl Arguments {
             .map(|(outcome, device, summary)| DeviceDocument {
                 device: &device.name,
                 bare: device.bare,
+                validated: device.description.validated(),
                 out_of_validated_range: device.out_of_validated_range(
                     outcome.coverage,
                     summary.requests,

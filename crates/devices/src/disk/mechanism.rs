@@ -12,6 +12,8 @@
 //! The time to switch heads does not depend on which heads; a seek that also switches heads takes the
 //! longer of both. Settling is part of the seek curve. Thermal recalibration and retries are absent.
 
+use std::sync::Arc;
+
 use seeklab_core::{Angle, Duration, Instant, Location, RotationSpeed};
 
 use super::layout::{Extent, Layout};
@@ -94,14 +96,21 @@ pub struct Mechanism {
     layout: Layout,
     spindle: Spindle,
     /// Seek time in nanoseconds by distance in cylinders.
-    seek: Vec<u32>,
+    seek: Arc<[u32]>,
     /// The least positioning over at least that many cylinders.
-    floor: Vec<u32>,
+    floor: Arc<[u32]>,
     head_switch: u32,
     /// Extra settle of a write in nanoseconds; negative shortens the seek.
     write_settle: i64,
     /// Time of a sector in units of 2⁻³² ns, by zone.
     sector_time: Vec<u64>,
+}
+
+/// Time of a sector in units of 2⁻³² ns, by zone.
+fn sector_times(layout: &Layout, spindle: &Spindle) -> Vec<u64> {
+    (0..layout.zone_count())
+        .map(|zone| spindle.sector_time(u64::from(layout.sectors_per_track(zone as u32))))
+        .collect()
 }
 
 /// Positioning onto a track.
@@ -139,10 +148,15 @@ impl Mechanism {
             *first = 0;
         }
         let spindle = Spindle::new(speed);
-        let sector_time = (0..layout.zone_count())
-            .map(|zone| spindle.sector_time(u64::from(layout.sectors_per_track(zone as u32))))
-            .collect();
+        let sector_time = sector_times(&layout, &spindle);
+        let (seek, floor) = (seek.into(), floor.into());
         Ok(Self { layout, spindle, seek, floor, head_switch, write_settle, sector_time })
+    }
+
+    /// The same mechanism turning at another speed; the seek times are shared.
+    pub(super) fn at_speed(&self, speed: RotationSpeed) -> Self {
+        let spindle = Spindle::new(speed);
+        Self { spindle, sector_time: sector_times(&self.layout, &spindle), ..self.clone() }
     }
 
     /// Where blocks lie.

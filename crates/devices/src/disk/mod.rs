@@ -24,7 +24,7 @@ mod params;
 mod seek;
 mod spindle;
 
-pub use device::Disk;
+pub use device::{Disk, DiskBlueprint};
 pub use electronics::ElectronicsParameters;
 pub use geometry::{Geometry, Mapping, Sparing, ZoneParameters};
 pub use layout::{Extent, Layout, PhysicalBlock};

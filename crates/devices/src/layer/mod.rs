@@ -7,4 +7,4 @@ mod queue;
 
 pub use bank::Bank;
 pub use limit::Limit;
-pub use queue::{Queue, QueueError};
+pub use queue::{Queue, QueueError, queue_before};

@@ -174,17 +174,13 @@ impl Limits {
             if found.is_empty() {
                 continue;
             }
-            let mut layer = LimitParameters {
-                of,
-                requests: Vec::new(),
-                bytes: Vec::new(),
-                fit: BTreeMap::new(),
-                device: table,
-            };
+            let mut layer =
+                LimitParameters { of, requests: Vec::new(), bytes: Vec::new(), fit: BTreeMap::new() };
             for found in found {
                 found.put(&mut layer, block_size, goes_on);
             }
-            table = described("limit", &layer)?;
+            let device = std::mem::replace(&mut table, described("limit", &layer)?);
+            table.insert("device".to_owned(), device.into());
         }
         Ok(table)
     }

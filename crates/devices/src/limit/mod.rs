@@ -58,6 +58,7 @@ pub fn told(description: &Table) -> Vec<Told> {
         for key in ["title", "validated", "sources"] {
             layer.remove(key);
         }
+        layer.remove("device");
         let Ok(layer) = layer.try_into::<LimitParameters>() else { break };
         told.extend(layer.told());
         let Some(Value::Table(device)) = table.get("device") else { break };

@@ -19,15 +19,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, DataRate, Operation};
 use serde::{Deserialize, Serialize};
-use toml::Table;
 
 use super::bucket::{RequestRate, TokenBucket};
 use crate::error::{ParameterError, check};
 
 /// The operations that a limit is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// All that address blocks. Flushes go on.
@@ -60,12 +60,13 @@ impl Limited {
 }
 
 /// A bucket of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestBucket {
     /// Requests that come back in a second.
     pub rate: RequestRate,
-    /// Requests that can go at once, at least one.
+    /// Requests that can go at once.
+    #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     pub burst: u64,
     /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -77,12 +78,13 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// A bucket of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByteBucket {
     /// Bytes that come back in a second.
     pub rate: DataRate,
-    /// Bytes that can go at once, at least one.
+    /// Bytes that can go at once.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub burst: ByteSize,
     /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -94,7 +96,7 @@ fn is_none(size: &ByteSize) -> bool {
 }
 
 /// A layer of limits: a request goes when all of its buckets have room.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitParameters {
     /// The operations that are limited.
@@ -109,8 +111,6 @@ pub struct LimitParameters {
     /// How it was found in a trace, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
-    /// The device that is limited.
-    pub device: Table,
 }
 
 impl LimitParameters {

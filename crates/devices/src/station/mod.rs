@@ -40,6 +40,7 @@ mod tests;
 pub use feature::Feature;
 pub use fit::StationFit;
 pub(crate) use learnt::learnt;
+pub(crate) use model::Parts;
 pub use model::Station;
 pub use order::Order;
 pub use parameters::StationParameters;

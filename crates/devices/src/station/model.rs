@@ -36,8 +36,8 @@ pub struct Station {
 
 /// What does not change.
 #[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) capabilities: Capabilities,
+pub(crate) struct Parts {
+    pub(crate) capabilities: Capabilities,
     /// Requests served at a time.
     pub(super) servers: usize,
     /// How those that wait stand in line.
@@ -80,7 +80,7 @@ impl Station {
         Ok(Self::of(Arc::new(parameters.read()?), seed, name))
     }
 
-    pub(super) fn of(station: Arc<Parts>, seed: Seed, name: &str) -> Self {
+    pub(crate) fn of(station: Arc<Parts>, seed: Seed, name: &str) -> Self {
         Self {
             station,
             times: seed.stream(&format!("{name}.service_time")),

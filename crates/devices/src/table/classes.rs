@@ -8,12 +8,13 @@
 //! # References
 //! \[Thornock97, 3\], whose classes are not told.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
 
 /// How finely requests are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classes {
     /// Classes of lengths for each doubling: 1, 2 or 4.

@@ -34,5 +34,6 @@ pub(crate) use classes::{least_of, octave_class};
 pub use fit::TableFit;
 pub(crate) use learnt::{SeenTimes, learnt};
 pub use model::TableModel;
+pub(crate) use model::Tables;
 pub use parameters::TableParameters;
 pub(crate) use times::{Counts, Times, bucket};

@@ -26,10 +26,10 @@ pub struct TableModel {
     coverage: Coverage,
 }
 
-/// What does not change.
+/// The tables of a device, which do not change.
 #[derive(Debug)]
-struct Tables {
-    capabilities: Capabilities,
+pub(crate) struct Tables {
+    pub(crate) capabilities: Capabilities,
     classes: Classes,
     grid: Grid,
     times: Vec<Times>,
@@ -49,9 +49,27 @@ impl TableModel {
     /// # Errors
     /// Parameters that no device can have.
     pub fn new(parameters: &TableParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+        Ok(Self::of(Arc::new(Tables::new(parameters)?), seed, name))
+    }
+
+    /// A device of tables that several devices may share.
+    pub(crate) fn of(tables: Arc<Tables>, seed: Seed, name: &str) -> Self {
+        Self {
+            tables,
+            stream: seed.stream(&format!("{name}.response_time")),
+            before: None,
+            outstanding: Outstanding::default(),
+            coverage: Coverage::default(),
+        }
+    }
+}
+
+impl Tables {
+    /// Reads the tables of a device.
+    pub(crate) fn new(parameters: &TableParameters) -> Result<Self, ParameterError> {
         let cells = parameters.read()?;
         let places: Vec<_> = cells.iter().map(|cell| cell.place).collect();
-        let tables = Tables {
+        Ok(Self {
             capabilities: Capabilities {
                 capacity_blocks: parameters.capacity_blocks,
                 block_size: parameters.block_size,
@@ -62,13 +80,6 @@ impl TableModel {
             classes: parameters.classes,
             grid: Grid::of(&parameters.classes, &places),
             times: cells.into_iter().map(|cell| cell.times).collect(),
-        };
-        Ok(Self {
-            tables: Arc::new(tables),
-            stream: seed.stream(&format!("{name}.response_time")),
-            before: None,
-            outstanding: Outstanding::default(),
-            coverage: Coverage::default(),
         })
     }
 }

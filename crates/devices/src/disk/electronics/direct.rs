@@ -1,5 +1,6 @@
 //! No electronics but a constant overhead: the mechanics alone.
 
+use schemars::JsonSchema;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use crate::disk::mechanism::{Arm, Mechanism};
 use crate::disk::params::MechanicsParameters;
 
 /// Parameters of a drive without buffer and bus.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectParameters {
     /// Before the arm moves, for every command.

@@ -17,6 +17,7 @@ pub mod segmented;
 pub mod streaming;
 mod track_buffer;
 
+use schemars::JsonSchema;
 use seeklab_core::{Breakdown, BufferOutcome, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ use track_buffer::TrackBuffer;
 pub use track_buffer::TrackBufferParameters;
 
 /// Which electronics a drive has, with their parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "controller", rename_all = "snake_case")]
 pub enum ElectronicsParameters {
     /// No buffer; a constant overhead before each command.
