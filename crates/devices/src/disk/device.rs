@@ -10,7 +10,7 @@ use seeklab_core::{
 
 use super::electronics::{Electronics, Served};
 use super::layout::Layout;
-use super::mechanism::Mechanism;
+use super::mechanism::{Arm, Mechanism};
 use super::params::{DiskParameters, MechanicsParameters};
 use crate::error::ParameterError;
 use crate::scheduler::SchedulerSpec;
@@ -31,7 +31,7 @@ pub struct Disk {
 #[derive(Clone)]
 struct Heads {
     mechanism: Arc<Mechanism>,
-    electronics: Electronics,
+    electronics: Electronics<Arm>,
     cylinders: u32,
 }
 
@@ -41,7 +41,7 @@ pub struct DiskBlueprint {
     capabilities: Arc<Capabilities>,
     mechanism: Arc<Mechanism>,
     /// Electronics that have served nothing yet.
-    electronics: Electronics,
+    electronics: Electronics<Arm>,
     cylinders: u32,
     scheduler: SchedulerSpec,
     rpm: RotationSpeed,
@@ -135,7 +135,7 @@ impl Disk {
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
         let Served { completed, free, mut breakdown, buffer, seek_cylinders } =
-            self.heads.electronics.serve(&self.heads.mechanism, now, &request);
+            self.heads.electronics.serve(&*self.heads.mechanism, now, &request);
         debug_assert_eq!(breakdown.service(), completed - now, "{request:?} {breakdown:?}");
         breakdown.queue = now - submitted;
         self.free = free;
@@ -244,7 +244,7 @@ impl Positioning for Heads {
     }
 
     fn buffer_holds(&self, request: &Request) -> bool {
-        self.electronics.holds(&self.mechanism, request)
+        self.electronics.holds(&*self.mechanism, request)
     }
 
     fn positioning_floor(&self, cylinders: u32) -> Duration {

@@ -19,6 +19,7 @@ mod divisor;
 pub mod electronics;
 mod geometry;
 mod layout;
+mod mechanics;
 mod mechanism;
 mod params;
 mod seek;

@@ -17,8 +17,7 @@ impl DeviceKind for Definition {
     type Blueprint = (Limited, Buckets);
 
     const NAME: &'static str = "limit";
-    const DESCRIPTION: &'static str =
-        "a layer: rate and burst limits in front of the device that it owns";
+    const DESCRIPTION: &'static str = "a layer: rate and burst limits in front of the device that it owns";
     const CHILDREN: Children = Children::One;
 
     fn blueprint(parameters: &LimitParameters) -> Result<(Limited, Buckets), ParameterError> {
