@@ -15,11 +15,6 @@ struct AsSubmitted {
 }
 
 impl Issued {
-    /// None yet, with room for so many.
-    pub(super) fn with_capacity(requests: usize) -> Self {
-        Self(Vec::with_capacity(requests))
-    }
-
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()

@@ -1,6 +1,7 @@
 //! Layers: devices that own a device. They stack in any order; the engine knows nothing of them.
 
 mod bank;
+mod events;
 mod issued;
 mod limit;
 mod queue;

@@ -59,8 +59,8 @@ impl Queue {
             return Err(QueueError::NeedsPositioning);
         }
         let capabilities = Capabilities { queue_depth: u32::MAX, ..device.capabilities().clone() };
-        let issued = Issued::with_capacity(depth.min(1024));
-        Ok(Self { device, scheduler, capabilities, depth, issued, scratch: Vec::new() })
+        let (issued, scratch) = (Issued::default(), Vec::new());
+        Ok(Self { device, scheduler, capabilities, depth, issued, scratch })
     }
 
     fn issue_next(&mut self, now: Instant) {

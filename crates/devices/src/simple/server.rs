@@ -48,13 +48,33 @@ impl ServerParameters {
     }
 }
 
-/// How long a request takes.
-#[derive(Debug, Clone)]
+/// Service time of a request.
+#[derive(Debug)]
 pub enum ServiceTime {
     /// Always this long, zero included.
     Constant(Duration),
     /// Exponential with this mean, drawn from the stream.
     Exponential(Duration, Box<Stream>),
+}
+
+impl Clone for ServiceTime {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Constant(time) => Self::Constant(*time),
+            Self::Exponential(mean, stream) => Self::Exponential(*mean, stream.clone()),
+        }
+    }
+
+    /// Reuses the memory of a stream.
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            (Self::Exponential(mean, stream), Self::Exponential(source_mean, source_stream)) => {
+                *mean = *source_mean;
+                stream.clone_from(source_stream);
+            }
+            (target, source) => *target = source.clone(),
+        }
+    }
 }
 
 /// A device that serves one request at a time.
