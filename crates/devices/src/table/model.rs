@@ -163,3 +163,29 @@ impl Device for TableModel {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Operation;
+
+    use super::*;
+
+    #[test]
+    fn distance_is_counted_from_the_start_of_the_request_before() {
+        let text = "capacity_blocks = 10000\nblock_size = \"512B\"\n\
+                    cells = [\"read 8 0 +1024: 1000*9\", \"read 8 0 +512: 1100*9\", \"read 8 0 0: 1200*9\"]\n";
+        let parameters: TableParameters = toml::from_str(text).unwrap();
+        let mut model = TableModel::new(&parameters, Seed(1), "disk0").unwrap();
+        let mut response = |id, lbn| {
+            let now = Instant::from_ns(id * 1_000_000_000);
+            model.submit(now, Request::new(id, Operation::Read, lbn, 8)).unwrap();
+            let mut completions = Vec::new();
+            model.poll(model.next_event().unwrap(), &mut completions);
+            crate::table::bucket(completions[0].response_time().as_ns())
+        };
+        response(0, 0);
+        // From end to start there are 1,016 blocks, which are of the class of +512.
+        assert_eq!(response(1, 1024), 1000);
+        assert_eq!(response(2, 1024 + 1023), 1100);
+    }
+}
