@@ -3,6 +3,8 @@
 //! Reference: DiskSim 4.0 with five repairs, `../shared/reference/disksim/` (its README states how the
 //! data was made, how far it is trusted, and which of its numbers are off).
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
+
 mod shared;
 
 use seeklab_core::{Completion, Instant, Request, Seed};

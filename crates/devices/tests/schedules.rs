@@ -4,8 +4,11 @@
 //! (`../shared/reference/disksim/`, whose README says how far they are trusted), followed dispatch by
 //! dispatch.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
+
 #[path = "shared/drives.rs"]
 mod drives;
+
 mod shared;
 
 use drives::{bare, device};
