@@ -281,3 +281,10 @@ fn value_outside_its_declared_range_is_refused() {
         assert!(refused.ends_with(&format!(": {expected}")), "{refused}");
     }
 }
+
+#[test]
+fn reference_page_of_device_keys_is_current() {
+    let page = crate::schema::reference_page(registry::KINDS);
+    let kept = include_str!("../../../../docs/reference/devices.md");
+    assert!(kept == page, "write `seeklab devices --reference` to docs/reference/devices.md:\n{page}");
+}
