@@ -29,7 +29,7 @@ impl Description {
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
-    pub(crate) fn from_table(
+    pub fn from_table(
         name: &str,
         label: &str,
         mut table: Table,

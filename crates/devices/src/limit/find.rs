@@ -13,7 +13,6 @@ use super::traffic::{Passed, Traffic, Unit};
 use super::trial::{Evidence, Passage, Suspect, evidence};
 use super::{Told, told};
 use crate::description::DescriptionError;
-use crate::registry::described;
 
 /// Limits that are looked for.
 const LIMITS_MAX: usize = 4;
@@ -179,8 +178,7 @@ impl Limits {
             for found in found {
                 found.put(&mut layer, block_size, goes_on);
             }
-            let device = std::mem::replace(&mut table, described("limit", &layer)?);
-            table.insert("device".to_owned(), device.into());
+            table = layer.description(table)?;
         }
         Ok(table)
     }

@@ -22,9 +22,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, DataRate, Operation};
 use serde::{Deserialize, Serialize};
+use toml::Table;
 
 use super::bucket::{RequestRate, TokenBucket};
+use crate::description::DescriptionError;
 use crate::error::{ParameterError, check};
+use crate::registry::described;
 
 /// The operations that a limit is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
@@ -114,6 +117,16 @@ pub struct LimitParameters {
 }
 
 impl LimitParameters {
+    /// The description of the layer around a described device, its kind included.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn description(&self, device: Table) -> Result<Table, DescriptionError> {
+        let mut table = described("limit", self)?;
+        table.insert("device".to_owned(), device.into());
+        Ok(table)
+    }
+
     /// Its buckets, those of requests and those of bytes.
     ///
     /// # Errors
