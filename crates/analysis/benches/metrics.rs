@@ -38,7 +38,11 @@ fn records(count: usize) -> Vec<TraceRecord> {
         .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and its arguments")]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads the clock and its arguments"
+)]
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (count, rounds) = if is_bench { (20_000, 200) } else { (1_000, 1) };
