@@ -425,8 +425,8 @@ class Experiment:
         evaluation = self.results.get("fit", {}).get("evaluations") or []
         for of in evaluation[:1]:
             print(f"\nclone: {of['model']}, {self.results['fit']['requests']} requests; demerit on the second half of the capture "
-                  f"{number(of['all']['ea_rms_pct'], '.1f')} %, to p99 {number(of['to_p99']['ea_rms_pct'], '.1f')} % "
-                  f"(floor {number(of['floor_to_p99']['ea_rms_pct'], '.1f')} %)")
+                  f"{number(of['demerit_all']['ea_rms_pct'], '.1f')} %, to p99 {number(of['demerit_to_p99']['ea_rms_pct'], '.1f')} % "
+                  f"(floor {number(of['resampled_demerit_to_p99']['ea_rms_pct'], '.1f')} %)")
 
 
     def page_apart(self):

@@ -49,16 +49,16 @@ TRACES = [
 # The columns of the evaluation: title, and what it takes of two documents of `seeklab fit`: arrivals that found the device
 # idle wait until it is again, and none waits (--open). Each is a demerit: its percent of the measured mean is shown.
 COLUMNS = [
-    ("floor", lambda waits, _: model(waits, "station")["floor_to_p99"]),
-    ("by stretches", lambda waits, _: waits["rest"]["floor_of_stretches"]["to_p99"]),
-    ("change", lambda waits, _: waits["rest"]["change"]["to_p99"]),
-    ("station", lambda waits, _: model(waits, "station")["to_p99"]),
-    ("plain", lambda waits, _: model(waits, "plain")["to_p99"]),
-    ("station, open", lambda _, none_waits: model(none_waits, "station")["to_p99"]),
-    ("plain, open", lambda _, none_waits: model(none_waits, "plain")["to_p99"]),
-    ("everything: station", lambda waits, _: model(waits, "station")["all"]),
-    ("plain", lambda waits, _: model(waits, "plain")["all"]),
-    ("floor", lambda waits, _: model(waits, "station")["floor_all"]),
+    ("floor", lambda waits, _: model(waits, "station")["resampled_demerit_to_p99"]),
+    ("by stretches", lambda waits, _: waits["rest"]["variation_between_parts"]["demerit_to_p99"]),
+    ("change", lambda waits, _: waits["rest"]["change"]["demerit_to_p99"]),
+    ("station", lambda waits, _: model(waits, "station")["demerit_to_p99"]),
+    ("plain", lambda waits, _: model(waits, "plain")["demerit_to_p99"]),
+    ("station, open", lambda _, none_waits: model(none_waits, "station")["demerit_to_p99"]),
+    ("plain, open", lambda _, none_waits: model(none_waits, "plain")["demerit_to_p99"]),
+    ("everything: station", lambda waits, _: model(waits, "station")["demerit_all"]),
+    ("plain", lambda waits, _: model(waits, "plain")["demerit_all"]),
+    ("floor", lambda waits, _: model(waits, "station")["resampled_demerit_all"]),
 ]
 
 # What a station's service times may depend on, but for what a request is (op, length).
@@ -193,8 +193,8 @@ class Clones:
                                            *without)["fit"]
                         return model(fit, "station")
                     whole = of(name)
-                    row(label, percent(whole["floor_to_p99"]), percent(whole["to_p99"]),
-                        *(percent(of(f"{name}-{feature}", "--without", feature)["to_p99"]) for feature in FEATURES))
+                    row(label, percent(whole["resampled_demerit_to_p99"]), percent(whole["demerit_to_p99"]),
+                        *(percent(of(f"{name}-{feature}", "--without", feature)["demerit_to_p99"]) for feature in FEATURES))
         print()
 
     def of_traces(self):

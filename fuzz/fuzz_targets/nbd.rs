@@ -47,7 +47,7 @@ fn feed(connection: &mut Connection, mut bytes: &[u8], step: usize) {
             }
         }
         assert!(connection.buffered_bytes() <= 8 << 20, "memory follows what arrived");
-        connection.consume_output(connection.output().len());
+        connection.consume_output(connection.output().len(), &mut |_| {});
         if idle && (bytes.is_empty() || !connection.is_stalled()) {
             return;
         }

@@ -1,4 +1,4 @@
-//! How far a mean can be trusted.
+//! Confidence interval of a mean.
 //!
 //! Over independent repetitions, the mean lies within `t · s / √n` of the expectation with 95 %
 //! probability, where `t` is the 97.5 % quantile of Student's distribution with n - 1 degrees of
@@ -6,8 +6,8 @@
 //! into long batches, whose means nearly are, and applies the same formula to those.
 //!
 //! # Scope and limits
-//! The start of a run is not cut off. Batches shorter than the correlation of the stream make the
-//! interval too narrow, so a run below about a thousand requests says little.
+//! The start of a run is not cut off. Batches shorter than the correlation of the stream make the interval
+//! too narrow, so the interval of a run below about a thousand requests is unreliable.
 //!
 //! # References
 //! Student, Biometrika 6(1), 1908; B. Schmeiser, Operations Research 30(3), 1982 (10 to 30 batches
@@ -21,13 +21,13 @@ use crate::rounding::six_decimals;
 /// A mean with its 95 % confidence interval, in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// How many values.
+    /// Number of values.
     pub n: u64,
     /// Their mean.
     pub mean: f64,
     /// Their sample standard deviation, zero of one value.
     pub sd: f64,
-    /// The interval is `mean ± half_width_95`; `None` of one value, which says nothing about itself.
+    /// Half width of the interval `mean ± half_width_95`. `None` for a single value, whose spread is unknown.
     pub half_width_95: Option<f64>,
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_interval_that_of_the_textbook() {
+    fn interval_equals_that_of_the_textbook() {
         let seen = interval(&[10.0, 12.0, 14.0, 16.0]).unwrap();
         assert_eq!((seen.n, seen.mean), (4, 13.0));
         assert!((seen.sd - 2.581_989).abs() < 1e-6);
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn are_the_quantiles_right_beyond_the_table() {
+    fn quantiles_are_right_beyond_the_table() {
         for (degrees, t) in [(1, 12.706), (30, 2.042), (40, 2.021), (60, 2.000), (120, 1.980)] {
             assert!((student_t_975(degrees) - t).abs() < 6e-4, "{degrees}: {}", student_t_975(degrees));
         }
     }
 
     #[test]
-    fn do_batches_cover_the_mean_of_a_correlated_stream() {
+    fn batches_cover_the_mean_of_a_correlated_stream() {
         let mut stream = seeklab_core::Seed(3).stream("batches");
         let runs = 200;
         let mut covered = 0;

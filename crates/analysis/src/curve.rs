@@ -17,9 +17,9 @@ pub struct CdfPoint {
 /// A bucket of a histogram, `low_ms..high_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HistogramBin {
-    /// Where the bucket begins.
+    /// Start of the bucket.
     pub low_ms: f64,
-    /// Where it ends; the end belongs to the next bucket.
+    /// End of the bucket. The end belongs to the next bucket.
     pub high_ms: f64,
     /// Values in the bucket.
     pub count: u64,
@@ -88,7 +88,7 @@ mod tests {
     use seeklab_core::Duration;
 
     #[test]
-    fn is_a_cdf_small_monotone_and_complete() {
+    fn cdf_is_small_monotone_and_complete() {
         let mut distribution = Distribution::default();
         let mut state = 1_u64;
         for _ in 0..300_000 {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_histogram_count_every_value_in_its_bucket() {
+    fn histogram_counts_every_value_in_its_bucket() {
         let mut distribution = Distribution::default();
         for us in [0, 1, 1_000, 1_199, 1_300, 9_000_000] {
             distribution.record(Duration::from_us(us));

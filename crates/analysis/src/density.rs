@@ -30,9 +30,9 @@ pub struct DensityAxis {
 /// One step of a density.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DensityStep {
-    /// Where it begins.
+    /// Start of the axis.
     pub low_ms: f64,
-    /// Where it ends.
+    /// End of the axis.
     pub high_ms: f64,
     /// Share of all requests in it.
     pub requests_pct: f64,
@@ -56,7 +56,7 @@ impl DensityAxis {
         Some(Self { is_log: high_ns > LINEAR_RATIO_MAX * low_ns, low_ns, high_ns, steps: steps.max(1) })
     }
 
-    /// Whether it is logarithmic.
+    /// Returns true if the axis is logarithmic.
     pub const fn is_log(&self) -> bool {
         self.is_log
     }
@@ -69,7 +69,7 @@ impl DensityAxis {
         }
     }
 
-    /// Where on the axis a time lies, in steps.
+    /// Returns the position of a time on the axis, in steps.
     fn place(&self, ns: f64) -> f64 {
         let share = match self.is_log {
             true => (ns.max(self.low_ns * 1e-3) / self.low_ns).ln() / (self.high_ns / self.low_ns).ln(),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn is_an_even_distribution_flat_and_whole() {
+    fn uniform_distribution_has_a_flat_and_complete_density() {
         let even = of((0..400_000).map(|index| Duration::from_ns(3_000_000 + index * 10)));
         let axis = DensityAxis::over([&even], 50).unwrap();
         assert!(!axis.is_log());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_wide_range_drawn_over_the_logarithm() {
+    fn wide_range_has_a_logarithmic_axis() {
         let mut stream = Seed(2).stream("times");
         let wide = of((0..200_000).map(|_| {
             Duration::from_ns_f64(1e3 * 1e4_f64.powf(stream.below(1 << 30) as f64 / (1_u64 << 30) as f64))
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn has_a_single_time_a_place() {
+    fn single_time_has_a_place() {
         let single = of([Duration::from_us(80); 10].into_iter());
         let axis = DensityAxis::over([&single, &Distribution::default()], 30).unwrap();
         let whole: f64 = axis.density(&single).iter().map(|step| step.requests_pct).sum();

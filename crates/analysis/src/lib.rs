@@ -1,11 +1,11 @@
-//! What traces say: metrics of one, the comparison of two, the matching of what was seen at two points,
-//! the confidence in a mean.
+//! Analysis of traces: metrics of one trace, comparison of two traces, matching of requests observed at two
+//! points, confidence interval of a mean.
 //!
 //! ```text
 //!   TraceRecord ─▶ Metrics ─▶ MetricsSummary, curves, timeline, sample     (one pass, bounded memory)
 //!   two traces  ─▶ compare() ─▶ EI_avg, EI_rms, EA_rms, histograms         (16 B per request and trace)
 //!   one trace   ─▶ Stamps ─▶ between(mp1, mp3), lateness, misses, trust     (64 B per request)
-//!   requests of the host, records ─▶ Matcher ─▶ records that say what the host saw
+//!   requests of the host, records ─▶ Matcher ─▶ records with the host's times
 //!   repetitions ─▶ interval() ─▶ mean ± 95 % interval
 //! ```
 //! Simulated, emulated, measured and imported requests come as the same
@@ -28,13 +28,14 @@ pub mod relocation;
 mod rounding;
 pub mod seeks;
 pub mod stretches;
+pub mod verdict;
 
 pub use character::Character;
 pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compare, compare_where};
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
-pub use matching::{HostKnown, MatchCounts, Matcher};
+pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
@@ -43,3 +44,4 @@ pub use points::{
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
 pub use stretches::Stretches;
+pub use verdict::{ClassError, ClassErrors, Verdict};

@@ -1,12 +1,12 @@
-//! How well predicted response times meet measured ones, beside what chance alone would do.
+//! Agreement of predicted and measured response times, beside the effect of random variation.
 //!
-//! The *floor* is the median demerit between the measured times and resamples of themselves: heavy tails differ from
-//! sample to sample, and no model can be nearer than another sample of the same device. Both are given over
-//! everything and up to the 99th percentile.
+//! The *floor* is the median demerit between the measured times and resamples of themselves. Heavy tails
+//! differ from sample to sample, so no model can be nearer than another sample of the same device. The
+//! demerit and its floor are given over all times and up to the 99th percentile.
 //!
-//! The *change* is the demerit between what was measured in the fitted part and in the part that was predicted: what a
-//! model would get that answered as the fitted part did. Only where it is small do both parts show the same device
-//! under the same workload.
+//! The *change* is the demerit between the times measured in the fitted part and in the predicted part: the
+//! demerit of a model that repeats the times of the fitted part. Only if the change is small do both parts
+//! show the same device under the same workload.
 //!
 //! # Scope and limits
 //! Distributions, not single requests: quantiles at 10,000 even shares, from buckets 0.1 % wide.
@@ -21,45 +21,47 @@ use serde::Serialize;
 
 use crate::comparison::{Demerit, demerit};
 
-/// How well a prediction does.
+/// Demerits of a prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Prediction {
     /// Demerit over everything.
-    pub all: Demerit,
+    pub demerit_all: Demerit,
     /// Demerit up to the 99th percentile of each.
-    pub to_p99: Demerit,
-    /// What resamples of the measured times have, over everything.
-    pub floor_all: Demerit,
+    pub demerit_to_p99: Demerit,
+    /// Median demerit of resamples of the measured times, over everything.
+    pub resampled_demerit_all: Demerit,
     /// The same up to the 99th percentile.
-    pub floor_to_p99: Demerit,
+    pub resampled_demerit_to_p99: Demerit,
 }
 
-/// How far two parts of a trace are apart, the second the reference.
+/// Difference between two parts of a trace. The second part is the reference.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Change {
     /// Demerit over everything.
-    pub all: Demerit,
+    pub demerit_all: Demerit,
     /// Demerit up to the 99th percentile of each.
-    pub to_p99: Demerit,
+    pub demerit_to_p99: Demerit,
 }
 
-/// A change that counts as none, in percent, where the floor is lower.
-const ALIKE_PCT: f64 = 2.0;
+/// A change that counts as none, in percent, where twice the random variation is less.
+pub const ALIKE_PCT: f64 = 2.0;
 
 impl Change {
-    /// Whether it is that of like parts: to the 99th percentile within twice the floor, or 2 % where that is more.
+    /// Returns true if the change is within the range of like parts: up to the 99th percentile at most twice the
+    /// floor, or 2 % if that is more.
     pub fn is_small(&self, floor_to_p99: &Demerit) -> bool {
-        match (self.to_p99.ea_rms_pct, floor_to_p99.ea_rms_pct) {
+        match (self.demerit_to_p99.ea_rms_pct, floor_to_p99.ea_rms_pct) {
             (Some(change), Some(floor)) => change <= ALIKE_PCT.max(2.0 * floor),
-            _ => self.to_p99.ea_rms_ms <= 2.0 * floor_to_p99.ea_rms_ms,
+            _ => self.demerit_to_p99.ea_rms_ms <= 2.0 * floor_to_p99.ea_rms_ms,
         }
     }
 }
 
-/// How far the times measured in the `fitted` part are from those `measured` in the other, `None` if either is empty.
+/// Computes the difference between the times measured in the `fitted` part and the times `measured` in the
+/// other part. `None` if either is empty.
 pub fn change(measured: &Distribution, fitted: &Distribution) -> Option<Change> {
-    let (all, to_p99) = both(&quantiles(&buckets(measured)), &quantiles(&buckets(fitted)))?;
-    Some(Change { all, to_p99 })
+    let (demerit_all, demerit_to_p99) = both(&quantiles(&buckets(measured)), &quantiles(&buckets(fitted)))?;
+    Some(Change { demerit_all, demerit_to_p99 })
 }
 
 /// Shares at which quantiles are compared.
@@ -71,18 +73,24 @@ const TO_P99: usize = POINTS / 100 * 99;
 /// Resamples of which the median counts.
 pub(crate) const RESAMPLES: usize = 20;
 
-/// How well `predicted` meets `measured`, `None` if either is empty; resamples are drawn from `seed`.
+/// Computes the demerits of `predicted` against `measured`. `None` if either is empty. Resamples are drawn
+/// from `seed`.
 pub fn prediction(measured: &Distribution, predicted: &Distribution, seed: Seed) -> Option<Prediction> {
     let reference = quantiles(&buckets(measured));
     let other = quantiles(&buckets(predicted));
-    let (all, to_p99) = both(&reference, &other)?;
+    let (demerit_all, demerit_to_p99) = both(&reference, &other)?;
     let mut stream = seed.stream("resamples");
     let counts = buckets(measured);
     let floors: Option<Vec<_>> =
         (0..RESAMPLES).map(|_| both(&reference, &quantiles(&resampled(&counts, &mut stream)))).collect();
     let floors = floors?;
     let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| median(floors.iter().map(chosen).collect());
-    Some(Prediction { all, to_p99, floor_all: median(|pair| pair.0), floor_to_p99: median(|pair| pair.1) })
+    Some(Prediction {
+        demerit_all,
+        demerit_to_p99,
+        resampled_demerit_all: median(|pair| pair.0),
+        resampled_demerit_to_p99: median(|pair| pair.1),
+    })
 }
 
 /// The middle one of demerits; there is at least one.
@@ -102,7 +110,7 @@ fn buckets(distribution: &Distribution) -> Vec<(Duration, u64)> {
     distribution.buckets().collect()
 }
 
-/// As many times, each drawn from the buckets: a multinomial draw, bucket by bucket.
+/// Returns a resample of the same size, drawn from the buckets: a multinomial draw, bucket by bucket.
 fn resampled(counts: &[(Duration, u64)], stream: &mut Stream) -> Vec<(Duration, u64)> {
     let mut left: u64 = counts.iter().map(|(_, count)| count).sum();
     let mut to_draw = left;
@@ -150,22 +158,26 @@ mod tests {
     }
 
     #[test]
-    fn is_another_sample_of_the_same_at_the_floor() {
+    fn second_sample_of_a_distribution_is_near_the_floor() {
         let measured = exponential(1_000, 50_000, "one");
         let same = prediction(&measured, &exponential(1_000, 50_000, "other"), Seed(1)).unwrap();
         // Two samples differ by the square root of two more than a sample and its resamples, on average.
-        assert!(same.all.ea_rms_ms < 4.0 * same.floor_all.ea_rms_ms, "{same:?}");
-        assert!(same.floor_all.ea_rms_pct.unwrap() < 2.0 && same.floor_all.ea_rms_ms > 0.0, "{same:?}");
+        assert!(same.demerit_all.ea_rms_ms < 4.0 * same.resampled_demerit_all.ea_rms_ms, "{same:?}");
+        assert!(
+            same.resampled_demerit_all.ea_rms_pct.unwrap() < 2.0
+                && same.resampled_demerit_all.ea_rms_ms > 0.0,
+            "{same:?}"
+        );
         let slower = prediction(&measured, &exponential(1_200, 50_000, "other"), Seed(1)).unwrap();
         // Quantiles scale: the distance is 0.2 ms times the second moment's root, 1.414, of one exponential.
-        assert!((slower.all.ea_rms_ms / 0.2828 - 1.0).abs() < 0.15, "{slower:?}");
-        assert!(slower.to_p99.ea_rms_ms < slower.all.ea_rms_ms);
+        assert!((slower.demerit_all.ea_rms_ms / 0.2828 - 1.0).abs() < 0.15, "{slower:?}");
+        assert!(slower.demerit_to_p99.ea_rms_ms < slower.demerit_all.ea_rms_ms);
     }
 
     #[test]
-    fn are_parts_alike_only_if_their_times_are() {
+    fn parts_are_alike_only_if_their_times_are() {
         let rest = exponential(1_000, 50_000, "rest");
-        let floor = prediction(&rest, &rest, Seed(1)).unwrap().floor_to_p99;
+        let floor = prediction(&rest, &rest, Seed(1)).unwrap().resampled_demerit_to_p99;
         let alike = change(&rest, &exponential(1_000, 50_000, "first")).unwrap();
         assert!(alike.is_small(&floor), "{alike:?}, floor {floor:?}");
         let slower = change(&rest, &exponential(1_100, 50_000, "first")).unwrap();
@@ -174,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn is_nothing_no_prediction() {
+    fn empty_distribution_gives_no_prediction() {
         let measured = exponential(1_000, 10, "one");
         assert_eq!(prediction(&measured, &Distribution::default(), Seed(1)), None);
         assert_eq!(prediction(&Distribution::default(), &measured, Seed(1)), None);
         let itself = prediction(&measured, &measured, Seed(1)).unwrap();
-        assert_eq!(itself.all.ea_rms_ms, 0.0);
+        assert_eq!(itself.demerit_all.ea_rms_ms, 0.0);
     }
 }

@@ -1,29 +1,32 @@
-//! How far the requests of a trace lie apart, and how they follow on each other.
+//! Seek distances and runs of the requests of a trace.
 //!
-//! The *seek distance* is signed, from the start of one request to the start of the next on the same device, in
-//! order of arrival \[Thornock97, §3\]: what a trace knows; how far an arm moves, a model of the disk knows.
-//! Requests without an address (flushes) are passed over.
+//! The *seek distance* is signed, from the start of one request to the start of the next on the same device,
+//! in order of arrival \[Thornock97, §3\]. A trace contains this distance; the distance that an arm moves is
+//! known only to a model of the disk. Requests without an address (flushes) are passed over.
 
 use std::collections::BTreeMap;
 
 use seeklab_core::TraceRecord;
+use seeklab_core::statistics::LogHistogram;
 
-/// Powers of two of blocks that are told apart.
-const POWERS: usize = 65;
+use crate::rounding::percent;
+
+/// Counts by power of two.
+type Powers = LogHistogram<0>;
 
 /// Accumulates seek distances and sequential runs of the devices of a trace.
 #[derive(Debug, Clone)]
 pub struct Seeks {
     block_bytes: u64,
     devices: BTreeMap<u16, Last>,
-    /// Forward and backward distances by the power of two of blocks below them; zero apart.
-    forward: [u64; POWERS],
-    backward: [u64; POWERS],
+    /// Forward and backward distances in blocks; zero apart.
+    forward: Powers,
+    backward: Powers,
     zero: u64,
     sequential: u64,
     total_blocks: u128,
-    /// Lengths of finished sequential runs in requests, by power of two.
-    runs: [u64; POWERS],
+    /// Lengths of finished sequential runs in requests.
+    runs: Powers,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,16 +39,16 @@ struct Last {
 
 impl Seeks {
     /// Nothing yet, of blocks of that many bytes.
-    pub const fn new(block_bytes: u64) -> Self {
+    pub fn new(block_bytes: u64) -> Self {
         Self {
             block_bytes,
             devices: BTreeMap::new(),
-            forward: [0; POWERS],
-            backward: [0; POWERS],
+            forward: Powers::default(),
+            backward: Powers::default(),
             zero: 0,
             sequential: 0,
             total_blocks: 0,
-            runs: [0; POWERS],
+            runs: Powers::default(),
         }
     }
 
@@ -63,14 +66,14 @@ impl Seeks {
         self.total_blocks += u128::from(blocks);
         match (blocks, start > last.start) {
             (0, _) => self.zero += 1,
-            (_, true) => self.forward[power(blocks)] += 1,
-            (_, false) => self.backward[power(blocks)] += 1,
+            (_, true) => self.forward.record(blocks),
+            (_, false) => self.backward.record(blocks),
         }
         if start == last.end {
             self.sequential += 1;
             last.run += 1;
         } else {
-            self.runs[power(last.run)] += 1;
+            self.runs.record(last.run);
             last.run = 1;
         }
         (last.start, last.end) = (start, end);
@@ -78,7 +81,7 @@ impl Seeks {
 
     /// Distances, one less than the requests of each device.
     pub fn distances(&self) -> u64 {
-        self.zero + self.forward.iter().sum::<u64>() + self.backward.iter().sum::<u64>()
+        self.zero + self.forward.count() + self.backward.count()
     }
 
     /// Sum of the distances without their signs, in bytes.
@@ -92,44 +95,33 @@ impl Seeks {
         (distances > 0).then(|| self.total_bytes() as f64 / distances as f64)
     }
 
-    /// The share of requests that start where the one before did.
-    pub fn zero_share(&self) -> Option<f64> {
-        self.share(self.zero)
+    /// The percentage of distances that are zero: requests that start where the one before on their device did.
+    pub fn zero_pct(&self) -> Option<f64> {
+        percent(self.zero as f64, self.distances() as f64)
     }
 
-    /// The share of requests that start where the one before ended.
-    pub fn sequential_share(&self) -> Option<f64> {
-        self.share(self.sequential)
-    }
-
-    fn share(&self, count: u64) -> Option<f64> {
-        let distances = self.distances();
-        (distances > 0).then(|| count as f64 / distances as f64)
+    /// The percentage of distances to the block after the request before on the same device.
+    pub fn sequential_pct(&self) -> Option<f64> {
+        percent(self.sequential as f64, self.distances() as f64)
     }
 
     /// The histogram: distances of at least so many bytes and below twice as many, backward ones negative, from
     /// the longest backward to the longest forward; zero has a bar of its own.
     pub fn histogram(&self) -> Vec<(f64, u64)> {
-        let bytes = |power: usize| (1_u128 << power) as f64 * self.block_bytes as f64;
-        let backward = (0..POWERS).rev().map(|power| (-bytes(power), self.backward[power]));
-        let forward = (0..POWERS).map(|power| (bytes(power), self.forward[power]));
-        let all = backward.chain([(0.0, self.zero)]).chain(forward);
-        all.filter(|(_, count)| *count > 0).collect()
+        let bytes = |bucket: usize| Powers::least(bucket) as f64 * self.block_bytes as f64;
+        let backward = self.backward.occupied().rev().map(|(bucket, count)| (-bytes(bucket), count));
+        let forward = self.forward.occupied().map(|(bucket, count)| (bytes(bucket), count));
+        let zero = (self.zero > 0).then_some((0.0, self.zero));
+        backward.chain(zero).chain(forward).collect()
     }
 
     /// Lengths of sequential runs: of at least so many requests and below twice as many, how many runs there were
     /// and at least how many requests they had together. Runs that go on at the end are among them.
     pub fn runs(&self) -> Vec<(u64, u64)> {
-        let mut runs = self.runs;
-        self.devices.values().for_each(|last| runs[power(last.run)] += 1);
-        let all = runs.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        all.map(|(power, count)| (1 << power.min(63), count)).collect()
+        let mut runs = self.runs.clone();
+        self.devices.values().for_each(|last| runs.record(last.run));
+        runs.occupied().map(|(bucket, count)| (Powers::least(bucket), count)).collect()
     }
-}
-
-/// The power of two that is not above a positive `value`.
-const fn power(value: u64) -> usize {
-    value.ilog2() as usize
 }
 
 #[cfg(test)]
@@ -139,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_distances_those_from_start_to_start_on_a_device() {
+    fn distances_are_from_start_to_start_on_a_device() {
         let mut seeks = Seeks::new(512);
         let mut ask = |device, op, lbn, blocks| {
             seeks.record(&TraceRecord { device, ..TraceRecord::new(Instant::ZERO, op, lbn, blocks) });
@@ -154,7 +146,7 @@ mod tests {
         assert_eq!(seeks.distances(), 4);
         assert_eq!(seeks.total_bytes(), 512 * (8 + 8 + 100));
         assert_eq!(seeks.histogram(), [(-64.0 * 512.0, 1), (0.0, 1), (8.0 * 512.0, 2)]);
-        assert_eq!((seeks.zero_share(), seeks.sequential_share()), (Some(0.25), Some(0.5)));
+        assert_eq!((seeks.zero_pct(), seeks.sequential_pct()), (Some(25.0), Some(50.0)));
         // Three in a row, then one that starts again, the last, and the one of the other device.
         assert_eq!(seeks.runs(), [(1, 3), (2, 1)]);
     }

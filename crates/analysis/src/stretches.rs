@@ -1,15 +1,18 @@
-//! The floor of a demerit where response times hang together: what resamples of whole stretches have against the whole.
+//! Floor of a demerit for dependent response times: the demerit of resamples of whole stretches against the
+//! whole.
 //!
-//! Requests that queue are slow together, so two samples of one and the same load differ by more than independent draws
-//! do. Here stretches of the sequence are drawn, each as likely as any other, as many as there are.
+//! Requests that queue are slow together, so two samples of the same load differ by more than independent
+//! draws do. Therefore whole stretches of the sequence are drawn, with equal probability, until the resample
+//! has the original number of stretches.
 //!
 //! # Scope and limits
-//! 32 to 64 stretches of as many requests each, whatever the length: dependence over more than a thirtieth of the
-//! sequence is not seen, and of few stretches the spread is rough; of fewer than sixteen nothing is said.
+//! 32 to 64 stretches of equal numbers of requests, whatever the length. Dependence over more than a
+//! thirtieth of the sequence is not captured. With few stretches the spread is rough, and with fewer than
+//! sixteen there is no result.
 //!
 //! # References
-//! E. Carlstein, The use of subseries values for estimating the variance of a general statistic from a stationary
-//! sequence, Annals of Statistics 14(3), 1986.
+//! E. Carlstein, The use of subseries values for estimating the variance of a general statistic from a
+//! stationary sequence, Annals of Statistics 14(3), 1986.
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Seed};
@@ -19,7 +22,7 @@ use crate::prediction::{Change, RESAMPLES, change, median};
 /// Stretches at most; when there are as many, neighbours become one.
 const STRETCHES: usize = 64;
 
-/// Of fewer nothing can be said.
+/// Minimum number of stretches for a result.
 const STRETCHES_LEAST: usize = 16;
 
 /// Requests of a stretch at first.
@@ -73,7 +76,7 @@ impl Stretches {
         let resamples: Option<Vec<Change>> = (0..RESAMPLES).map(|_| resample()).collect();
         let resamples = resamples?;
         let of = |chosen: fn(&Change) -> _| median(resamples.iter().map(chosen).collect());
-        Some(Change { all: of(|one| one.all), to_p99: of(|one| one.to_p99) })
+        Some(Change { demerit_all: of(|one| one.demerit_all), demerit_to_p99: of(|one| one.demerit_to_p99) })
     }
 }
 
@@ -103,24 +106,24 @@ mod tests {
     }
 
     #[test]
-    fn is_it_the_floor_of_independent_times() {
+    fn floor_of_stretches_is_near_that_of_independent_times() {
         let (stretches, whole) = stretches(50_000, 0.0);
-        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
-        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        let ours = stretches.floor(Seed(1)).unwrap().demerit_to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().resampled_demerit_to_p99.ea_rms_ms;
         assert!((0.5..2.0).contains(&(ours / independent)), "{ours} ms, {independent} of single requests");
     }
 
     #[test]
-    fn is_it_higher_where_times_hang_together() {
+    fn floor_is_higher_for_dependent_times() {
         let (stretches, whole) = stretches(50_000, 0.99);
-        let ours = stretches.floor(Seed(1)).unwrap().to_p99.ea_rms_ms;
-        let independent = prediction(&whole, &whole, Seed(1)).unwrap().floor_to_p99.ea_rms_ms;
+        let ours = stretches.floor(Seed(1)).unwrap().demerit_to_p99.ea_rms_ms;
+        let independent = prediction(&whole, &whole, Seed(1)).unwrap().resampled_demerit_to_p99.ea_rms_ms;
         // Two hundred neighbours are worth one independent time; the root of that is 14.
         assert!(ours > 4.0 * independent, "{ours} ms, {independent} of single requests");
     }
 
     #[test]
-    fn does_memory_have_a_bound() {
+    fn memory_is_bounded() {
         let (all, whole) = stretches(100_000, 0.0);
         assert!((STRETCHES / 2..=STRETCHES).contains(&all.stretches.len()), "{}", all.stretches.len());
         assert_eq!(merged(&all.stretches).moments().count(), whole.moments().count());

@@ -1,9 +1,9 @@
-//! The comparison against six real disks: response times measured on SCSI disks of 1992 to 1999 and
-//! what DiskSim 4.0 answers for the same requests, as published with DiskSim for its validation.
+//! The comparison against six real disks: response times measured on SCSI disks of 1992 to 1999 and the times
+//! that DiskSim 4.0 predicts for the same requests, as published with DiskSim for its validation.
 //!
-//! Source: `reference/measured/README.md` and `summary.json` of the shared folder (quantile version of
-//! the demerit, share within 5 %). The folder is `$SEEKLAB_SHARED`, else `shared` beside the workspace;
-//! where it is absent the test says so and passes, unless `SEEKLAB_REQUIRE_SHARED=1`.
+//! Source: `reference/measured/README.md` and `summary.json` of the shared folder (quantile version of the
+//! demerit, share within 5 %). The folder is `$SEEKLAB_SHARED`, else `shared` beside the workspace. If it is
+//! absent, the test prints a message and passes, unless `SEEKLAB_REQUIRE_SHARED=1`.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
 
@@ -69,7 +69,7 @@ fn summary(path: &Path) -> ComparisonSummary {
 }
 
 #[test]
-fn do_the_demerits_of_disksim_come_out() {
+fn demerits_of_disksim_are_reproduced() {
     let Some(shared) = shared() else { return };
     for (disk, ea_rms_pct, within_5pct_pct, ei_rms_ms) in EXPECTED {
         let seen = summary(&shared.join(format!("reference/measured/{disk}.csv.gz")));

@@ -1,6 +1,7 @@
-//! The `seeklab` command: parse, run a verb, say what went wrong.
+//! The `seeklab` command: parses the arguments, runs a verb and prints the failure.
 
 mod delivery;
+mod signals;
 mod terminal;
 mod verbs;
 
@@ -17,8 +18,8 @@ use seeklab_lab::stop::Stop;
 use terminal::Terminal;
 use verbs::Command;
 
-/// A storage performance laboratory: run your software on any disk, real, cloned, failing, or not yet
-/// invented, and know how far to trust the answer.
+/// A storage performance laboratory: run your software on any disk, real, cloned, failing or not yet
+/// invented, and know how accurate the result is.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
@@ -49,8 +50,10 @@ fn main() -> ExitCode {
         }
     };
     let terminal = Terminal { is_quiet: arguments.quiet };
-    let session = Session::new(Arc::new(terminal), Stop::new()).with_command(command_line());
-    match arguments.command.run(&session) {
+    let stop = Stop::new();
+    let session = Session::new(Arc::new(terminal), stop.clone()).with_command(command_line());
+    let caught = signals::on_signal(move || stop.stop());
+    match caught.and_then(|()| arguments.command.run(&session)) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has read enough, as `head` does.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,

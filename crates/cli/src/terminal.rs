@@ -61,7 +61,7 @@ fn bar(measure: &Measure) -> ProgressBar {
             (ProgressBar::new(*total), style("{msg}: {pos} of {len} done, {elapsed} so far: {prefix}"))
         }
         Measure::Time => (ProgressBar::new_spinner(), style("{msg} {spinner} {elapsed}")),
-        Measure::Figures => (ProgressBar::new_spinner(), style("{msg}")),
+        Measure::Figures => (ProgressBar::new_spinner(), style("{elapsed} {msg}")),
     };
     bar.with_style(style)
 }

@@ -1,6 +1,6 @@
-//! Does `seeklab capture` keep everything that a command asks of a device, and say how it ended?
+//! `seeklab capture` records every request of a command to a device, and reports how the command ended.
 //!
-//! Needs root, a loop device and tracefs; without them the tests say so and pass.
+//! Needs root, a loop device and tracefs. Without them, the tests print a note and pass.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -51,7 +51,7 @@ fn document(output: &Output) -> serde_json::Value {
 }
 
 #[test]
-fn is_everything_in_the_trace_with_the_counts_of_what_was_lost() {
+fn trace_has_every_request_and_the_counts_of_lost_events() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = device.path.to_str().unwrap();
@@ -82,7 +82,7 @@ fn is_everything_in_the_trace_with_the_counts_of_what_was_lost() {
 }
 
 #[test]
-fn is_nobody_taken_for_the_recorder_in_a_pid_namespace() {
+fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.csv");
@@ -108,7 +108,7 @@ fn is_nobody_taken_for_the_recorder_in_a_pid_namespace() {
 }
 
 #[test]
-fn does_a_command_get_its_environment_and_its_exit_code_come_back() {
+fn command_gets_its_environment_and_its_exit_code_is_returned() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.parquet");
@@ -121,7 +121,7 @@ fn does_a_command_get_its_environment_and_its_exit_code_come_back() {
 }
 
 #[test]
-fn does_a_capture_end_by_itself_after_its_duration() {
+fn capture_ends_after_its_duration() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.parquet");
@@ -133,7 +133,7 @@ fn does_a_capture_end_by_itself_after_its_duration() {
 }
 
 #[test]
-fn are_the_recorders_own_writes_marked_where_it_writes_to_what_it_captures() {
+fn writes_of_the_recorder_to_the_captured_device_are_marked() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new("mkfs.ext4").arg("-q").arg(&device.path).status();
@@ -164,7 +164,7 @@ fn are_the_recorders_own_writes_marked_where_it_writes_to_what_it_captures() {
 }
 
 #[test]
-fn is_what_cannot_be_captured_refused_before_anything_starts() {
+fn capture_refuses_unsuitable_devices_before_anything_starts() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.parquet");
     let flag = folder.path().join("started");

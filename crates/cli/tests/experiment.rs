@@ -1,4 +1,4 @@
-//! `seeklab experiment` from the outside: the same figures however it is run, and mistakes that are told.
+//! `seeklab experiment` as a process: the figures do not depend on how it is run, and mistakes are reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn are_the_figures_the_same_on_any_number_of_cores() {
+fn figures_are_the_same_on_any_number_of_cores() {
     let one = Bench::new(SMALL);
     let (told, _) = one.succeed(&["--jobs", "1"]);
     let four = Bench::new(SMALL);
@@ -84,7 +84,7 @@ fn are_the_figures_the_same_on_any_number_of_cores() {
 }
 
 #[test]
-fn does_an_interrupted_experiment_go_on_where_it_was() {
+fn interrupted_experiment_resumes() {
     let whole = Bench::new(SMALL);
     whole.succeed(&["--report", "e.html"]);
     let journal = text(&whole.read("e.results.jsonl"));
@@ -113,7 +113,7 @@ fn does_an_interrupted_experiment_go_on_where_it_was() {
 }
 
 #[test]
-fn is_only_what_changed_run_again() {
+fn only_changed_runs_are_run_again() {
     let bench = Bench::new(SMALL);
     bench.succeed(&[]);
     let told = |change: &dyn Fn(&str) -> String| {
@@ -131,7 +131,7 @@ fn is_only_what_changed_run_again() {
 }
 
 #[test]
-fn is_a_killed_experiment_resumed() {
+fn killed_experiment_resumes() {
     let long = SMALL.replace("requests = 400", "requests = 200000");
     let bench = Bench::new(&long);
     let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
@@ -160,7 +160,7 @@ fn is_a_killed_experiment_resumed() {
 }
 
 #[test]
-fn does_the_document_have_its_keys() {
+fn document_has_its_keys() {
     let bench = Bench::new(SMALL);
     let (stdout, _) = bench.succeed(&["--json"]);
     let document: Value = serde_json::from_str(&stdout).unwrap();
@@ -180,7 +180,7 @@ fn does_the_document_have_its_keys() {
 }
 
 #[test]
-fn are_saturated_cells_left_without_figures() {
+fn saturated_cells_have_no_figures() {
     let text =
         SMALL.replace("\"40/s\"", "\"4000/s\"").replace("bare = true", "bare = true\nmax_outstanding = 100");
     let bench = Bench::new(&text);
@@ -191,14 +191,14 @@ fn are_saturated_cells_left_without_figures() {
 }
 
 #[test]
-fn is_a_parameter_without_effect_told() {
+fn parameter_without_effect_is_reported() {
     let bench = Bench::new(&SMALL.replace("schedulers =", "arrivals = [\"closed 2\"]\nschedulers ="));
     let (stdout, _) = bench.succeed(&[]);
     assert!(stdout.contains("warning: nothing distinguishes some cells but their names"), "{stdout}");
 }
 
 #[test]
-fn is_a_trace_never_written_over_by_the_table() {
+fn table_never_overwrites_a_trace() {
     let trace = "arrival_ns,completion_ns,op,lbn,blocks\n0,9000000,read,0,8\n";
     for workload in ["'e.csv'", "{ kind = 'replay', trace = './e.csv' }"] {
         // Results go to the experiment's own name unless it says otherwise.
@@ -217,7 +217,7 @@ fn is_a_trace_never_written_over_by_the_table() {
 }
 
 #[test]
-fn are_files_looked_for_beside_the_experiment() {
+fn files_are_relative_to_the_experiment_file() {
     let bench = Bench::new(
         "devices = ['drive.toml']\nworkloads = ['load.toml', 'requests.csv', { kind = 'replay', trace = 'requests.csv', mode = 'closed', population = 2 }]\noutput = 'out/r'",
     );
@@ -243,7 +243,7 @@ fn are_files_looked_for_beside_the_experiment() {
 }
 
 #[test]
-fn are_mistakes_told_with_file_key_and_remedy() {
+fn mistakes_are_reported_with_file_key_and_remedy() {
     let base = "devices = ['atlas10k']\nworkloads = ['random,poisson=60/s,requests=10']\n";
     let with = |more: &str| format!("{base}{more}");
     let parameter = |rest: &str| with(&format!("[[parameters]]\n{rest}"));
@@ -355,7 +355,7 @@ fn are_mistakes_told_with_file_key_and_remedy() {
 }
 
 #[test]
-fn do_the_examples_fit_together() {
+fn example_experiments_run() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     for name in ["schedulers", "track-aligned"] {
         let text = fs::read_to_string(examples.join(format!("{name}.toml"))).unwrap();

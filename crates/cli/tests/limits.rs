@@ -1,6 +1,8 @@
-//! Are limits found that others made, told by every face of `seeklab fit`, and found nowhere else?
+//! Rate and burst limits imposed by other software: every form of output of `seeklab fit` reports them, and
+//! none is found where there is no limit.
 //!
-//! QEMU's throttle needs qemu-storage-daemon, fio, root, FUSE, a loop device and tracefs; without them its test says so.
+//! QEMU's throttle needs qemu-storage-daemon, fio, root, FUSE, a loop device and tracefs. Without them, the
+//! test prints a note.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +45,7 @@ service_time = "0.2ms"
 "#;
 
 #[test]
-fn is_the_limit_of_a_volume_told_by_every_face() {
+fn every_form_of_output_reports_the_limit_of_a_volume() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     std::fs::write(at.join("volume.toml"), VOLUME).unwrap();
@@ -91,7 +93,7 @@ fn limits_of(path: &Path) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn is_no_trace_of_a_device_without_limits_said_to_have_one() {
+fn no_limit_is_found_in_traces_of_devices_without_limits() {
     let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let mut seen = 0;
     for name in [
@@ -204,7 +206,7 @@ impl Drop for Throttled {
 }
 
 #[test]
-fn is_the_throttle_of_qemu_found_as_it_was_set() {
+fn fit_finds_the_limits_set_in_the_throttle_of_qemu() {
     let Some(throttled) = Throttled::start("x-iops-total=1000,x-iops-total-max=5000") else { return };
     let device = throttled.device.clone().unwrap();
     // A burst and what comes after, a pause, and the same with fewer outstanding.

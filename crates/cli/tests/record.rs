@@ -1,4 +1,4 @@
-//! Does a real file behind `seeklab record` hold what clients wrote, and the trace everything they asked?
+//! `seeklab record`: the real file holds the data that clients wrote, and the trace holds every request.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -54,7 +54,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     Some(text)
 }
 
-/// The rows of a canonical CSV, by the columns asked for.
+/// Returns the named columns of the rows of a canonical CSV.
 fn rows(path: &Path, columns: &[&str]) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -69,7 +69,7 @@ fn rows(path: &Path, columns: &[&str]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn is_every_request_of_a_client_recorded_and_its_data_in_the_backing() {
+fn every_request_is_recorded_and_its_data_is_in_the_backing() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (backing, trace, socket) = (at("disk"), at("seen.csv"), format!("unix:{}", at("nbd")));
@@ -124,7 +124,7 @@ fn is_every_request_of_a_client_recorded_and_its_data_in_the_backing() {
 }
 
 #[test]
-fn does_a_copy_over_many_connections_arrive_whole_with_every_request_in_the_trace() {
+fn copy_over_many_connections_is_whole_and_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (backing, source, trace) = (at("disk"), at("source"), at("seen.csv"));
@@ -155,7 +155,7 @@ fn does_a_copy_over_many_connections_arrive_whole_with_every_request_in_the_trac
 }
 
 #[test]
-fn is_a_read_only_backing_left_alone_and_said_so() {
+fn read_only_backing_stays_unchanged_and_refuses_writes() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (backing, trace, socket) = (at("disk"), at("seen.csv"), format!("unix:{}", at("nbd")));
@@ -170,7 +170,7 @@ fn is_a_read_only_backing_left_alone_and_said_so() {
 }
 
 #[test]
-fn is_a_backing_that_is_not_there_named_and_no_trace_begun() {
+fn missing_backing_is_named_and_no_trace_is_begun() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.parquet");
     let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))

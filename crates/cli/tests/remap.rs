@@ -1,4 +1,4 @@
-//! Does `seeklab trace remap` move what it says, and nothing else?
+//! `seeklab trace remap` moves exactly the pieces that were named.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -32,7 +32,7 @@ arrival_ns,op,lbn,blocks,completion_ns
 ";
 
 #[test]
-fn do_the_hottest_go_to_the_edge_and_requests_split_where_pieces_part() {
+fn hottest_pieces_move_to_the_edge_and_requests_split_between_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("in.csv"), TRACE).unwrap();
@@ -70,7 +70,7 @@ fn do_the_hottest_go_to_the_edge_and_requests_split_where_pieces_part() {
 }
 
 #[test]
-fn is_a_mapping_that_is_no_bijection_refused_with_what_is_wrong() {
+fn mapping_that_is_no_bijection_is_refused_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(at("in.csv"), TRACE).unwrap();
@@ -99,7 +99,7 @@ fn is_a_mapping_that_is_no_bijection_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn is_just_one_kind_of_relocation_demanded() {
+fn remap_requires_exactly_one_kind_of_relocation() {
     for arguments in [
         &["trace", "remap", "a", "-o", "b"][..],
         &["trace", "remap", "a", "-o", "b", "--shuffle", "--organ-pipe"],
@@ -109,7 +109,7 @@ fn is_just_one_kind_of_relocation_demanded() {
 }
 
 #[test]
-fn does_a_slice_hold_what_arrives_in_its_window_counted_from_its_start() {
+fn slice_has_the_arrivals_in_its_window_with_times_from_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("in.csv"), TRACE).unwrap();

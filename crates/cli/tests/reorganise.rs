@@ -1,4 +1,5 @@
-//! Does the experiment of section 4 of Thornock et al. run as one command, and find what moving hot blocks does?
+//! The experiment of section 4 of Thornock et al. runs as one command and shows the effect of moving hot
+//! blocks.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +30,7 @@ fn reorganise(trace: &Path, days: &str, devices: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn does_the_experiment_run_on_the_trace_that_comes_with_it() {
+fn experiment_runs_on_the_trace_in_the_examples() {
     let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/office-server.csv.zst");
     let Some(report) = reorganise(&trace, "1", &["hp-c2247a"]) else { return };
     let rows = rows(&report);
@@ -38,7 +39,7 @@ fn does_the_experiment_run_on_the_trace_that_comes_with_it() {
 }
 
 #[test]
-fn are_the_figures_of_the_documents_those_of_the_experiment() {
+fn documented_figures_are_those_of_the_experiment() {
     let trace =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst");
     if !trace.exists() {

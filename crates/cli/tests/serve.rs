@@ -1,4 +1,4 @@
-//! Does an emulated device serve real clients, and leave nothing behind?
+//! `seeklab serve` serves real clients, and leaves nothing behind.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -54,7 +54,7 @@ fn qemu_io(uri: &str, commands: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn does_a_real_client_find_its_data_and_the_trace_its_requests() {
+fn client_reads_back_its_data_and_the_trace_has_its_requests() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, trace) = (folder.path().join("nbd"), folder.path().join("seen.csv"));
     let served =
@@ -96,7 +96,7 @@ fn does_a_real_client_find_its_data_and_the_trace_its_requests() {
 }
 
 #[test]
-fn does_a_file_store_keep_what_was_written() {
+fn file_store_keeps_written_data() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, file) = (folder.path().join("nbd"), folder.path().join("disk.img"));
     let store = format!("file:{}", file.display());
@@ -114,7 +114,7 @@ fn does_a_file_store_keep_what_was_written() {
 }
 
 #[test]
-fn are_wrong_wishes_refused() {
+fn wrong_options_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let socket = format!("unix:{}", here("nbd"));

@@ -1,4 +1,4 @@
-//! Does a device that is served as a file and as a block device keep what was written, and leave nothing behind?
+//! A device served as a file and as a block device keeps the written data, and leaves nothing behind.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -66,8 +66,8 @@ fn is_possible(test: &str, missing: Option<String>) -> bool {
 }
 
 #[test]
-fn does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store() {
-    let test = "does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store";
+fn interrupt_saves_data_written_to_the_block_device_to_the_store() {
+    let test = "interrupt_saves_data_written_to_the_block_device_to_the_store";
     if !is_possible(test, unavailability(&Place::Detached).or_else(loop_device::unavailability)) {
         return;
     }
@@ -89,8 +89,8 @@ fn does_an_interrupt_bring_what_was_written_to_the_block_device_to_the_store() {
 }
 
 #[test]
-fn does_following_the_host_see_every_request_there_and_record_it() {
-    let test = "does_following_the_host_see_every_request_there_and_record_it";
+fn follow_host_matches_and_records_every_request_of_the_host() {
+    let test = "follow_host_matches_and_records_every_request_of_the_host";
     let missing = (!geteuid().is_root() || !Path::new("/sys/kernel/tracing/events/block").is_dir())
         .then(|| "the block layer cannot be watched: it needs root and tracefs".to_owned());
     let missing = missing.or_else(|| unavailability(&Place::Detached)).or_else(loop_device::unavailability);
@@ -129,7 +129,7 @@ fn does_following_the_host_see_every_request_there_and_record_it() {
 }
 
 #[test]
-fn is_following_refused_where_there_is_nothing_to_follow() {
+fn follow_host_is_refused_without_block_or_with_uncalibrated() {
     for arguments in [&["--follow-host"][..], &["--block", "--follow-host", "--uncalibrated"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
             .args(["serve", "immediate", "--size", "1MiB"])
@@ -142,10 +142,10 @@ fn is_following_refused_where_there_is_nothing_to_follow() {
 }
 
 #[test]
-fn is_the_file_there_while_it_is_served_and_no_longer() {
+fn file_exists_only_while_it_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::At(folder.path().to_owned());
-    if !is_possible("is_the_file_there_while_it_is_served_and_no_longer", unavailability(&place)) {
+    if !is_possible("file_exists_only_while_it_is_served", unavailability(&place)) {
         return;
     }
     if !geteuid().is_root() && Command::new("fusermount3").arg("--version").output().is_err() {
@@ -164,7 +164,7 @@ fn is_the_file_there_while_it_is_served_and_no_longer() {
 }
 
 #[test]
-fn is_a_place_that_is_taken_refused_with_advice() {
+fn non_empty_folder_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("precious"), "x").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))

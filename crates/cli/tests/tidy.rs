@@ -1,4 +1,4 @@
-//! Does the house keep its own rules?
+//! Rules of the project for its sources and documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn sources() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn does_every_file_begin_with_what_it_is_about() {
+fn every_file_begins_with_a_module_document() {
     for (path, text) in sources() {
         let first = text.lines().find(|line| !line.starts_with("#!") && !line.is_empty()).unwrap_or_default();
         assert!(
@@ -42,7 +42,7 @@ fn does_every_file_begin_with_what_it_is_about() {
 }
 
 #[test]
-fn is_every_file_one_room() {
+fn every_file_has_at_most_800_lines() {
     for (path, text) in sources() {
         let lines = text.lines().count();
         assert!(lines <= 800, "{}: {lines} lines: are these two rooms?", path.display());
@@ -50,7 +50,7 @@ fn is_every_file_one_room() {
 }
 
 #[test]
-fn is_nothing_left_undone() {
+fn sources_have_no_marks_of_unfinished_work() {
     // Spelt apart, or this file would find itself.
     let marks = [["TO", "DO"], ["FIX", "ME"], ["XX", "X:"], ["HA", "CK"]].map(|parts| parts.concat());
     for (path, text) in sources() {
@@ -61,9 +61,52 @@ fn is_nothing_left_undone() {
     }
 }
 
+/// The paths in the first column of the table under `heading` in ARCHITECTURE.md.
+fn architecture_table(heading: &str) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).expect(heading);
+    let rows = section.lines().take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| PathBuf::from(row.split('`').nth(1).expect(row))).collect()
+}
+
+/// The words of Rust code: comments are left out, and text in quotes is not.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+#[test]
+fn unsafe_code_stands_where_the_architecture_says() {
+    // Spelt apart, or this file would find itself.
+    let marks = [["un", "safe"], ["un", "safe_code"]].map(|parts| parts.concat());
+    let root = root();
+    let mut found: Vec<PathBuf> = files(&root.join("fuzz/fuzz_targets"), &["rs"])
+        .into_iter()
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .chain(sources())
+        .filter(|(_, text)| code_words(text).any(|word| marks.iter().any(|mark| word == mark)))
+        .map(|(path, _)| path.strip_prefix(&root).unwrap().to_owned())
+        .collect();
+    found.sort();
+    let mut listed = architecture_table("Unsafe code");
+    listed.sort();
+    assert_eq!(
+        found, listed,
+        "on the left the files that have it, on the right those that ARCHITECTURE.md lists"
+    );
+    // The compiler refuses it where no attribute allows it, if every crate takes the lints of the workspace.
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(workspace.contains(&format!("\n{} = \"deny\"\n", marks[1])), "the workspace does not deny it");
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let path = entry.unwrap().path().join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).unwrap();
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{}", path.display());
+    }
+}
+
 /// The glossary's right-hand column, where it bans an identifier.
 #[test]
-fn are_banned_words_absent_from_names() {
+fn banned_words_are_absent_from_names() {
     let banned =
         ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns", "prefetch_"];
     for (path, text) in sources() {
@@ -84,7 +127,7 @@ fn are_banned_words_absent_from_names() {
 }
 
 #[test]
-fn do_links_of_the_documents_lead_somewhere() {
+fn links_of_the_documents_have_targets() {
     let root = root();
     let mut documents = files(&root.join("docs"), &["md"]);
     documents
@@ -103,7 +146,7 @@ fn do_links_of_the_documents_lead_somewhere() {
 }
 
 #[test]
-fn has_every_kind_of_device_a_page() {
+fn every_kind_of_device_has_a_page() {
     let pages: String = files(&root().join("docs/models"), &["md"])
         .into_iter()
         .map(|path| fs::read_to_string(path).unwrap())
@@ -116,7 +159,8 @@ fn has_every_kind_of_device_a_page() {
     }
 }
 
-/// What the README shows of a command whose line begins so, and what it prints now.
+/// Returns the output that the README shows for the command whose line begins with `begin`, and its output
+/// now.
 fn shown_and_printed(begin: &str) -> (String, String) {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let start = readme.find(begin).unwrap_or_else(|| panic!("{begin}: is not there"));
@@ -138,7 +182,7 @@ fn shown_and_printed(begin: &str) -> (String, String) {
 }
 
 #[test]
-fn is_the_output_of_the_simulator_in_the_readme_real() {
+fn readme_shows_the_real_output_of_the_simulator() {
     let (shown, printed) = shown_and_printed("$ seeklab simulate ");
     // The simulator's own speed and the path of the report differ from run to run.
     let stable = |text: &str| {
@@ -149,7 +193,7 @@ fn is_the_output_of_the_simulator_in_the_readme_real() {
 }
 
 #[test]
-fn is_the_output_of_the_first_command_in_the_readme_like_a_real_one() {
+fn readme_shows_the_words_of_the_real_output_of_its_first_command() {
     let (shown, printed) = shown_and_printed("$ cargo run --release -- run ");
     // Times differ from run to run: what remains are the words, up to the bars.
     let words = |text: &str| {

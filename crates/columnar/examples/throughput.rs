@@ -4,8 +4,8 @@
 //! ```text
 //! cargo run --release -p seeklab-columnar --example throughput -- 10000000 parquet csv
 //! ```
-//! The first argument is the number of rows, further ones name formats. Peak memory only grows, so
-//! name one format to learn its own.
+//! The first argument is the number of rows, further ones name formats. Peak memory only grows, so name one
+//! format to measure that format alone.
 
 use std::error::Error;
 use std::path::Path;

@@ -13,9 +13,9 @@ use seeklab_traces::schema::{Column, Content};
 pub(crate) struct Values {
     pub(crate) column: Column,
     pub(crate) numbers: Vec<u64>,
-    /// Which are not null; empty where all are.
+    /// True for each value that is not null. Empty if no value is null.
     pub(crate) valid: Vec<bool>,
-    /// Whether none is null.
+    /// True if no value is null.
     pub(crate) all_valid: bool,
 }
 
@@ -24,7 +24,7 @@ impl Values {
         Self { column, numbers: Vec::new(), valid: Vec::new(), all_valid: true }
     }
 
-    /// Whether every value is null.
+    /// Returns true if every value is null.
     pub(crate) fn is_null(&self) -> bool {
         !self.all_valid && self.numbers.is_empty()
     }
@@ -149,7 +149,8 @@ impl Values {
     }
 }
 
-/// Calls `each` with every string of `array`; an error where it has none or `each` says so.
+/// Calls `each` with every string of `array`. Returns an error if `array` has no strings or `each` returns an
+/// error.
 fn for_each_string(
     array: &dyn Array,
     mut each: impl FnMut(usize, Option<&str>) -> Result<(), ()>,

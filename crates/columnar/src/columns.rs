@@ -35,8 +35,8 @@ pub(crate) fn schema(columns: &[Column]) -> Arc<Schema> {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// How files are written: numbers as differences, names from a dictionary, zstd over both, and
-/// neither statistics nor indexes, which would grow the footer and which a trace has no use for.
+/// Returns the properties for writing files: numbers as differences, names from a dictionary, zstd over both.
+/// Statistics and indexes are omitted, since they would grow the footer and a trace has no use for them.
 pub(crate) fn properties(key_values: Vec<KeyValue>) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("seeklab ", env!("CARGO_PKG_VERSION")).to_owned())

@@ -1,8 +1,9 @@
-//! Columns of a batch into records, column by column: for who wants few columns of many rows.
+//! Converts the columns of a batch to records, column by column: for callers that need few columns of many
+//! rows.
 //!
 //! # Scope and limits
-//! Only batches that are plainly right: where a value is absent that a row needs, or two contradict each other, it is
-//! for [`Row`](seeklab_traces::row::Row) to say what that means.
+//! Only valid batches are converted. If a required value is absent or two values contradict each other,
+//! [`Row`](seeklab_traces::row::Row) interprets the batch instead.
 
 use std::ops::Range;
 
@@ -30,7 +31,7 @@ const DIRECT: [Column; 12] = [
 /// The statuses in the order of their codes.
 const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
 
-/// Whether rows of these columns can be filled so.
+/// Returns true if rows of these columns can be filled in this way.
 pub(crate) fn is_direct(columns: impl IntoIterator<Item = Column>) -> bool {
     columns.into_iter().all(|column| DIRECT.contains(&column))
 }
@@ -140,7 +141,7 @@ fn code<T: Copy>(
     known
 }
 
-/// Whether no completion lies before its arrival, and every extent is one.
+/// Returns true if no completion lies before its arrival, and every extent is valid.
 fn are_right(records: &[TraceRecord]) -> bool {
     let mut right = true;
     for record in records {

@@ -1,19 +1,20 @@
 //! Canonical traces as Parquet: the only crate that names arrow.
 //!
-//! The columns are those of [`seeklab_traces::schema`], by the same names as in CSV; what is not
-//! known is null. Operation, criticality and status are strings, so DuckDB, pandas and others read
-//! the file as it is; [`Metadata`] stands in the key-value metadata of the file under `seeklab.*`.
+//! The columns are those of [`seeklab_traces::schema`], by the same names as in CSV; unknown values are null.
+//! Operation, criticality and status are strings, so DuckDB, pandas and others read the file as it is.
+//! [`Metadata`] is stored in the key-value metadata of the file under `seeklab.*`.
 //!
-//! Programs open and create every trace here, for [`FORMATS`] is the full list: the text formats of
-//! `seeklab-traces` and [`Parquet`]. Tables of results, which are no traces, go through [`write_table`].
+//! Programs open and create every trace through this crate, since [`FORMATS`] is the full list: the text
+//! formats of `seeklab-traces` and [`Parquet`]. Tables of results, which are no traces, go through
+//! [`write_table`].
 //!
-//! Who wants few columns of many rows says which ([`ReadOptions::columns`]): the others are not read, and those go
-//! into records column by column.
+//! A caller that needs few columns of many rows lists them in [`ReadOptions::columns`]. Other columns are not
+//! read, and the listed columns are converted to records column by column.
 //!
 //! # Scope and limits
-//! Rows stream in batches of some thousands, so memory does not grow with the trace but for the
-//! footer, which has an entry for every column of every 262,144 rows: about 15 MiB for 100 million. Only
-//! flat columns are read; those that the schema does not know are ignored with a note.
+//! Rows stream in batches of some thousands, so memory does not grow with the trace, except for the footer.
+//! The footer has an entry for every column of every 262,144 rows: about 15 MiB for 100 million rows. Only
+//! flat columns are read. Columns that the schema does not contain are ignored with a note.
 
 mod batch;
 mod columns;
@@ -63,10 +64,10 @@ pub fn open_source(
     seeklab_traces::open_source(FORMATS, source, format, options)
 }
 
-/// Begins to write the trace at `path` in the format of that name, else in that of its suffix.
+/// Begins to write the trace at `path` in the named format, or in the format of the file's suffix.
 ///
 /// # Errors
-/// If neither tells a format, the format cannot be written, or the file cannot be created.
+/// If neither determines a format, the format cannot be written, or the file cannot be created.
 pub fn create(
     path: &Path,
     format: Option<&str>,
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_the_list_contain_every_format_once() {
+    fn list_contains_every_format_once() {
         let names: Vec<_> = FORMATS.iter().map(|format| format.name()).collect();
         for format in seeklab_traces::FORMATS {
             assert!(names.contains(&format.name()), "{}", format.name());

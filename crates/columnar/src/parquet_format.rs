@@ -15,7 +15,7 @@ pub struct Parquet;
 /// The name that a user types.
 pub(crate) const NAME: &str = "parquet";
 
-/// What a Parquet file begins and ends with.
+/// Bytes at the start and the end of a Parquet file.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
 
 impl TraceFormat for Parquet {

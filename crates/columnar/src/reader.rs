@@ -36,7 +36,7 @@ const BATCH_ROWS: usize = 4_096;
 /// Rows that are made together where that is done column by column; they stay in the processor's cache.
 const CHUNK_ROWS: usize = 256;
 
-/// What a completion can follow from, where it is absent itself.
+/// Columns from which an absent completion can be computed.
 const COMPLETION_FROM: [Column; 4] =
     [Column::StartNs, Column::ResponseNs, Column::QueueNs, Column::ServiceNs];
 
@@ -63,10 +63,10 @@ pub(crate) struct ParquetReader {
 struct Chunk {
     /// They, and behind them some that are of no use.
     records: Vec<TraceRecord>,
-    /// How many of them are handed out, and how many there are.
+    /// Records handed out so far. `end` counts all valid records.
     next: usize,
     end: usize,
-    /// What is wrong with the row behind them.
+    /// Error of the row after the records.
     failure: Option<TraceError>,
 }
 
@@ -224,7 +224,7 @@ impl Default for Chunk {
     }
 }
 
-/// The columns to read of those that are asked for.
+/// Returns the columns to read for the requested columns.
 fn wanted(builder: &ParquetRecordBatchReaderBuilder<File>, asked: &[Column]) -> Vec<Column> {
     let mut wanted = [asked, &Column::REQUIRED].concat();
     // What seeklab writes has a completion wherever one is known.
@@ -273,7 +273,8 @@ impl TraceReader for ParquetReader {
     }
 }
 
-/// What `read` answers; a panic in it is an error. After an error what it read from is not used again.
+/// Returns the result of `read` and turns a panic into an error. After an error, the source of `read` is not
+/// used again.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -35,7 +35,7 @@ pub enum ColumnValues {
 }
 
 impl ColumnValues {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub const fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
@@ -44,7 +44,7 @@ impl ColumnValues {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_table_come_back_from_its_file() {
+    fn table_round_trips_through_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.parquet");
         let columns = [
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn are_two_columns_of_one_name_refused() {
+    fn two_columns_of_one_name_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("table.parquet");
         let columns = ["n", "n"].map(|name| column(name, ColumnValues::Counts(vec![1])));

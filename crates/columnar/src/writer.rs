@@ -57,7 +57,7 @@ struct Buffer {
     column: Column,
     values: Vec<u64>,
     valid: Vec<bool>,
-    /// How many are not null.
+    /// Number of values that are not null.
     present: usize,
     /// The names, for a column of names.
     names: Option<Arc<StringArray>>,

@@ -1,4 +1,4 @@
-//! Does the page on trace formats say what the formats are?
+//! The page on trace formats agrees with the formats.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the formats say about themselves, as a table.
+/// Returns the descriptions of the formats as a table.
 fn table() -> String {
     let mut table =
         "| format | what it is | suffixes | reads, writes | options, the default first | lacks |\n\
@@ -43,7 +43,7 @@ fn table() -> String {
 }
 
 #[test]
-fn is_the_table_of_formats_that_of_the_registry() {
+fn table_of_formats_equals_the_registry() {
     let path = root().join("docs/trace-formats.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has the begin of the table");
@@ -65,7 +65,7 @@ fn is_the_table_of_formats_that_of_the_registry() {
 }
 
 #[test]
-fn has_every_format_a_fuzz_target() {
+fn every_format_has_a_fuzz_target() {
     let targets = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
     for format in FORMATS {
         let target = format!("name = \"{}\"\n", format.name().replace('-', "_"));

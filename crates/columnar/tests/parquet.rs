@@ -1,4 +1,4 @@
-//! Does Parquet carry the canonical trace, read what others write, and name what is wrong?
+//! Parquet carries the canonical trace, files of other writers are read, and errors are named.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn does_parquet_round_trip(records in proptest::collection::vec(any_record(), 0..40)) {
+    fn parquet_round_trips(records in proptest::collection::vec(any_record(), 0..40)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
         write(&path, &Metadata::default(), &records);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn do_measurement_points_round_trip(
+    fn measurement_points_round_trip(
         records in proptest::collection::vec(any_record(), 1..40),
         points in proptest::collection::vec(any_points(), 40),
     ) {
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn do_damaged_files_never_panic(at: Index, byte: u8, cut: Index) {
+    fn damaged_files_never_panic(at: Index, byte: u8, cut: Index) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
         let records: Vec<_> = (0..50).map(|row| TraceRecord::new(Instant::from_ns(row), Operation::Read, row, 8)).collect();
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn do_arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+    fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
         fs::write(&path, [b"PAR1", &bytes[..], b"PAR1"].concat()).unwrap();
@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn do_many_groups_and_all_metadata_round_trip() {
+fn many_groups_and_all_metadata_round_trip() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     let metadata = Metadata {
@@ -168,7 +168,7 @@ fn do_many_groups_and_all_metadata_round_trip() {
 }
 
 #[test]
-fn do_files_have_columns_of_measurement_points_only_where_the_first_row_has_them() {
+fn files_have_measurement_point_columns_only_if_the_first_row_has_points() {
     let folder = tempfile::tempdir().unwrap();
     let columns = |records: &[TraceRecord]| {
         let path = folder.path().join("t.parquet");
@@ -209,7 +209,7 @@ fn minimum() -> Vec<(&'static str, ArrayRef)> {
 }
 
 #[test]
-fn are_files_of_others_read_with_any_width_and_kind_of_string() {
+fn foreign_files_are_read_with_any_width_and_kind_of_string() {
     let folder = tempfile::tempdir().unwrap();
     let dictionary: DictionaryArray<Int32Type> = vec![Some("read"), Some("write")].into_iter().collect();
     let ops: [ArrayRef; 4] = [
@@ -239,7 +239,7 @@ fn are_files_of_others_read_with_any_width_and_kind_of_string() {
 }
 
 #[test]
-fn is_what_is_wrong_with_a_file_of_others_named() {
+fn errors_in_foreign_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let check = |columns: Vec<(&str, ArrayRef)>, reasons: &[&str]| {
         let path = foreign(folder.path(), columns);
@@ -274,7 +274,7 @@ fn is_what_is_wrong_with_a_file_of_others_named() {
 }
 
 #[test]
-fn is_a_cut_file_named_as_such() {
+fn truncated_file_is_named_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let path = foreign(folder.path(), minimum());
     let bytes = fs::read(&path).unwrap();
@@ -290,7 +290,7 @@ fn is_a_cut_file_named_as_such() {
 }
 
 #[test]
-fn is_a_packed_parquet_refused_with_advice() {
+fn compressed_parquet_file_is_refused_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let error = create(&folder.path().join("t.parquet.zst"), None, &Metadata::default()).err().unwrap();
     assert!(error.hint().unwrap().contains(".parquet"), "{error}");
@@ -311,7 +311,7 @@ fn zstd_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn does_an_unfinished_trace_leave_no_file() {
+fn unfinished_trace_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = create(&folder.path().join("t.parquet"), None, &Metadata::default()).unwrap();
     writer.write(&TraceRecord::new(Instant::ZERO, Operation::Read, 0, 1)).unwrap();

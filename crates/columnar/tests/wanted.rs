@@ -1,4 +1,4 @@
-//! Are rows the same where only some columns are wanted, and is what is wrong with one still named?
+//! Rows are the same if only some columns are read, and an error in a row is still named.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn records(count: u64, seed: u64) -> Vec<TraceRecord> {
     (0..count).map(record).collect()
 }
 
-/// What is left of a record where only [`WANTED`] is read.
+/// Returns the part of a record that remains if only [`WANTED`] is read.
 fn left_of(record: &TraceRecord) -> TraceRecord {
     TraceRecord { start: None, queue_length: None, ..*record }
 }
@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn are_rows_the_same_but_for_what_is_not_wanted(count in 0_u64..12_000, seed: u64) {
+    fn rows_are_equal_except_for_omitted_columns(count in 0_u64..12_000, seed: u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
         let records = records(count, seed);
@@ -129,7 +129,7 @@ fn foreign(folder: &Path, change: impl FnOnce(&mut Vec<i64>), times: &[(&str, i6
 }
 
 #[test]
-fn is_a_completion_found_that_only_other_times_tell() {
+fn completion_is_computed_from_other_times() {
     let folder = tempfile::tempdir().unwrap();
     for times in [
         &[("response_ns", 7)][..],
@@ -144,7 +144,7 @@ fn is_a_completion_found_that_only_other_times_tell() {
 }
 
 #[test]
-fn is_the_row_that_is_wrong_named_and_those_before_it_told() {
+fn wrong_row_is_named_after_the_rows_before_it() {
     let folder = tempfile::tempdir().unwrap();
     for (row, value, reason) in [
         (300, 0, "row 301: blocks is `0`"),
@@ -164,7 +164,7 @@ fn is_the_row_that_is_wrong_named_and_those_before_it_told() {
 }
 
 #[test]
-fn is_it_told_how_far_a_file_was_read() {
+fn progress_of_reading_a_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut trace = open_for(&foreign(folder.path(), |_| {}, &[]), WANTED);
     let position = trace.position();

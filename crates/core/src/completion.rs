@@ -1,15 +1,15 @@
-//! What a device answers: outcome, times and where the time went.
+//! The answer of a device to a request: status, times and the parts of the response time.
 
 use crate::request::Request;
 use crate::units::{Duration, Instant};
 
-/// How a request ended.
+/// Status of a completed request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Status {
-    /// It did what was asked.
+    /// The device carried out the request.
     #[default]
     Ok,
-    /// It did not.
+    /// The device did not carry out the request.
     Error,
 }
 
@@ -28,7 +28,7 @@ impl Status {
     }
 }
 
-/// What the device's buffer did for a request.
+/// Effect of the device's buffer on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum BufferOutcome {
     /// The device has no buffer, or the operation does not use it.
@@ -40,13 +40,14 @@ pub enum BufferOutcome {
     Hit,
 }
 
-/// Where the response time of a request went. The parts never overlap and sum to it exactly.
+/// Parts of the response time of a request. The parts never overlap. Their sum is exactly the
+/// response time.
 ///
 /// ```text
 /// queue │ overhead │ seek │ settle │ head switch │ rotation │ transfer │ bus │ internal
 /// ```
-/// *Head switch* is what exceeds the seek beside it, *bus* is what the media time does not hide, and
-/// a negative write settle shortens the seek.
+/// *Head switch* is the part of the switch that exceeds the seek beside it. *Bus* is the part of the
+/// bus transfer that the media time does not hide. A negative write settle shortens the seek.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Breakdown {
     /// Waiting for service, in the host or in the device.
@@ -108,19 +109,19 @@ impl Breakdown {
 pub struct Completion {
     /// The request that is complete.
     pub request: Request,
-    /// When it was submitted to the outermost layer.
+    /// Time of submission to the outermost layer.
     pub submitted: Instant,
-    /// When the innermost device received it.
+    /// Time at which the innermost device received the request.
     pub issued: Instant,
-    /// When that device began to serve it.
+    /// Time at which the innermost device began to serve the request.
     pub started: Instant,
-    /// When it was complete.
+    /// Time of completion.
     pub completed: Instant,
-    /// Where the time from `submitted` to `completed` went.
+    /// Parts of the time from `submitted` to `completed`.
     pub breakdown: Breakdown,
-    /// How it ended.
+    /// Status of the request.
     pub status: Status,
-    /// What the device's buffer did for it.
+    /// Effect of the device's buffer on the request.
     pub buffer: BufferOutcome,
     /// Cylinders between the arm's position before and the first track accessed.
     pub seek_cylinders: u32,

@@ -25,16 +25,17 @@ pub trait Device: Send {
     /// Hands `request` to the device at `now`.
     ///
     /// # Errors
-    /// [`Rejected`] says why the device did not take it; nothing has changed then.
+    /// [`Rejected`], with the reason, if the device does not take the request. The device is then
+    /// unchanged.
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected>;
 
     /// Advances the device to `now` and appends what completed, in order of completion time.
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>);
 
-    /// When the device next wants to be polled, `None` while nothing is outstanding.
+    /// Returns the time at which the device must next be polled, `None` while nothing is outstanding.
     fn next_event(&self) -> Option<Instant>;
 
-    /// What the device can do.
+    /// Returns the properties of the device.
     fn capabilities(&self) -> &Capabilities;
 
     /// The device's knowledge of where its heads are, if it has any.
@@ -42,7 +43,7 @@ pub trait Device: Send {
         None
     }
 
-    /// What serving `request` from `now` would take, without doing it; `None` if unknown.
+    /// Estimates the cost of serving `request` from `now` on, without serving it; `None` if unknown.
     fn estimate(&self, now: Instant, request: &Request) -> Option<Estimate> {
         let positioning = self.positioning()?;
         Some(Estimate {
@@ -51,7 +52,8 @@ pub trait Device: Send {
         })
     }
 
-    /// How many of its requests lay in the region for which the model was fitted; `None` where it knows of no such region.
+    /// Returns the number of requests inside and outside the region that the model was fitted to. `None`
+    /// if the model has no such region.
     fn coverage(&self) -> Option<Coverage> {
         None
     }
@@ -68,20 +70,20 @@ pub trait Device: Send {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// What a scheduler may ask of a device that knows where its heads are.
+/// Questions that a scheduler may put to a device that knows where its heads are.
 ///
-/// It is a trait beside [`Device`] for one reason: the queue inside a disk must ask the disk's
-/// mechanism while the disk holds both, so the mechanism must be borrowable alone. Locating a
-/// request is separate from estimating it because it is done once, estimating at every choice.
+/// The trait is separate from [`Device`] because the queue inside a disk must consult the disk's
+/// mechanism while the disk holds both, so the mechanism must be borrowable alone. Locating a request
+/// is separate from estimating it: a request is located once, but estimated at every choice.
 pub trait Positioning {
-    /// Where the first block of `request` lies.
+    /// Returns the place of the first block of `request`.
     fn locate(&self, request: &Request) -> Location;
 
     /// Seek or head switch, settle and rotational latency of a request at `location` that the device
     /// would begin at `now`, or when it next becomes free. No side effect.
     fn positioning_time(&self, now: Instant, op: Operation, location: &Location) -> Duration;
 
-    /// Whether the device's buffer would answer `request`, or begin to, without a media access.
+    /// Returns true if the device's buffer would answer `request`, or begin to, without a media access.
     fn buffer_holds(&self, request: &Request) -> bool;
 
     /// A bound that no positioning over `cylinders` cylinders or more can beat.
@@ -101,20 +103,20 @@ pub struct Location {
     pub cylinder: u32,
     /// Head, which is the surface.
     pub head: u32,
-    /// Where the first sector begins.
+    /// Angle at which the first sector begins.
     pub angle: Angle,
 }
 
-/// What serving a request would take.
+/// Estimated cost of serving a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
     /// Seek or head switch, settle and rotational latency if the media is accessed.
     pub positioning: Duration,
-    /// Whether the device's buffer would answer it, so that the media is not.
+    /// True if the device's buffer would answer the request, so that the media is not accessed.
     pub buffer_hit: bool,
 }
 
-/// How many requests a model answered in the region for which it was fitted, and outside.
+/// Number of requests that a model answered inside and outside the region that it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Coverage {
     /// Requests answered.
@@ -130,7 +132,7 @@ impl std::ops::AddAssign for Coverage {
     }
 }
 
-/// What a device can do.
+/// Properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// Blocks that can be addressed.
@@ -139,9 +141,9 @@ pub struct Capabilities {
     pub block_size: ByteSize,
     /// Requests that the device holds at a time; more are rejected.
     pub queue_depth: u32,
-    /// Whether completed writes can be lost before a flush.
+    /// True if completed writes can be lost before a flush.
     pub volatile_write_cache: bool,
-    /// Whether it has moving media, so that hosts schedule for it.
+    /// True if the device has moving media, so that hosts schedule for it.
     pub rotational: bool,
 }
 
@@ -173,27 +175,27 @@ impl Capabilities {
     }
 }
 
-/// Why a device did not take a request.
+/// Reason why a device did not take a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejected {
-    /// It addresses blocks that the device does not have.
+    /// The request addresses blocks that the device does not have.
     #[error(
         "blocks {lbn}..{} lie beyond the end of the device, which has {capacity_blocks} blocks",
         lbn.saturating_add(u64::from(*blocks))
     )]
     OutOfRange {
-        /// First block asked for.
+        /// First block of the request.
         lbn: u64,
-        /// Number of blocks asked for.
+        /// Number of blocks of the request.
         blocks: u32,
         /// Blocks that the device has.
         capacity_blocks: u64,
     },
-    /// It addresses no blocks.
+    /// The request addresses no blocks.
     #[error("a {} of 0 blocks, at least 1 is allowed", op.name())]
     Empty {
-        /// The operation asked for.
+        /// Operation of the request.
         op: Operation,
     },
     /// The device holds as many requests as it can.
@@ -205,9 +207,9 @@ pub enum Rejected {
     /// The request names a device that is not there.
     #[error("device {device}, but there are {devices} (0 to {})", devices - 1)]
     NoSuchDevice {
-        /// The device asked for.
+        /// Device that the request names.
         device: u16,
-        /// How many there are.
+        /// Number of devices.
         devices: usize,
     },
 }
@@ -248,5 +250,32 @@ impl Device for Box<dyn Device> {
     }
     fn as_any_mut(&mut self) -> &mut dyn Any {
         (**self).as_any_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_may_reach_the_last_block_and_no_further() {
+        let capabilities = Capabilities {
+            capacity_blocks: 100,
+            block_size: ByteSize::from_bytes(512),
+            queue_depth: 1,
+            volatile_write_cache: false,
+            rotational: false,
+        };
+        let check = |op, lbn, blocks| capabilities.check(&Request::new(0, op, lbn, blocks));
+        for op in [Operation::Read, Operation::Write] {
+            assert_eq!(check(op, 99, 1), Ok(()), "the last block");
+            assert_eq!(check(op, 0, 100), Ok(()), "all blocks");
+            for (lbn, blocks) in [(99, 2), (100, 1), (0, 101), (u64::MAX, 1), (u64::MAX, u32::MAX)] {
+                let beyond = Rejected::OutOfRange { lbn, blocks, capacity_blocks: 100 };
+                assert_eq!(check(op, lbn, blocks), Err(beyond));
+            }
+            assert_eq!(check(op, 5, 0), Err(Rejected::Empty { op }));
+        }
+        assert_eq!(check(Operation::Flush, 0, 0), Ok(()));
     }
 }

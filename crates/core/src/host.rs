@@ -1,7 +1,7 @@
-//! One request as the host saw it (measurement point MP1): its block layer, or a client of a protocol.
+//! One request as the host measured it (measurement point MP1): its block layer, or a client of a protocol.
 //!
-//! What a live capture and a client give and what the matching of measurement points takes; how a request
-//! is told from events of the block layer is stated where they are recorded.
+//! Live captures and clients produce these requests. The matching of measurement points consumes them. The
+//! modules that record events of the block layer document how a request is identified from those events.
 
 use std::fmt;
 
@@ -11,24 +11,26 @@ use crate::units::{Duration, Instant};
 /// A request of the host, complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostRequest {
-    /// When the block layer made the request, before any wait in its own queues, where that was seen.
+    /// Time at which the block layer made the request, before any wait in its own queues; `None` if not
+    /// measured.
     pub queued: Option<Instant>,
-    /// When it was first given to the device's driver, or its first byte to the kernel.
+    /// Time at which the request was first given to the device's driver. At a client: its first byte to
+    /// the kernel.
     pub issue: Instant,
-    /// When its last byte was complete, or the last byte of its reply had come.
+    /// Time at which the last byte was complete. At a client: the last byte of the reply had arrived.
     pub completion: Instant,
-    /// What it does.
+    /// Operation of the request.
     pub op: Operation,
-    /// Whether a write was issued as one that forces the media.
+    /// True if a write was issued as one that forces the media.
     pub fua: bool,
     /// First byte on the device, a multiple of 512; zero for a flush.
     pub offset_bytes: u64,
     /// Length in bytes, a multiple of 512; zero for a flush.
     pub length_bytes: u64,
-    /// Process (thread group) that was running when it was queued or, where that was not seen, issued;
-    /// for write-back, flushes and the like a thread of the kernel.
+    /// Process (thread group) that was running when the request was queued or, if that time was not
+    /// measured, issued. For write-back, flushes and the like: a thread of the kernel.
     pub process: u32,
-    /// That process's name.
+    /// Name of that process.
     pub command: ProcessName,
     /// The error number that the driver gave, positive, if it failed.
     pub error: Option<u32>,
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_process_name_end_at_the_first_zero() {
+    fn process_name_ends_at_the_first_zero() {
         assert_eq!(ProcessName(*b"fio\0\0\0left over\0").to_string(), "fio");
         assert_eq!(ProcessName(*b"sixteen bytes ok").to_string(), "sixteen bytes ok");
         assert_eq!(ProcessName([0; 16]).to_string(), "");

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_typing_errors_recognised() {
+    fn typing_errors_suggest_the_nearest_names() {
         let names = ["arrival_ns", "issue_ns", "lbn", "blocks", "sequential"];
         assert_eq!(near("arival_ns", names), ["arrival_ns"]);
         assert_eq!(near("arrival_us", names), ["arrival_ns"]);

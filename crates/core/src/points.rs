@@ -1,4 +1,4 @@
-//! What an emulated request looked like from outside the model.
+//! Times of an emulated request outside the model.
 //!
 //! ```text
 //!  mp1_arrival ─▶ mp2_arrival ─▶ arrival ══ model (MP3) ══ completion
@@ -6,8 +6,8 @@
 //!  mp1_completion ◀── mp2_completion ◀── lateness ── mp2_due ◀─┘
 //!  host               where the emulator meets the host
 //! ```
-//! All of them are on one clock (CLOCK_MONOTONIC, counted from the start of the run), so arrivals and
-//! completions compare apart. What the model saw (MP3) are the times of the
+//! All times are on one clock (CLOCK_MONOTONIC, counted from the start of the run), so arrivals and
+//! completions can be compared separately. The times in the model (MP3) are those of the
 //! [`TraceRecord`](crate::TraceRecord) itself.
 //!
 //! # References
@@ -23,17 +23,17 @@ use crate::units::Instant;
 /// pair of stamps at MP1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeasurementPoints {
-    /// When the host issued it (MP1).
+    /// Time at which the host issued the request (MP1).
     pub mp1_arrival: Option<Instant>,
-    /// When the host saw it complete (MP1).
+    /// Time at which the host recorded the completion of the request (MP1).
     pub mp1_completion: Option<Instant>,
-    /// When the read that delivered it to the emulator returned (MP2).
+    /// Time at which the read that delivered the request to the emulator returned (MP2).
     pub mp2_arrival: Option<Instant>,
-    /// When its reply was to leave: the model's completion less the early-completion allowance.
+    /// Time at which the reply was due: the model's completion less the early-completion allowance.
     pub mp2_due: Option<Instant>,
-    /// When its reply was about to be written (MP2).
+    /// Time just before the reply was written (MP2).
     pub mp2_completion: Option<Instant>,
-    /// Why the reply left too late, if it did.
+    /// Reason why the reply left too late, if it did.
     pub miss_cause: Option<MissCause>,
 }
 
@@ -59,24 +59,31 @@ impl MeasurementPoints {
     }
 }
 
-/// Why a deadline was missed.
+/// Reason why a deadline was missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissCause {
-    /// The answer was not known when it was due: the model took long, or, synchronous, was run too late.
+    /// The model was asked for the answer in time, and it took the model until after it was due.
     ModelTooSlow,
     /// The store had not brought the data, or had not made it durable.
     DataNotThere,
     /// The request came after its answer was due, the loop was busy with others, or the reply took long.
     Transport,
-    /// The loop waited for the deadline and was not woken in time.
+    /// The kernel ran something else: the loop was not woken in time, or was off the processor for most of a late step.
     KernelScheduling,
+    /// For most of the time by which it is late, the reply was offered and the client did not take it.
+    ClientNotReading,
 }
 
 impl MissCause {
     /// Every cause, in the order of the steps.
-    pub const ALL: [Self; 4] =
-        [Self::ModelTooSlow, Self::DataNotThere, Self::Transport, Self::KernelScheduling];
+    pub const ALL: [Self; 5] = [
+        Self::ModelTooSlow,
+        Self::DataNotThere,
+        Self::Transport,
+        Self::KernelScheduling,
+        Self::ClientNotReading,
+    ];
 
     /// The name in traces and reports.
     pub const fn name(self) -> &'static str {
@@ -85,6 +92,7 @@ impl MissCause {
             Self::DataNotThere => "data_not_there",
             Self::Transport => "transport",
             Self::KernelScheduling => "kernel_scheduling",
+            Self::ClientNotReading => "client_not_reading",
         }
     }
 }

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_streams_the_same_on_every_machine() {
+    fn streams_are_the_same_on_every_machine() {
         let mut stream = Seed(42).stream("disk0.overhead");
         let draws: Vec<u64> = (0..4).map(|_| stream.below(1 << 40)).collect();
         assert_eq!(draws, GOLDEN, "the draws of seed 42 changed: every recorded run would change");
@@ -118,7 +118,7 @@ mod tests {
     const GOLDEN: [u64; 4] = [875_702_673_114, 375_672_669_524, 312_814_991_271, 514_754_238_404];
 
     #[test]
-    fn do_names_and_seeds_separate_streams() {
+    fn names_and_seeds_separate_streams() {
         let draw = |seed: u64, name: &str| Seed(seed).stream(name).below(u64::MAX);
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_exponential_mean_right() {
+    fn exponential_draws_have_the_given_mean() {
         let mut stream = Seed(1).stream("test");
         let n = 200_000;
         let sum: f64 = (0..n).map(|_| stream.exponential(Duration::from_ms(10)).as_ms()).sum();

@@ -7,51 +7,51 @@ use crate::points::MeasurementPoints;
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Duration, Instant};
 
-/// One request of a canonical trace, whether simulated, measured or imported; what its source does
-/// not know is `None`.
+/// One request of a canonical trace, whether simulated, measured or imported. A value that the source
+/// does not provide is `None`.
 ///
-/// Of an emulated request, times and breakdown are the model's (MP3): `arrival` is what the model was
-/// given, so the trace replayed through the same model completes at the same times. What the emulator
-/// and the host saw stands beside, in [`points`](Self::points).
+/// In a trace of an emulation, times and breakdown are the model's (MP3): `arrival` is the arrival
+/// time given to the model, so the trace replayed through the same model completes at the same times.
+/// The times measured in the emulator and the host are in [`points`](Self::points).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceRecord {
-    /// When the request arrived in the system.
+    /// Time at which the request arrived in the system.
     pub arrival: Instant,
-    /// When the innermost device received it.
+    /// Time at which the innermost device received the request.
     pub issue: Option<Instant>,
-    /// When that device began to serve it.
+    /// Time at which the innermost device began to serve the request.
     pub start: Option<Instant>,
-    /// When it was complete.
+    /// Time of completion.
     pub completion: Option<Instant>,
     /// From this request's completion to the issue of the next.
     pub think: Option<Duration>,
     /// Requests ahead of it when it arrived.
     pub queue_length: Option<u32>,
-    /// Which device it addresses.
+    /// Number of the device that the request addresses.
     pub device: u16,
-    /// Who made it.
+    /// Initiator of the request.
     pub initiator: u32,
-    /// What it does.
+    /// Operation of the request.
     pub op: Operation,
-    /// Whether it forces the media.
+    /// True if the request forces the media.
     pub fua: bool,
     /// First logical block.
     pub lbn: u64,
     /// Number of blocks.
     pub blocks: u32,
-    /// How a process depends on it.
+    /// Dependence of a process on the request.
     pub criticality: Criticality,
     /// Larger is more urgent.
     pub priority: u8,
-    /// How it ended.
+    /// Status of the request.
     pub status: Status,
-    /// Where its response time went.
+    /// Parts of the response time.
     pub breakdown: Option<Breakdown>,
     /// Cylinders that the arm moved to its first track.
     pub seek_cylinders: Option<u32>,
-    /// What the device's buffer did for it.
+    /// Effect of the device's buffer on the request.
     pub buffer: BufferOutcome,
-    /// What was measured outside the model.
+    /// Times measured outside the model.
     pub points: MeasurementPoints,
 }
 
@@ -177,6 +177,11 @@ impl ArrivalOrder {
         }
     }
 
+    /// Records that wait for one that arrived before them, and those that are missing among them.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Hands on the one before `record`, which waits in its place.
     fn hand_on(&mut self, record: TraceRecord, emit: &mut impl FnMut(&TraceRecord)) {
         if let Some(before) = &mut self.before {
@@ -209,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_records_handed_on_as_they_arrived() {
+    fn records_are_emitted_in_order_of_arrival() {
         let record = |arrival, completion| TraceRecord {
             completion: Some(Instant::from_ns(completion)),
             ..TraceRecord::new(Instant::from_ns(arrival), Operation::Read, arrival, 1)
@@ -228,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn is_any_order_of_completion_put_right() {
+    fn any_order_of_completion_is_sorted_by_arrival() {
         // Blocks of sixteen, each in an order of its own.
         let order = (0..320_u64).map(|index| index / 16 * 16 + (index * (2 * (index / 16) + 1)) % 16);
         let (mut seen, mut arrivals) = (Vec::new(), ArrivalOrder::default());

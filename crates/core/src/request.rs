@@ -1,4 +1,4 @@
-//! What a workload asks of a device.
+//! A request that a workload submits to a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,20 +44,20 @@ impl Operation {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// Whether the operation addresses blocks (all but flush do).
+    /// Returns true if the operation addresses blocks (all but flush do).
     pub const fn addresses_blocks(self) -> bool {
         !matches!(self, Self::Flush)
     }
 }
 
-/// How a process depends on a request \[Ganger & Patt 1998, section 2\].
+/// Dependence of a process on a request \[Ganger & Patt 1998, section 2\].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Criticality {
     /// The process that made it waits for its completion.
     #[default]
     TimeCritical,
-    /// It becomes time-critical if not complete within a limit, as a prefetch does.
+    /// The request becomes time-critical if it is not complete within a limit, as a prefetch does.
     TimeLimited,
     /// No process waits for it, as for a background flush.
     TimeNoncritical,
@@ -87,19 +87,19 @@ impl Criticality {
 pub struct Request {
     /// Number of the request within its run.
     pub id: RequestId,
-    /// Which device of a trace with several it addresses.
+    /// Number of the device that the request addresses, in a trace with several devices.
     pub device: u16,
-    /// Who made it: a process, queue or stream.
+    /// Initiator of the request: a process, queue or stream.
     pub initiator: u32,
-    /// What it does.
+    /// Operation of the request.
     pub op: Operation,
-    /// Whether a write must be on the media when it completes (force unit access).
+    /// True if a write must be on the media when it completes (force unit access).
     pub fua: bool,
     /// First logical block.
     pub lbn: u64,
     /// Number of blocks, at least one unless the operation is a flush.
     pub blocks: u32,
-    /// How a process depends on it.
+    /// Dependence of a process on the request.
     pub criticality: Criticality,
     /// Larger is more urgent.
     pub priority: u8,

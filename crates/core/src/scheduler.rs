@@ -11,11 +11,11 @@ use crate::units::Instant;
 pub struct Pending {
     /// The request.
     pub request: Request,
-    /// When it was submitted to the queue.
+    /// Time of submission to the queue.
     pub submitted: Instant,
     /// Requests ahead of it in the queue's device when it was submitted.
     pub queue_length: u32,
-    /// Where its first block lies, where the device knows that.
+    /// Place of the first block, if the device knows it.
     pub location: Location,
 }
 
@@ -33,13 +33,13 @@ pub trait Scheduler: Send {
     /// builds the queue checks that.
     fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending>;
 
-    /// Whether it can only choose for a device that knows where its heads are.
+    /// Returns true if the scheduler can only choose for a device that knows where its heads are.
     fn needs_positioning(&self) -> bool;
 
     /// Number of pending requests.
     fn len(&self) -> usize;
 
-    /// Whether no request is pending.
+    /// Returns true if no request is pending.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -9,7 +9,7 @@ use crate::workload::{Arrival, Workload};
 /// Bounds of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Outstanding requests at which the run stops as saturated.
+    /// The most requests that may be outstanding; with one more, the run stops as saturated.
     pub outstanding_max: usize,
 }
 
@@ -20,7 +20,7 @@ impl Default for Limits {
     }
 }
 
-/// What a run amounted to.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunSummary {
     /// Requests that were submitted; all of them completed.
@@ -29,7 +29,7 @@ pub struct RunSummary {
     pub end: Instant,
 }
 
-/// Why a run stopped before its workload finished.
+/// Reason why a run stopped before its workload finished.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
@@ -38,9 +38,9 @@ pub enum SimulationError {
     Rejected {
         /// The request, its number counted from zero.
         request: Request,
-        /// When it arrived.
+        /// Time at which the request arrived.
         at: Instant,
-        /// Why it was not taken.
+        /// Reason for the rejection.
         rejected: Rejected,
     },
     /// Requests arrive faster than the device can serve them.
@@ -48,11 +48,11 @@ pub enum SimulationError {
         "the device cannot sustain this load: {outstanding} requests are outstanding after {completed} completions at {at}"
     )]
     Saturated {
-        /// Requests outstanding, the limit.
+        /// Requests outstanding, one more than the limit.
         outstanding: usize,
         /// Requests completed so far.
         completed: u64,
-        /// When the limit was reached.
+        /// When the limit was exceeded.
         at: Instant,
     },
 }
@@ -128,5 +128,86 @@ where
             observe(completion);
         }
         completions.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use super::*;
+    use crate::completion::{Breakdown, BufferOutcome, Status};
+    use crate::device::Capabilities;
+    use crate::request::Operation;
+    use crate::units::Duration;
+
+    /// A device that completes all that it holds one millisecond after the first request.
+    #[derive(Debug, Clone, Default)]
+    struct Together {
+        held: Vec<Request>,
+        due: Option<Instant>,
+    }
+
+    impl Device for Together {
+        fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+            self.due.get_or_insert(now + Duration::from_ms(1));
+            self.held.push(request);
+            Ok(())
+        }
+        fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+            if self.due.is_some_and(|due| due <= now) {
+                self.due = None;
+                completions.extend(self.held.drain(..).map(|request| Completion {
+                    request,
+                    submitted: Instant::ZERO,
+                    issued: Instant::ZERO,
+                    started: Instant::ZERO,
+                    completed: now,
+                    breakdown: Breakdown::default(),
+                    status: Status::Ok,
+                    buffer: BufferOutcome::None,
+                    seek_cylinders: 0,
+                    queue_length: 0,
+                }));
+            }
+        }
+        fn next_event(&self) -> Option<Instant> {
+            self.due
+        }
+        fn capabilities(&self) -> &Capabilities {
+            unreachable!("the event loop asks for no capabilities")
+        }
+        fn fork(&self) -> Box<dyn Device> {
+            Box::new(self.clone())
+        }
+        fn as_any_mut(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    /// So many requests at once.
+    struct Burst(u64);
+
+    impl Workload for Burst {
+        fn next_arrival(&mut self, _: Instant) -> Arrival {
+            match self.0.checked_sub(1) {
+                Some(left) => {
+                    self.0 = left;
+                    Arrival::Request(Request::new(left, Operation::Read, 0, 1))
+                }
+                None => Arrival::Finished,
+            }
+        }
+        fn completed(&mut self, _: &Completion) {}
+    }
+
+    #[test]
+    fn run_stops_with_one_request_more_than_the_limit() {
+        let run = |requests| {
+            simulate(&mut Burst(requests), &mut Together::default(), Limits { outstanding_max: 4 }, |_| ())
+        };
+        assert_eq!(run(4), Ok(RunSummary { requests: 4, end: Instant::from_ns(1_000_000) }));
+        let saturated = SimulationError::Saturated { outstanding: 5, completed: 0, at: Instant::ZERO };
+        assert_eq!(run(5), Err(saturated));
     }
 }

@@ -4,7 +4,7 @@ use crate::completion::Completion;
 use crate::request::Request;
 use crate::units::Instant;
 
-/// What a workload wants next.
+/// Next arrival of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
     /// This request arrives now.
@@ -17,16 +17,16 @@ pub enum Arrival {
     Finished,
 }
 
-/// A source of requests. Open, closed and system-level workloads differ only in what they do with
-/// completions: nothing, issue the next, or wake a process that was waiting.
+/// A source of requests. Open, closed and system-level workloads differ only in their reaction to a
+/// completion: none, the next request, or waking a process that was waiting.
 ///
-/// A workload is asked again after every completion, for that may bring the next arrival forward;
-/// this is why [`Arrival::At`] names a time and no request.
+/// A workload is queried again after every completion, because a completion may bring the next
+/// arrival forward. This is why [`Arrival::At`] names a time and no request.
 pub trait Workload {
-    /// What arrives at `now`; called again until it is not a request.
+    /// Returns the arrival at `now`. Called again until the answer is not a request.
     fn next_arrival(&mut self, now: Instant) -> Arrival;
 
-    /// Tells the workload that one of its requests is complete.
+    /// Notifies the workload that one of its requests is complete.
     fn completed(&mut self, completion: &Completion);
 }
 

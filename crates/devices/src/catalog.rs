@@ -36,7 +36,24 @@ mod tests {
     use seeklab_core::Seed;
 
     #[test]
-    fn does_every_device_of_the_catalog_build() {
+    fn drives_measured_behind_a_slow_host_bus_say_so() {
+        let limited = |name: &&str| {
+            let description = find(name).unwrap();
+            description.header.sources.values().any(|source| source.contains("5 MB/s, the host's limit"))
+        };
+        let limited: Vec<&str> = names().filter(limited).collect();
+        assert_eq!(limited, ["atlas10k", "barracuda", "cheetah9lp"]);
+        for name in limited {
+            let validated = find(name).unwrap().header.validated;
+            assert!(
+                validated.starts_with("measured drive behind a 5 MB/s host bus, "),
+                "{name}: {validated}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_device_of_the_catalog_builds() {
         for name in names() {
             let description = find(name).unwrap_or_else(|error| panic!("{error}"));
             let device = description.build(Seed(1), "disk0").unwrap_or_else(|error| panic!("{error}"));
@@ -51,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_device_with_a_base_keep_its_own_sources() {
+    fn device_with_a_base_keeps_its_own_sources() {
         let description = find("cheetah-36es-50krpm").unwrap();
         let parameters = description.parameters();
         let of = |path: &str| parameters.iter().find(|(other, _, _)| other == path).unwrap();
@@ -63,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_wrong_name_suggest_the_near_ones() {
+    fn wrong_name_suggests_near_names() {
         let error = find("hp_c2247a").unwrap_err().to_string();
         assert!(error.contains("did you mean `hp-c2247a`"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with the description of a device.
+//! Errors in the description of a device.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use seeklab_core::ByteSize;
 pub struct ParameterError {
     /// Path of the parameter, such as `geometry.zones[2].spares`.
     pub parameter: String,
-    /// The value seen and what is wrong with it.
+    /// The value found, and the problem with it.
     pub problem: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
 }
 
@@ -45,7 +45,8 @@ pub(crate) fn check(
     if condition { Ok(()) } else { Err(ParameterError::new(parameter, problem, allowed)) }
 }
 
-/// That a device has blocks, of a size, and ends below 8 EiB.
+/// Checks that a device has blocks, that their size is positive, and that the device ends below 8
+/// EiB.
 pub(crate) fn check_size(capacity_blocks: u64, block_size: ByteSize) -> Result<(), ParameterError> {
     check(capacity_blocks > 0, "capacity_blocks", "0", "at least 1 block")?;
     let block_bytes = block_size.as_bytes();

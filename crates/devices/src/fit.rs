@@ -1,11 +1,11 @@
-//! Fitting a model to a trace: THE list of models that learn.
+//! Fitting a model to a trace: THE list of models that can be fitted.
 //!
 //! ```text
 //! trace, in order of arrival ─▶ Fit ─▶ description (TOML) ─▶ Device
 //! ```
 //! # Scope and limits
-//! A model is of one device. Requests without a response time and failed ones shape the load, but nothing is learnt
-//! from their times.
+//! A model is of one device. Requests without a response time and failed ones shape the load, but their times
+//! are not fitted.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub trait Fit: Send {
         records.iter().for_each(|record| self.record(record));
     }
 
-    /// What was taken in so far.
+    /// Returns a summary of the requests recorded so far.
     fn summary(&self) -> FitSummary;
 
     /// The description of the device fitted so far, its kind included.
@@ -43,23 +43,24 @@ pub trait Fit: Send {
         self.description(about)
     }
 
-    /// Learns nothing of that, if the model does at all.
+    /// Excludes parts from the fit, if the model has them.
     fn leave_out(&mut self, _left_out: &LeftOut) {}
 }
 
-/// What a model is not to learn.
+/// Parts that a fit excludes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LeftOut {
     /// Rate and burst limits.
     pub limits: bool,
-    /// What service times may depend on.
+    /// Features that service times must not depend on.
     pub features: Vec<Feature>,
 }
 
-/// The device fitted so far, [going on](Fit::going_on), its draws from `seed` by streams that begin with `name`.
+/// Builds the device fitted so far, [with its state](Fit::description_with_state). Its draws come
+/// from `seed` by streams that begin with `name`.
 ///
 /// # Errors
-/// If nothing was learnt.
+/// If no request could be fitted.
 pub fn build(
     fit: &dyn Fit,
     about: About,
@@ -69,26 +70,26 @@ pub fn build(
     Description::from_table(name, name, fit.going_on(about)?, 0)?.build(seed, name)
 }
 
-/// The model of that name.
+/// Returns the model of that name.
 pub fn find(name: &str) -> Option<&'static Model> {
     MODELS.iter().find(|model| model.name == name)
 }
 
-/// What a trace does not tell by its requests.
+/// Properties of the device that the requests of a trace do not show.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Bytes in a block.
     pub block_size: ByteSize,
-    /// Blocks of the device; as many as were addressed if more.
+    /// Blocks of the device. If requests go further, the fit uses the end of the furthest one.
     pub capacity_blocks: u64,
-    /// What it was fitted to, for people.
+    /// Origin of the fit, for people.
     pub fit: BTreeMap<String, String>,
 }
 
-/// What was taken in.
+/// Summary of the recorded requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FitSummary {
-    /// Requests whose response times were learnt from.
+    /// Requests whose response times were fitted.
     pub requests: u64,
     /// Requests without a response time, which is not known.
     pub without_response: u64,
@@ -105,13 +106,13 @@ pub struct FitSummary {
 pub struct Model {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the model, in one line.
     pub description: &'static str,
-    /// Begins to fit it, requests told apart as finely as said.
+    /// Begins a fit, with classes of requests of the given fineness.
     pub begin: fn(Classes) -> Result<Box<dyn Fit>, DescriptionError>,
 }
 
-/// THE list of models that learn from traces.
+/// THE list of models that can be fitted to traces.
 pub static MODELS: &[Model] = &[
     Model {
         name: "station",

@@ -1,4 +1,5 @@
-//! What a model learnt from its trace, for people and machines: figures and curves, without saying how they are drawn.
+//! Contents of a fitted model, for people and machines: figures and curves, independent of how they are
+//! drawn.
 
 /// Tables and curves of one model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -14,9 +15,9 @@ pub struct Learnt {
 pub struct LearntTable {
     /// Its name in documents for machines, such as `operations`.
     pub key: &'static str,
-    /// What the rows are, such as `operation`.
+    /// Meaning of the rows, such as `operation`.
     pub rows_are: &'static str,
-    /// What the figures are, with the unit: such as `mean_ms`.
+    /// Names of the figures, with the unit, such as `mean_ms`.
     pub columns: Vec<&'static str>,
     /// A figure for each column.
     pub rows: Vec<(String, Vec<f64>)>,
@@ -27,13 +28,13 @@ pub struct LearntTable {
 pub struct LearntCurves {
     /// Their name in documents for machines, such as `by_queue_length`.
     pub key: &'static str,
-    /// What they show.
+    /// Title of the curves.
     pub title: &'static str,
-    /// What to know about them, in a sentence; may be empty.
+    /// Explanation of the curves, in a sentence; may be empty.
     pub caption: String,
     /// Along what.
     pub x: LearntAxis,
-    /// What of it.
+    /// Vertical axis.
     pub y: LearntAxis,
     /// The curves.
     pub series: Vec<LearntSeries>,
@@ -48,7 +49,7 @@ pub struct LearntAxis {
     pub label: &'static str,
     /// Its unit for people; empty of a number.
     pub unit: &'static str,
-    /// Whether values span orders of magnitude, so that their logarithm is drawn.
+    /// True if values span orders of magnitude, so that their logarithm is drawn.
     pub is_log: bool,
 }
 
@@ -68,6 +69,6 @@ pub struct LearntPoint {
     pub x: f64,
     /// The value there.
     pub y: f64,
-    /// From how many requests it was learnt; zero where it follows from others.
+    /// Number of requests that the point was fitted to; zero if it follows from other points.
     pub requests: u64,
 }

@@ -4,18 +4,17 @@
 //! description (TOML, catalog) ─▶ registry ─▶ Box<dyn Device>
 //!                                              ├─ disk/       layout ▸ mechanism ▸ electronics ▸ queue
 //!                                              ├─ simple/     immediate, constant, exponential
-//!                                              ├─ station/    servers, waiting and service times learnt from a trace
+//!                                              ├─ station/    waiting and service times fitted to a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, limit, bank: devices that own devices
-//! fit         a model learnt from a trace: the list of those that can be
-//! learnt      what such a model knows, as tables and curves
+//! fit         fitting a model to a trace: the list of the models
+//! fitted      contents of a fitted model, as tables and curves
 //! limit/      rate and burst limits: the token bucket, and finding them in a trace
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
 //! # Scope and limits
-//! Models never read a clock, never do I/O, never see data. A description is text; whoever calls reads
-//! the file.
+//! Models never read a clock, never do I/O, never see data. A description is text. The caller reads the file.
 
 pub mod catalog;
 pub mod description;

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_near_names_suggested() {
+    fn near_names_are_suggested() {
         let names = ["hp-c2247a", "hp-c2249a", "atlas10k"];
         assert_eq!(near_matches("hp_c2247a", names), "; did you mean `hp-c2247a`, `hp-c2249a`?");
         assert_eq!(near_matches("zzz", names), "");

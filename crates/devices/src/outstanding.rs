@@ -1,7 +1,9 @@
-//! Requests outstanding in a model, and how many of a trace are: what every model that is learnt from traces keeps.
+//! Requests outstanding in a model, and the number outstanding in a trace, for every model that is fitted to
+//! traces.
 //!
 //! # Scope and limits
-//! Both are at their best with a few dozen outstanding, as devices have; thousands cost a logarithm each.
+//! Both are fastest with a few dozen outstanding requests, as devices have. With thousands, each costs a
+//! logarithm.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +15,7 @@ use seeklab_core::Instant;
 /// What is moved about is small; the things themselves stay in their place.
 #[derive(Debug, Clone)]
 pub(crate) struct Outstanding<T> {
-    /// When, a number that counts up, and the place.
+    /// Time, ascending number, and place of each entry.
     order: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     things: Vec<T>,
     /// Places that hold nothing any more.
@@ -28,20 +30,20 @@ impl<T> Default for Outstanding<T> {
 }
 
 impl<T: Copy> Outstanding<T> {
-    /// How many there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// When the next happens.
+    /// Returns the time of the next entry.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.order.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// It will happen then.
+    /// Adds `thing`, to happen at `at`.
     ///
     /// # Panics
-    /// If there are 2^32 already.
+    /// If there are 2^32 entries already.
     pub(crate) fn push(&mut self, at: Instant, thing: T) {
         let place = match self.free.pop() {
             Some(place) => {
@@ -80,13 +82,14 @@ impl<T: Copy> Outstanding<T> {
 /// Completions that are looked at one by one.
 const NEAR: usize = 32;
 
-/// How many requests of a trace are outstanding, from their arrivals in order and their completions.
+/// Counter of the outstanding requests of a trace, from their arrivals in order and their
+/// completions.
 #[derive(Debug, Clone)]
 pub(crate) struct Backlog {
     /// Completions in no order; those beyond the count are over.
     near: [Instant; NEAR],
     count: usize,
-    /// What found no place there.
+    /// Completions for which `near` has no place.
     far: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -97,8 +100,8 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// How many are outstanding at that time, which is not before the last that was asked for; a request that
-    /// completes then is not.
+    /// Returns the number of requests outstanding at `now`, which must not lie before the previous call's
+    /// `now`. A request that completes at `now` is not outstanding.
     pub(crate) fn at(&mut self, now: Instant) -> u32 {
         let mut kept = 0;
         for index in 0..self.count {
@@ -132,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_all_happen_in_order_of_time_and_then_of_arrival(
+        fn entries_come_in_order_of_time_then_of_arrival(
             steps in prop::collection::vec((0_u64..20, 0_u64..100), 1..300)
         ) {
             let (mut outstanding, mut expected) = (Outstanding::default(), Vec::new());
@@ -159,7 +162,7 @@ mod tests {
         }
 
         #[test]
-        fn are_those_outstanding_counted_however_many(
+        fn any_number_of_outstanding_requests_is_counted(
             steps in prop::collection::vec((0_u64..20, 0_u64..2_000), 1..300)
         ) {
             let (mut backlog, mut all, mut now) = (Backlog::default(), Vec::new(), 0);

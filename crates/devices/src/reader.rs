@@ -73,8 +73,8 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Where a table has a tag (`curve`, `controller`), serde forgets the path below it: looks below `path` for
-/// the only entry that can be meant.
+/// Returns the path of the only entry below `path` that can be meant, otherwise `path`. In a table
+/// with a tag (`curve`, `controller`), serde reports no path below the table.
 fn within_tagged(table: &Table, path: &str, is_meant: impl Fn(&str, &Value) -> bool) -> String {
     let mut entries = Vec::new();
     collect(&Value::Table(table.clone()), "", "", &mut entries);
@@ -114,7 +114,7 @@ fn collect(value: &Value, path: &str, key: &str, entries: &mut Vec<(String, Stri
     }
 }
 
-/// What serde expects, without the names of types.
+/// Describes the value that serde expects, without the names of types.
 fn in_words(expected: &str) -> &str {
     match expected {
         "u16" => "a whole number from 0 to 65535",
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_mistake_name_its_key_and_what_is_allowed() {
+    fn mistake_names_its_key_and_the_allowed_values() {
         check(
             "\"5400rpm\"",
             "\"5400\"",
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_key_found_below_a_tag() {
+    fn key_is_found_below_a_tag() {
         check(
             "sqrt_factor = \"0.33ms\"",
             "sqrt_factor = \"0.33\"",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_text_that_is_not_toml_name_the_line() {
+    fn text_that_is_not_toml_names_the_line() {
         check("surfaces = 13", "surfaces 13", "x.toml, line 12: key with no value, expected `=`\nhint: none");
     }
 }

@@ -1,24 +1,29 @@
-//! When the requests of a trace arrive at another device.
+//! Arrival times of a trace's requests at another device.
 //!
 //! # Rule
-//! Whoever makes requests often waits for one before. So a request is taken to have waited
-//! - for all before it, if it found the device idle: it arrives as long after the other device has gone idle as it did after
-//!   the measured one;
-//! - for the one that had completed last, if it arrived soon after that: it arrives as long after the other device has
-//!   completed that one. How soon is learnt from the trace, of which arrivals may follow completions no more than chance
-//!   does ([`Following`]).
+//! A client often waits for an earlier request before it makes the next. So a request is assumed to have
+//! waited
+//! - for all requests before it, if it found the device idle. The request then arrives as long after the
+//!   other device becomes idle as it arrived after the measured device became idle;
+//! - for the request that had completed last, if it arrived soon after that completion. The request then
+//!   arrives as long after the other device completes that request. The longest time that counts as soon is
+//!   fitted to the trace, and there is none if arrivals follow completions no more than by chance
+//!   ([`Following`]).
 //!
-//! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it
-//! would whoever made it, and does not drown in arrivals that its slowness would have prevented; a trace of one request
-//! at a time is replayed closed, with its think times; and bursts that wait for nothing stay bursts.
+//! Any other request that found the device busy keeps its distance from the request before it. So a slower
+//! device delays its load, as it would delay a real client, and does not drown in arrivals that its slowness
+//! would have prevented. A trace of one request at a time is replayed closed, with its think times. Bursts
+//! that wait for nothing stay bursts.
 //!
 //! # Scope and limits
-//! Requests arrive in the order of the trace. What a request waited for is told by time alone.
+//! Requests arrive in the order of the trace. The request that another waited for is inferred from times
+//! alone.
 //!
 //! # References
-//! G. R. Ganger, Y. N. Patt, Using system-level models to evaluate I/O subsystem designs, IEEE Transactions on Computers
-//! 47(6), 1998: what open replay gets wrong. A. Haghdoost et al., On the accuracy and scalability of intensive I/O workload
-//! replay, FAST 2017: dependence told by what completed just before.
+//! G. R. Ganger, Y. N. Patt, Using system-level models to evaluate I/O subsystem designs, IEEE Transactions
+//! on Computers 47(6), 1998: errors of open replay. A. Haghdoost et al., On the accuracy and scalability of
+//! intensive I/O workload replay, FAST 2017: dependence inferred from the requests that completed just
+//! before.
 
 mod following;
 
@@ -32,28 +37,30 @@ pub use following::Following;
 /// Arrivals being replayed, request by request in order of the trace.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
-    /// Whether arrivals stay where they are, whatever the other device does.
+    /// True if arrivals keep their times, regardless of the other device.
     is_open: bool,
-    /// How soon after a completion who waited for it arrives; `None` if nobody does.
+    /// Longest time from a completion to the arrival of a request that waited for it; `None` if none
+    /// waits.
     soon: Option<Duration>,
-    /// When the last one arrived at the measured device, and at the other.
+    /// Arrival of the previous request at the measured device, and at the other device.
     before: (Instant, Instant),
-    /// When all requests so far had completed on the measured device.
+    /// Time at which all requests so far had completed on the measured device.
     busy_until: Instant,
-    /// When the other device completed its last, and how many it has not completed.
+    /// Time of the last completion on the other device, and number of requests that are outstanding
+    /// there.
     idle_since: Instant,
     left: u64,
     followed: Followed,
 }
 
-/// Which requests may be waited for.
+/// Requests that later ones may wait for.
 #[derive(Debug, Clone, Default)]
 struct Followed {
     /// Requests outstanding on the measured device, by their completions.
     outstanding: BinaryHeap<Reverse<(Instant, u64)>>,
     /// The one that had completed last on the measured device, and when.
     last: Option<(u64, Instant)>,
-    /// What may still be waited for or complete, from the request `first` on.
+    /// Requests from number `first` on, which others may still wait for or which have not completed.
     requests: VecDeque<AtBoth>,
     first: u64,
 }
@@ -61,13 +68,13 @@ struct Followed {
 /// A request at both devices.
 #[derive(Debug, Clone, Copy, Default)]
 struct AtBoth {
-    /// When the other device completed it.
+    /// Time at which the other device completed the request.
     completed: Option<Instant>,
-    /// Whether nobody waits for it any more.
+    /// True if no request waits for this one any more.
     is_over: bool,
 }
 
-/// What the next request waited for, and when that completed on the measured device.
+/// Requests that the next one waited for, with their time of completion on the measured device.
 enum Awaited {
     Nothing,
     One(u64, Instant),
@@ -94,7 +101,8 @@ impl Replay {
         }
     }
 
-    /// Whether the other device has to go on before it can be said when the next request, measured to arrive then, does.
+    /// Returns true if the other device must advance before the arrival of the next request there is
+    /// known. `arrival` is its measured arrival.
     pub fn waits(&mut self, arrival: Instant) -> bool {
         match self.awaited(arrival) {
             Awaited::Nothing => false,
@@ -103,7 +111,8 @@ impl Replay {
         }
     }
 
-    /// When the next request, measured as said, arrives at the other device, which is not waited for.
+    /// Returns the arrival of the next request at the other device, from its measured arrival and
+    /// completion. The request must not wait any more, see [`waits`](Self::waits).
     pub fn arrival(&mut self, arrival: Instant, completion: Instant) -> Instant {
         let (measured, other) = self.before;
         let at = match self.awaited(arrival) {
@@ -174,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_slower_device_delay_what_waited_for_it() {
+    fn slower_device_delays_the_requests_that_waited_for_it() {
         let mut replay = Replay::default();
         assert!(!replay.waits(at(100)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
@@ -192,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn does_what_follows_a_completion_wait_for_it() {
+    fn request_that_followed_a_completion_waits_for_it() {
         let mut replay = Replay::following(Some(Duration::from_ns(3)));
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         assert_eq!(replay.arrival(at(101), at(200)), at(101));
@@ -215,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn do_open_arrivals_wait_for_nothing() {
+    fn open_arrivals_wait_for_nothing() {
         let mut replay = Replay::open();
         assert_eq!(replay.arrival(at(100), at(110)), at(100));
         assert!(!replay.waits(at(500)));

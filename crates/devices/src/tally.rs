@@ -1,4 +1,4 @@
-//! What is counted of the requests that a model is fitted to.
+//! Statistics of the requests that a model is fitted to.
 
 use seeklab_core::{Duration, Operation, Status, TraceRecord};
 
@@ -14,7 +14,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes one request in; its response time and the others outstanding at its arrival, if it is learnt from.
+    /// Counts one request. Returns its response time and the number of other requests outstanding at its
+    /// arrival, if its time is fitted.
     pub(crate) fn record(&mut self, record: &TraceRecord) -> Option<(Duration, u32)> {
         let queue_length = self.backlog.at(record.arrival);
         if record.op.addresses_blocks() {

@@ -1,4 +1,4 @@
-//! Does a device allocate in its steady state?
+//! Tests that a device does not allocate in its steady state.
 //!
 //! Under emulation a device is forked for every request, so neither serving nor forking into an earlier
 //! fork may allocate once warm. The allocator of this test counts.
@@ -136,7 +136,7 @@ fn idle_volume_of_a_known_description_takes_less_than_4_kib() {
 }
 
 #[test]
-fn does_a_warm_disk_allocate() {
+fn warm_disk_does_not_allocate() {
     for name in drives::disks() {
         // Schedulers that keep requests in order allocate for each; first come, first served does not.
         check(&device(name, &[("queue.scheduler", "fcfs")]));

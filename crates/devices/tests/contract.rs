@@ -1,4 +1,4 @@
-//! Does every device keep the contract of [`Device`]?
+//! Tests that every device keeps the contract of [`Device`].
 //!
 //! Every device of the catalog and its bare mechanics, a saved clone of every kind that the catalog has not, behind every scheduler, with every scheduler inside
 //! the drive, two beside each other, a queue behind a queue, and limits before all; each under random mixes of all
@@ -34,7 +34,7 @@ struct Draft {
     gap: Duration,
     op: Operation,
     fua: bool,
-    /// Where: a share of the device, or behind the end of the one before.
+    /// Place: a share of the device, or behind the end of the request before.
     place: Option<f64>,
     /// A share of two tracks.
     size: f64,
@@ -42,13 +42,13 @@ struct Draft {
     criticality: Criticality,
 }
 
-/// Requests and what is asked beside them.
+/// Requests, and the polls and the fork during the run.
 #[derive(Debug, Clone)]
 struct Load {
     drafts: Vec<Draft>,
     /// Polls between the events, as gaps between them.
     polls: Vec<Duration>,
-    /// Which arrival finds the device forked.
+    /// Number of the arrival at which the device is forked.
     fork_at: usize,
 }
 
@@ -119,15 +119,17 @@ impl Load {
 
 // ---- Ways to drive a device.
 
-/// Drives a device from event to event as the contract says; what was accepted, and what completed.
+/// Run of a device from event to event according to the contract: the accepted requests, and the
+/// completions.
 ///
-/// Whatever is rejected for a full queue is dropped: that too must be so every time.
+/// Requests that are rejected because the queue is full are dropped. The rejections must be equal in
+/// every run.
 struct Run {
     accepted: Vec<(Instant, Request)>,
     completions: Vec<Completion>,
 }
 
-/// How a run polls between arrivals.
+/// Polls of a run between arrivals.
 #[derive(Debug, Clone, Copy)]
 enum Steps<'a> {
     /// At every event, as `simulate()` does.
@@ -433,7 +435,7 @@ fn queue(device: Box<dyn Device>, scheduler: &str, depth: usize) -> Queue {
 }
 
 #[test]
-fn does_every_device_keep_the_contract() {
+fn every_device_keeps_the_contract() {
     check_all(
         catalog::names().flat_map(|name| {
             let track_blocks = track_blocks(name);
@@ -509,7 +511,7 @@ fn needs_heads(scheduler: &str) -> bool {
 }
 
 #[test]
-fn does_every_queue_inside_a_drive_keep_it() {
+fn every_queue_inside_a_drive_keeps_the_contract() {
     check_all(
         disks().flat_map(|name| {
             let track_blocks = track_blocks(name);
@@ -523,7 +525,7 @@ fn does_every_queue_inside_a_drive_keep_it() {
 }
 
 #[test]
-fn do_a_host_queue_and_a_drives_own_keep_it_together() {
+fn host_queue_before_a_drive_queue_keeps_the_contract() {
     check_all(
         disks().map(|name| {
             let device = built(name, &[("queue.depth", "8"), ("queue.scheduler", "sptf")]);
@@ -535,7 +537,7 @@ fn do_a_host_queue_and_a_drives_own_keep_it_together() {
 }
 
 #[test]
-fn do_two_devices_side_by_side_keep_it() {
+fn two_devices_side_by_side_keep_the_contract() {
     check_all(
         catalog::names().map(|name| {
             let one = || Box::new(queue(built(name, &[]), "fcfs", 1)) as Box<dyn Device>;
@@ -548,7 +550,7 @@ fn do_two_devices_side_by_side_keep_it() {
 }
 
 #[test]
-fn does_a_queue_behind_a_queue_keep_it() {
+fn queue_behind_a_queue_keeps_the_contract() {
     check_all(
         catalog::names().map(|name| {
             let inner = queue(built(name, &[]), "c-look", 1);
@@ -572,7 +574,7 @@ fn limited(device: Box<dyn Device>, of: Limited) -> Box<dyn Device> {
 }
 
 #[test]
-fn do_limits_before_a_device_keep_it() {
+fn limits_before_a_device_keep_the_contract() {
     check_all(
         catalog::names().flat_map(|name| {
             let track_blocks = track_blocks(name);
@@ -588,7 +590,7 @@ fn do_limits_before_a_device_keep_it() {
 
 /// A device that does not exist is rejected, and nothing changes.
 #[test]
-fn is_a_device_that_is_not_there_rejected() {
+fn request_to_a_missing_device_is_rejected() {
     let mut bank = Bank::new(vec![built("constant", &[]), built("constant", &[])]);
     let request = Request { device: 2, ..Request::new(0, Operation::Read, 0, 1) };
     let rejected = bank.submit(Instant::ZERO, request).unwrap_err();

@@ -1,10 +1,10 @@
-//! Descriptions that someone got wrong: they build, or say what is wrong with which file; they never panic.
+//! Tests that wrong descriptions build, or report the problem and the file, and never panic.
 
 use proptest::prelude::*;
 use seeklab_core::Seed;
 use seeklab_devices::{Description, catalog};
 
-/// What stands in a catalog file where a value is replaced.
+/// Values that replace a value of a catalog file.
 const VALUES: &[&str] = &[
     "0",
     "-1",
@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn does_a_changed_description_build_or_say_what_is_wrong(
+    fn changed_description_builds_or_reports_the_problem(
         device in any::<prop::sample::Index>(),
         changes in prop::collection::vec((change(), any::<usize>()), 1..4),
     ) {

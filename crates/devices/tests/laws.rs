@@ -1,4 +1,4 @@
-//! Do the models obey the laws that hold for every disk, every queue and every run?
+//! Tests that the models obey the laws that hold for every disk, every queue and every run.
 //!
 //! References: \[Griffin 2004\] J. Griffin: Timing-accurate storage emulation, appendix B (with Schindler,
 //! Schlosser, Bucy and Ganger), whose drive is an Atlas 10K II; ours is the Atlas 10K, so figures in tracks
@@ -37,7 +37,7 @@ fn random_blocks(capacity: u64, op: Operation, count: u64) -> impl Iterator<Item
 // ---- Mechanics.
 
 #[test]
-fn is_the_mean_rotational_latency_half_a_turn() {
+fn mean_rotational_latency_is_half_a_turn() {
     for name in disks() {
         let description = bare(name, &[]);
         let mut device = build(&description);
@@ -82,7 +82,7 @@ fn expected_seek_ms(description: &Description) -> f64 {
 }
 
 #[test]
-fn is_the_mean_seek_that_of_the_curve() {
+fn mean_seek_is_that_of_the_curve() {
     for name in disks() {
         let description = bare(name, &[]);
         let mut device = build(&description);
@@ -120,7 +120,7 @@ struct Sheet {
 }
 
 #[test]
-fn do_drives_made_from_data_sheets_have_their_figures() {
+fn drives_from_data_sheets_have_the_published_figures() {
     for sheet in [
         // [Griffin 2004, table 4.1]
         Sheet { name: "cheetah-36es", capacity_bytes: 71_131_721 * 512, seek_ms: (5.2, 6.0) },
@@ -174,7 +174,7 @@ fn run(device: &mut dyn Device, line: &str, seed: u64) -> Vec<Completion> {
 }
 
 #[test]
-fn is_the_response_time_of_m_m_1_one_over_mu_minus_lambda() {
+fn m_m_1_response_time_is_one_over_mu_minus_lambda() {
     for (rate, requests) in [(50, 400_000), (70, 800_000)] {
         let mut server = build(&device("exponential", &[]));
         let line = format!("read=1,size=8KiB,poisson={rate}/s,requests={requests}");
@@ -185,7 +185,7 @@ fn is_the_response_time_of_m_m_1_one_over_mu_minus_lambda() {
 }
 
 #[test]
-fn is_the_response_time_of_m_d_1_as_pollaczek_and_khinchine_say() {
+fn m_d_1_response_time_matches_pollaczek_khinchine() {
     for (rate, requests) in [(60, 400_000), (80, 800_000)] {
         let mut server = build(&device("constant", &[]));
         let line = format!("read=1,size=8KiB,poisson={rate}/s,requests={requests}");
@@ -199,7 +199,7 @@ fn is_the_response_time_of_m_d_1_as_pollaczek_and_khinchine_say() {
 /// Service times of successive random requests share the place between them, so the disk is an M/G/1 queue
 /// only nearly; hence the wider tolerance.
 #[test]
-fn is_the_response_time_of_a_disk_as_pollaczek_and_khinchine_say() {
+fn disk_response_time_matches_pollaczek_khinchine() {
     for (name, rate) in [("hp-c2247a", 30), ("cheetah-36es", 60), ("atlas10k", 75)] {
         let mut queue = queue_before(build(&bare(name, &[])), &"fcfs".parse().unwrap(), 1).unwrap();
         let line = format!("read=2/3,size=8KiB,poisson={rate}/s,requests=200000");
@@ -265,7 +265,7 @@ impl<D: Device + 'static> Device for Counted<D> {
 }
 
 #[test]
-fn does_littles_law_hold_on_every_run() {
+fn littles_law_holds_on_every_run() {
     for name in catalog::names() {
         let description = catalog::find(name).unwrap();
         for scheduler in ["fcfs", "c-look"] {
@@ -368,7 +368,8 @@ impl Drive {
         tracks * self.turn_ms() / completions.last().unwrap().completed.as_ms()
     }
 
-    /// What endless reading in order achieves: a track's turn and the skew to the next.
+    /// Returns the efficiency of endless reading in order: the turn of a track over that turn and the
+    /// skew to the next track.
     fn streaming_efficiency(&self) -> f64 {
         let zone = &parameters(&self.ordinary).geometry.zones[0];
         let cylinder = 6 * zone.sectors_per_track + 5 * zone.track_skew + zone.cylinder_skew;
@@ -410,7 +411,7 @@ fn efficiencies(drive: &Drive) -> Vec<(u32, [f64; 4])> {
 }
 
 #[test]
-fn does_efficiency_grow_with_request_size_and_peak_at_whole_tracks() {
+fn efficiency_grows_with_request_size_and_peaks_at_whole_tracks() {
     for drive in [Drive::atlas_10k(), Drive::atlas_10k_ii()] {
         let table = efficiencies(&drive);
         let at = |quarters: u32| table.iter().find(|(size, _)| *size == quarters).unwrap().1;
@@ -429,7 +430,7 @@ fn does_efficiency_grow_with_request_size_and_peak_at_whole_tracks() {
 
 /// Points A and B of figures B.1 and B.3 \[Griffin 2004\], on as much of that drive as is published.
 #[test]
-fn is_track_aligned_access_as_efficient_as_was_measured() {
+fn track_aligned_access_is_as_efficient_as_published() {
     let drive = Drive::atlas_10k_ii();
     let most = drive.streaming_efficiency();
     check("streaming", most, 0.73 / 0.82, 0.01);
@@ -449,7 +450,7 @@ fn is_track_aligned_access_as_efficient_as_was_measured() {
 /// "P = (N - 1) / SPT, assuming that the requested locations are uncorrelated with track boundaries"
 /// \[Griffin 2004, B.2\]: exact over all starts on tracks without defects.
 #[test]
-fn is_the_probability_of_a_head_switch_as_the_size_over_the_track() {
+fn probability_of_a_head_switch_is_n_minus_1_over_track_size() {
     let drive = Drive::atlas_10k();
     let layout = disk(&drive.ordinary).mechanism().layout().clone();
     let sectors = u64::from(drive.sectors_per_track);
@@ -475,7 +476,7 @@ fn is_the_probability_of_a_head_switch_as_the_size_over_the_track() {
 /// ```
 /// in turns: half a turn for one sector, half a sector for a whole track.
 #[test]
-fn does_rotational_latency_fall_with_track_aligned_size_under_zero_latency_access() {
+fn zero_latency_rotation_falls_with_track_aligned_size() {
     let drive = Drive::atlas_10k();
     let layout = disk(&drive.ordinary).mechanism().layout().clone();
     println!("| tracks | ordinary, turns | zero-latency, turns | formula |");
@@ -510,7 +511,7 @@ fn does_rotational_latency_fall_with_track_aligned_size_under_zero_latency_acces
 /// The rotational latencies of \[Griffin 2004, table A.2\] are less than half a turn; the formula above
 /// gives SuperDisk's 1.36 ms for reads of 31 % of a track.
 #[test]
-fn is_the_superdisks_rotational_latency_that_of_zero_latency_access() {
+fn superdisk_rotational_latency_is_that_of_zero_latency_access() {
     let zero_latency = bare("superdisk", &[("zero_latency_read", "true")]);
     let layout = disk(&zero_latency).mechanism().layout().clone();
     let blocks = 996 * 31 / 100;
@@ -545,7 +546,7 @@ fn behind_a_bus(drive: &Drive, delivery: &str, depth: &str) -> Description {
 /// requests outstanding at the disk, the next request's seek can be overlapped with the current request's
 /// bus transfer, yielding the full disk efficiency benefits" \[Griffin 2004, B.3\].
 #[test]
-fn does_in_order_delivery_hide_a_part_of_zero_latency_access_and_queueing_restore_it() {
+fn queueing_restores_the_efficiency_that_in_order_delivery_hides() {
     let drive = Drive::atlas_10k();
     let track = drive.sectors_per_track;
     let seen = |description: &Description, population| {

@@ -1,4 +1,4 @@
-//! Do the models match real drives?
+//! Tests that the models match real drives.
 //!
 //! Reference: response times measured per request on real drives, `../shared/reference/measured/`
 //! (published with DiskSim by the universities of Michigan and Carnegie Mellon). Each request is issued
@@ -16,7 +16,7 @@ use seeklab_devices::layer::queue_before;
 
 /// The drives of 1992-94: their electronics are `segmented`, the think times keep the rotational phase.
 #[test]
-fn do_the_drives_of_1992_to_1994_match() {
+fn drives_of_1992_to_1994_match_their_measurements() {
     // Constants of hp-c2247a are the source's; those of the others were re-identified from the first
     // half and are judged on the second.
     for (disk, whole, demerit_pct_max) in
@@ -41,7 +41,7 @@ fn do_the_drives_of_1992_to_1994_match() {
 
 /// With the source's constants the segmented controller is the validated configuration of DiskSim.
 #[test]
-fn are_the_means_of_the_validated_configuration_reproduced() {
+fn means_of_the_validated_configuration_are_reproduced() {
     let disk = "hp_c2247a";
     for name in
         ["rand8k_read_low", "rand8k_write_low", "mixed8k_open_70", "seq64k_read_backlog", "seq64k_read_paced"]

@@ -1,4 +1,4 @@
-//! Does the Quantum Atlas 10K answer as the real drive did?
+//! Tests that the Quantum Atlas 10K answers like the real drive.
 //!
 //! Source: response times of 10,000 requests measured on one drive, published with DiskSim 4.0
 //! (`valid/`), beside DiskSim's own answers: `../shared/reference/measured/`. Closed replay: a request is
@@ -18,7 +18,7 @@ use seeklab_core::{BufferOutcome, Device, Duration, Instant, Operation, Seed};
 use seeklab_devices::catalog;
 use shared::{ns, reference, request, rows};
 
-/// One request: what was measured, and what both models say, in milliseconds.
+/// One request: the measured time and the times of both models, in milliseconds.
 struct Answer {
     measured_ms: f64,
     disksim_ms: f64,
@@ -72,7 +72,7 @@ fn within_5_percent(answers: &[Answer], of: impl Fn(&Answer) -> bool, model: imp
 }
 
 #[test]
-fn does_it_answer_as_the_real_drive() {
+fn model_matches_the_real_drive() {
     let Some(path) = reference("measured/atlas10k.csv.gz") else { return };
     let rows = rows(&path);
     let mut device = catalog::find("atlas10k").unwrap().build(Seed(1), "disk0").unwrap();

@@ -1,12 +1,12 @@
-//! Do the models of the Cheetah 9LP and the Barracuda 4LP match the real drives?
+//! Tests that the models of the Cheetah 9LP and the Barracuda 4LP match the real drives.
 //!
 //! Reference: response times measured per request, `../shared/reference/measured/` (published with
 //! DiskSim, 10,000 requests for each drive); DiskSim's own answers to the same requests stand in the
 //! column `disksim_response_ms`. The constants were re-identified from the first half of each trace; the
 //! rules were found on the whole of it, so the second half is unseen for the numbers only.
 //!
-//! A request is issued at the model's completion of the one before plus the think time on that one's
-//! line, as the trace is published, unless a test says otherwise.
+//! A request is issued at the model's completion of the one before plus the think time on that one's line, as
+//! the trace is published, unless a test states otherwise.
 
 mod shared;
 
@@ -38,7 +38,7 @@ const DRIVES: [Drive; 2] = [
 ];
 
 #[test]
-fn do_they_match_better_than_disksim() {
+fn models_match_better_than_disksim() {
     for drive in DRIVES {
         let Some(measured) = Measured::of(drive.name) else { return };
         let model = replay(&measured);
@@ -69,7 +69,7 @@ fn do_they_match_better_than_disksim() {
 
 /// One replay is one draw of the rotational phases; think times jittered by up to a turn give others.
 #[test]
-fn is_the_expected_demerit_below_that_of_disksim() {
+fn expected_demerit_is_below_that_of_disksim() {
     for drive in DRIVES {
         let Some(measured) = Measured::of(drive.name) else { return };
         let whole = &measured.parts()[0];
@@ -92,7 +92,7 @@ fn is_the_expected_demerit_below_that_of_disksim() {
 /// The think times of these traces stand one line early: replayed as the time before the request of
 /// their own line, read hits find the state of the electronics in which they were measured.
 #[test]
-fn do_read_hits_match_once_think_times_stand_on_their_line() {
+fn read_hits_match_once_think_times_stand_on_their_line() {
     // Read hits by measurement: what lies beyond the bus time of 0.1024 ms a block is short.
     let Some(measured) = Measured::of("cheetah9LP") else { return };
     let measured_hit = |completion: &Completion| {

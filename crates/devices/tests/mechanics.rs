@@ -1,4 +1,4 @@
-//! Do layout, mechanics and schedules match the reference simulator, request by request?
+//! Tests that layout, mechanics and schedules match the reference simulator, request by request.
 //!
 //! Reference: DiskSim 4.0 with five repairs, `../shared/reference/disksim/` (its README states how the
 //! data was made, how far it is trusted, and which of its numbers are off).
@@ -45,7 +45,7 @@ fn run(disk: &str, name: &str, overrides: &[(&str, &str)], scheduler: &str) -> O
 }
 
 #[test]
-fn is_the_layout_identical_on_every_sampled_row() {
+fn layout_is_identical_on_every_sampled_row() {
     for disk in DISKS {
         let Some(path) = reference(&format!("disksim/{disk}/model/map.csv.gz")) else { return };
         let text = catalog::find(&disk.to_lowercase().replace('_', "-")).unwrap().to_toml();
@@ -108,7 +108,7 @@ fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> O
 }
 
 #[test]
-fn do_short_requests_complete_within_a_microsecond() {
+fn short_requests_match_within_a_microsecond() {
     for disk in DISKS {
         for (name, set) in [
             ("rand8k_read_low", "rand8k_read_low__bare"),
@@ -122,7 +122,7 @@ fn do_short_requests_complete_within_a_microsecond() {
 }
 
 #[test]
-fn do_long_requests_complete_within_five_microseconds() {
+fn long_requests_match_within_five_microseconds() {
     for disk in DISKS {
         for name in ["varsize_read_low", "track_aligned_read", "track_unaligned_read"] {
             let Some((_, within_5_us)) = agreement(disk, name, &format!("{name}__bare"), &[]) else { return };
@@ -139,7 +139,7 @@ fn do_long_requests_complete_within_five_microseconds() {
 ///
 /// Shifted reads cross tracks, where the reference is wrong even when repaired (its README).
 #[test]
-fn does_zero_latency_access_match() {
+fn zero_latency_access_matches() {
     for disk in DISKS {
         for (name, floor, explained_min) in
             [("track_aligned_read", 0.90, 0.998), ("track_unaligned_read", 0.97, 0.98)]
@@ -186,7 +186,7 @@ fn zero_latency_explained(disk: &str, name: &str, set: &str, overrides: &[(&str,
 }
 
 #[test]
-fn does_an_overhead_before_every_command_match() {
+fn overhead_before_every_command_matches() {
     for disk in DISKS {
         let overhead = [("per_command", "0.5ms")];
         let set = "seq64k_read_backlog__bare_ovh05";
@@ -212,7 +212,7 @@ fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> Option<f64>
 /// VSCAN's range here is the reported capacity, the reference's that of its layout: two of 20,000 choices
 /// hang on that (`schedules.rs` shows that with the reference's range every one agrees).
 #[test]
-fn is_the_dispatch_order_identical() {
+fn dispatch_order_is_identical() {
     for (disk, load) in DISKS.into_iter().flat_map(|disk| [(disk, "70"), (disk, "125")]) {
         for (scheduler, set, floor) in [
             ("fcfs", "fcfs", 1.0),

@@ -1,8 +1,8 @@
-//! Do the schedulers choose what they should?
+//! Tests of the choices of the schedulers.
 //!
-//! Schedules worked by hand, schedules against exhaustive search, and the reference simulator's
-//! (`../shared/reference/disksim/`, whose README says how far they are trusted), followed dispatch by
-//! dispatch.
+//! Schedules worked by hand, schedules compared with exhaustive search, and schedules of the reference
+//! simulator (`../shared/reference/disksim/`, whose README states how far they are trusted), followed
+//! dispatch by dispatch.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
 
@@ -56,7 +56,7 @@ fn choose(scheduler: &mut dyn Scheduler, count: usize) -> Vec<u64> {
 }
 
 #[test]
-fn does_scan_sweep_from_edge_to_edge() {
+fn scan_sweeps_from_edge_to_edge() {
     let mut scan = scheduler("scan");
     push(&mut *scan, &[500, 100, 900]);
     // The sweep begins upwards from block 0 and serves what it meets …
@@ -83,7 +83,7 @@ fn does_scan_sweep_from_edge_to_edge() {
 }
 
 #[test]
-fn does_c_scan_begin_again_at_the_edge() {
+fn c_scan_begins_again_at_the_edge() {
     let mut c_scan = scheduler("c-scan");
     push(&mut *c_scan, &[500, 100]);
     assert_eq!(choose(&mut *c_scan, 2), [100, 500]);
@@ -103,7 +103,7 @@ fn does_c_scan_begin_again_at_the_edge() {
 }
 
 #[test]
-fn does_criticality_c_look_leave_noncritical_requests_for_last() {
+fn criticality_c_look_leaves_noncritical_requests_for_last() {
     use Criticality::{TimeCritical, TimeLimited, TimeNoncritical};
     let mut lists = scheduler("criticality-c-look");
     for (lbn, criticality) in [
@@ -140,7 +140,7 @@ fn order(name: &str, scheduler: &str, first: Request, requests: &[Request]) -> V
 
 /// Shortest positioning (cache) time first \[Ganger & Patt 1998, section 6.3\].
 #[test]
-fn does_spctf_serve_what_the_buffer_holds_first() {
+fn spctf_serves_buffered_requests_first() {
     use BufferOutcome::{Hit, Miss};
     let read = |lbn| Request::new(lbn, Operation::Read, lbn, 16);
     // The HP C2247A reads 128 blocks on after a request (read_ahead_blocks = 128, a segment of 256): after
@@ -167,7 +167,8 @@ fn does_spctf_serve_what_the_buffer_holds_first() {
 
 // ---- Against exhaustive search.
 
-/// What a search over all pending requests finds: the least positioning, of equals the first that came.
+/// Returns the choice of a search over all pending requests: the least positioning time, of equal
+/// ones the first that came.
 fn exhaustive(device: &dyn Device, now: Instant, pending: &[Request]) -> usize {
     let positioning = |request: &Request| device.estimate(now, request).unwrap().positioning;
     let times: Vec<Duration> = pending.iter().map(positioning).collect();
@@ -189,7 +190,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn does_sptf_choose_what_exhaustive_search_would(
+    fn sptf_chooses_like_exhaustive_search(
         name in prop::sample::select(vec!["atlas10k", "hp-c2247a"]),
         // Places over the whole disk and crowded into a thousandth of it, some of them twice.
         places in prop::collection::vec((0.0..1.0f64, any::<bool>(), any::<bool>()), 2..120),
@@ -223,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn is_vscan_0_sstf_and_vscan_1_look(
+    fn vscan_0_is_sstf_and_vscan_1_is_look(
         // Bursts of arrivals, each followed by some services.
         bursts in prop::collection::vec((prop::collection::vec(0..BLOCKS, 0..12), 0usize..10), 1..30),
     ) {
@@ -289,7 +290,7 @@ fn mean_response_ms(disk: &str, set: &str) -> f64 {
 }
 
 #[test]
-fn is_the_reference_simulators_choice_the_shortest_positioning() {
+fn reference_simulator_chooses_the_shortest_positioning() {
     for disk in ["hp_c2247a", "atlas10k", "barracuda"] {
         for load in ["70", "125"] {
             let Some(run) = reference_run(disk, load, "sptf") else { return };
@@ -317,7 +318,7 @@ fn is_the_reference_simulators_choice_the_shortest_positioning() {
 }
 
 #[test]
-fn is_the_mean_response_time_under_sptf_that_of_the_reference_simulator() {
+fn mean_response_time_under_sptf_matches_the_reference_simulator() {
     for disk in ["hp_c2247a", "atlas10k", "barracuda"] {
         for load in ["70", "125"] {
             let Some(run) = reference_run(disk, load, "sptf") else { return };
@@ -337,7 +338,7 @@ fn is_the_mean_response_time_under_sptf_that_of_the_reference_simulator() {
 /// is what the drive reports, the reference's what its layout holds. With that range every one of its
 /// dispatches is the least penalised distance.
 #[test]
-fn is_the_reference_simulators_vscan_ours_over_the_range_of_its_layout() {
+fn vscan_over_the_layouts_range_matches_the_reference_simulator() {
     for load in ["70", "125"] {
         let Some(run) = reference_run("atlas10k", load, "vscan02_lbn") else { return };
         let model = drives::disk(&bare("atlas10k", &[]));

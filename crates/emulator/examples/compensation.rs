@@ -1,10 +1,10 @@
-//! What compensation by a fresh calibration does to the error at MP1, side by side in one run.
+//! Effect of compensation by a fresh calibration on the error at MP1: runs without and with it, side by side.
 //!
 //! ```text
 //! cargo run --release -p seeklab-emulator --example compensation -- [FRONTEND [PAIRS]]
 //! ```
-//! A device that takes 1 ms is asked for 4 KiB reads and writes, 200 in a run, a millisecond apart; runs
-//! without and with compensation alternate. The error is the response time at MP1 less 1 ms.
+//! A device that takes 1 ms serves 4 KiB reads and writes, 200 in a run, a millisecond apart; runs without
+//! and with compensation alternate. The error is the response time at MP1 less 1 ms.
 
 use std::error::Error;
 
@@ -59,6 +59,5 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{line}");
         }
     }
-    println!("clock {:?}", clock.report());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How many requests per second one core takes apart and answers, without any I/O.
+//! Requests per second that one core decodes and answers, without any I/O.
 //!
 //! ```text
 //! cargo run --release -p seeklab-emulator --example nbd_codec_rate
@@ -70,7 +70,7 @@ fn feed(connection: &mut Connection, mut bytes: &[u8], memory: &mut [u8]) {
             };
             connection.reply(tag.command, if reads { Reply::Data(&mut fill) } else { Reply::Done });
         }
-        connection.consume_output(connection.output().len());
+        connection.consume_output(connection.output().len(), &mut |_| {});
     }
 }
 

@@ -1,13 +1,12 @@
-//! How fast the store is: nanoseconds per operation and gigabytes per second, for memory and for a
-//! file in the page cache.
+//! Throughput of the store: nanoseconds per operation and gigabytes per second, for memory and for a file in
+//! the page cache.
 //!
 //! ```text
 //! cargo run --release -p seeklab-emulator --example store_throughput [FOLDER]
 //! ```
-//! Each line is the best of five rounds over 64 MiB, at offsets in a scattered order, and beside it
-//! over 512 KiB, which the processor's caches hold.
-//! "array" is a plain copy to and from an array at the same places: what this machine can do.
-//! "first write" allocates; "overwrite" and "read" find the pages there.
+//! Each line is the best of five rounds over 64 MiB, at offsets in a scattered order, and beside it over 512
+//! KiB, which the processor's caches hold. "array" is a plain copy to and from an array at the same places:
+//! the limit of this machine. "first write" allocates; "overwrite" and "read" find the pages there.
 
 #![allow(clippy::disallowed_methods, reason = "this program measures time")]
 

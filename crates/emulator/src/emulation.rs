@@ -1,12 +1,12 @@
 //! An emulated device: the pacer decides when, the store keeps what, a frontend brings the clients.
 //!
 //! ```text
-//! Command ─▶ store ─▶ pacer ─ due less the lead ─▶ data of reads ─▶ Reply ─ due ─▶ leaves
+//! Command ─▶ store ─▶ pacer ─ due less the lead ─▶ data of reads ─▶ Reply ─ due ─▶ the loop sends it
 //!              └─▶ transfers under way, if the store is a file ─▶ their end ─▶┘
 //! ```
 //! The *lead* is what running the model to a completion and preparing its reply took lately. A completion
 //! is taken from the model (and so is final) that long before it is due, its reply is prepared, and the
-//! rest of the lead is spun away, so that neither the model nor the copying of data makes a reply late.
+//! loop spins the rest of the lead away, so that neither the model nor the copying of data makes a reply late.
 //!
 //! # Scope and limits
 //! - In memory, the data of a write is in the store before the model is asked, that of a read is taken when its
@@ -17,46 +17,60 @@
 //!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
 //!   A reply that waited for its data is a miss, `data_not_there`.
 //! - Block status is answered at once: it is no request to the device.
+//! - A request that the model fails is answered with [`ErrorCode::Io`]; what the store did for it stays.
+//! - A reply that has not left is shown to the observer without its completion at MP2 once 65,536 later requests wait to
+//!   be shown.
 
-use std::collections::VecDeque;
+mod stalls;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     ArrivalOrder, Coverage, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId,
-    TraceRecord,
+    Status, TraceRecord,
 };
 
 use crate::calibration::SendCost;
-use crate::clock::Clock;
-use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
+use crate::clock::{Clock, thread_cpu_time};
+use crate::frontend::{
+    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
+};
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
 use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
+use stalls::Stalls;
 
-/// What becomes of every completed request, for traces and figures.
+/// Function that receives every completed request, for traces and figures.
 pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
-/// What an emulation amounted to so far.
+/// Statistics of an emulation so far.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// Requests that the model answered.
     pub requests: u64,
     /// Requests that the store refused.
     pub refused: u64,
+    /// Requests that the model failed.
+    pub failed_requests: u64,
+    /// Replies that never left, since the client had gone. They are not late.
+    pub undelivered_replies: u64,
     /// Time from arrival to reply, both at MP2.
     pub response: Distribution,
     /// Response time in the model.
     pub modelled: Distribution,
-    /// How late replies left, and why.
+    /// Lateness of replies, and its causes.
     pub deadlines: Deadlines,
-    /// Arrivals that the model saw later than they came, known at the end.
+    /// Arrivals that the model received later than they came, known at the end.
     pub clamped: Clamped,
-    /// What that changed, if a second instance of the model was run behind.
+    /// Effect of clamped arrivals, if a second instance of the model was run behind.
     pub changed: Option<Changed>,
     /// Reads and writes among the requests.
     pub transfers: u64,
-    /// How many requests lay in the region for which the model was fitted, if it knows of one; known at the end.
+    /// Number of requests in the region for which the model was fitted, if the model has one; known at the end.
     pub coverage: Option<Coverage>,
 }
 
@@ -64,7 +78,7 @@ pub struct Tally {
 pub struct Emulation {
     pacer: Pacer,
     store: Store,
-    /// What is under way in the store, if that is asynchronous.
+    /// Transfers under way in the store, if the store is asynchronous.
     transfers: Option<Transfers>,
     clock: Clock,
     block_bytes: u64,
@@ -73,29 +87,38 @@ pub struct Emulation {
     free: Vec<u64>,
     /// Answers that wait for no deadline.
     at_once: Vec<(Tag, Answer)>,
-    due: Vec<Due>,
+    /// Completions that are due or soon will be.
+    due: VecDeque<Due>,
+    taken: Vec<Due>,
+    /// The pacer has been asked in this turn.
+    asked: bool,
     /// Answers that are due and wait for their data.
     stalled: Vec<(Due, Outstanding)>,
     /// Transfers whose answers do not wait for them.
     orphans: Vec<Token>,
     /// Answers that are prepared and have not left.
-    replied: VecDeque<Replied>,
+    replied: BTreeMap<Tag, Replied>,
+    /// Those that were not offered to their clients yet.
+    fresh: Vec<Tag>,
     /// Answers that have left and are not booked: that has time.
-    gone: Vec<(Replied, Instant)>,
+    gone: Vec<(Replied, Departure)>,
+    stalls: Stalls,
     tally: Tally,
     observe: Option<Observe>,
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
     order: ArrivalOrder,
-    /// When the loop last began to wait.
+    /// How many records may wait before unsent replies are shown.
+    waiting_max: usize,
+    /// Time at which the loop last began to wait.
     waiting_since: Instant,
-    /// How far ahead of their due completions are taken from the model; `None` if there is no spinning.
+    /// Time before their due at which completions are taken from the model; `None` if there is no spinning.
     lead: Option<Lead>,
     /// Keeps early completion to what the run sees.
     send_cost: Option<SendCost>,
 }
 
-/// How long taking a completion from the model and preparing its reply takes.
+/// Time to take a completion from the model and prepare its reply.
 #[derive(Debug, Clone, Copy)]
 struct Lead(Duration);
 
@@ -117,9 +140,9 @@ struct Outstanding {
     tag: Tag,
     answer: Answer,
     arrived: Instant,
-    /// When its data was in the store, or brought from it; not known while that is under way.
+    /// Time at which its data was in the store, or was read from it. Unknown while the transfer is under way.
     stored: Instant,
-    /// What of it is under way in the store.
+    /// Transfer under way in the store.
     transfer: Option<Token>,
 }
 
@@ -127,10 +150,14 @@ struct Outstanding {
 struct Replied {
     due: Due,
     outstanding: Outstanding,
-    /// When the loop found it due.
+    /// Time at which the loop found it due.
     woken: Instant,
-    /// When the reply was prepared, if that was ahead of its due.
+    /// Time at which the reply was prepared, if before its due.
     ready: Option<Instant>,
+    /// When the client was first asked to take the reply, if it did not take it then.
+    offered: Option<Instant>,
+    /// The observer has been shown the request.
+    shown: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +171,9 @@ enum Answer {
 /// Time to the next deadline from which there is time for what can wait.
 const LEISURE: Duration = Duration::from_us(500);
 
+/// Records that may wait to be shown behind replies that have not left.
+const WAITING_MAX: usize = 1 << 16;
+
 /// Extents in one answer at most.
 const EXTENTS_MAX: usize = 1 << 12;
 
@@ -151,6 +181,7 @@ impl Emulation {
     /// An emulation that begins now, on `clock`.
     pub fn new(pacer: Pacer, store: Store, clock: Clock) -> Self {
         let block_bytes = pacer.capabilities().block_size.as_bytes();
+        let stalls = Stalls::new(matches!(store, Store::File(_)), clock.now(), thread_cpu_time());
         Self {
             pacer,
             store,
@@ -160,15 +191,20 @@ impl Emulation {
             outstanding: Vec::new(),
             free: Vec::new(),
             at_once: Vec::new(),
-            due: Vec::new(),
+            due: VecDeque::new(),
+            taken: Vec::new(),
+            asked: false,
             stalled: Vec::new(),
             orphans: Vec::new(),
-            replied: VecDeque::new(),
+            replied: BTreeMap::new(),
+            fresh: Vec::new(),
             gone: Vec::new(),
+            stalls,
             tally: Tally::default(),
             observe: None,
             arrived: 0,
             order: ArrivalOrder::default(),
+            waiting_max: WAITING_MAX,
             waiting_since: Instant::ZERO,
             lead: None,
             send_cost: None,
@@ -194,7 +230,7 @@ impl Emulation {
         self
     }
 
-    /// What it compensates for now.
+    /// Returns the present compensation.
     pub const fn compensation(&self) -> Compensation {
         self.pacer.compensation()
     }
@@ -207,7 +243,7 @@ impl Emulation {
 
     /// Shows every completed request to `observe`, in order of arrival. Its times are the model's (MP3); its
     /// points hold the arrival at MP2, at the return of the read that delivered it, when its reply was due,
-    /// and the completion at MP2, just before its reply is written.
+    /// and the completion at MP2, just before the write that took its reply.
     #[must_use]
     pub fn observed_by(self, observe: Observe) -> Self {
         Self { observe: Some(observe), ..self }
@@ -219,7 +255,7 @@ impl Emulation {
         Self { lead: Some(Lead(Lead::MIN)), ..self }
     }
 
-    /// What it amounted to so far.
+    /// Returns the statistics so far.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -238,7 +274,8 @@ impl Emulation {
     pub fn finish(mut self) -> (Tally, Store) {
         // What is still under way ends when the transfers are dropped; nobody waits for an answer any more.
         self.transfers = None;
-        self.forget_orphans(self.clock.now());
+        let unsent = std::mem::take(&mut self.replied).into_values();
+        self.gone.extend(unsent.map(|replied| (replied, Departure::Dropped)));
         self.book_gone();
         if let Some(observe) = &mut self.observe {
             self.order.finish(observe);
@@ -255,6 +292,10 @@ impl Emulation {
             self.at_once.push((command.tag, Answer::Extents { offset, length, single }));
             return;
         }
+        let first = self.stalls.wake(command.arrived);
+        // The model took the command before.
+        let before = if first { MissCause::Transport } else { MissCause::ModelTooSlow };
+        self.stalls.spent(before, self.clock.now());
         let begun = match self.begin(command) {
             Ok(begun) => begun,
             Err(error) => return self.refuse(command.tag, code_of(&error)),
@@ -264,6 +305,7 @@ impl Emulation {
             _ => Answer::Done,
         };
         let stored = self.clock.now();
+        self.stalls.spent(MissCause::DataNotThere, stored);
         let id = self.free.pop().unwrap_or_else(|| {
             self.outstanding.push(None);
             self.outstanding.len() as u64 - 1
@@ -303,7 +345,7 @@ impl Emulation {
         }
     }
 
-    /// Begins what a command asks of the store, or does it if that is not asynchronous.
+    /// Begins the transfer of a command, or does it at once if the store is not asynchronous.
     fn begin(&mut self, command: &Command<'_>) -> Result<Option<Token>, StoreError> {
         let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
         let durably = command.fua;
@@ -348,31 +390,32 @@ impl Emulation {
         self.at_once.push((tag, Answer::Failed(code)));
     }
 
-    /// Replies to everything that is due at `now`, and, each at its due, to what is due within the lead.
-    fn answer(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<()> {
+    /// Prepares every reply that is due at `now`, or the next one that is due within the lead; returns when it is to
+    /// leave, or nothing if there is none.
+    fn prepare_due(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+        let mut prepared = !self.at_once.is_empty();
         let mut at_once = std::mem::take(&mut self.at_once);
         for (tag, answer) in at_once.drain(..) {
             self.prepare(frontend, tag, answer, &[]);
         }
         self.at_once = at_once;
-        self.look_at_transfers(frontend)?;
-        let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
-        let mut due = std::mem::take(&mut self.due);
-        self.pacer.due(now, lead, &mut due);
-        let (mut begun, mut sent) = (now, due.is_empty());
-        let known = self.clock.now();
-        for mut due in due.drain(..) {
-            due.known = due.known.min(known);
+        prepared |= self.look_at_transfers(frontend)?;
+        self.ask_pacer(now);
+        while let Some(due) = self.due.front().copied() {
             let ahead = due.due > now;
-            if ahead && !sent {
+            if ahead && prepared {
                 // What is due already does not wait for what is not.
-                self.send(frontend)?;
-                (begun, sent) = (self.clock.now(), true);
+                break;
             }
+            self.due.pop_front();
             let id = due.completion.request.id.0;
-            let outstanding =
+            let mut outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
+            if due.completion.status == Status::Error {
+                self.tally.failed_requests += 1;
+                outstanding.answer = Answer::Failed(ErrorCode::Io);
+            }
             let outstanding = match self.prepare_transferred(frontend, outstanding) {
                 Ok(outstanding) => outstanding,
                 Err(outstanding) => {
@@ -380,29 +423,59 @@ impl Emulation {
                     continue;
                 }
             };
-            sent = ahead;
+            prepared = true;
+            if matches!(self.store, Store::File(_)) {
+                self.stalls.spent(MissCause::DataNotThere, self.clock.now());
+            }
             let ready = ahead.then(|| self.clock.now());
             if let (Some(lead), Some(ready)) = (&mut self.lead, ready) {
-                lead.observe(ready.saturating_since(begun));
+                lead.observe(ready.saturating_since(now));
             }
-            self.replied.push_back(Replied { due, outstanding, woken: begun, ready });
+            self.hold(due, outstanding, now, ready);
             if ahead {
-                while self.clock.now() < due.due {
-                    std::hint::spin_loop();
-                }
-                self.send(frontend)?;
-                begun = self.clock.now();
+                return Ok(Some(due.due));
             }
         }
-        self.due = due;
-        Ok(())
+        Ok(prepared.then_some(now))
     }
 
-    /// Replies to what waited for its data, which is there.
-    fn look_at_transfers(&mut self, frontend: &mut dyn Frontend) -> io::Result<()> {
-        let Some(transfers) = &mut self.transfers else { return Ok(()) };
+    /// Asks the pacer what is due, once in a turn.
+    fn ask_pacer(&mut self, now: Instant) {
+        if std::mem::replace(&mut self.asked, true) {
+            return;
+        }
+        let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
+        self.pacer.due(now, lead, &mut self.taken);
+        if self.taken.is_empty() {
+            return;
+        }
+        let known = self.clock.now();
+        self.stalls.spent(MissCause::ModelTooSlow, known);
+        self.due.extend(self.taken.drain(..).map(|due| Due { known: due.known.min(known), ..due }));
+    }
+
+    /// Keeps a prepared reply until it has left.
+    fn hold(&mut self, due: Due, outstanding: Outstanding, woken: Instant, ready: Option<Instant>) {
+        let replied = Replied { due, outstanding, woken, ready, offered: None, shown: false };
+        self.fresh.push(outstanding.tag);
+        let before = self.replied.insert(outstanding.tag, replied);
+        debug_assert!(before.is_none(), "a tag stands for one command until its reply has left");
+    }
+
+    /// Notes of the replies prepared before that their clients have been asked to take them.
+    fn note_offered(&mut self, now: Instant) {
+        for tag in self.fresh.drain(..) {
+            if let Some(replied) = self.replied.get_mut(&tag) {
+                replied.offered = Some(now);
+            }
+        }
+    }
+
+    /// Prepares the replies that waited for their data, which is there; returns whether there were any.
+    fn look_at_transfers(&mut self, frontend: &mut dyn Frontend) -> io::Result<bool> {
+        let Some(transfers) = &mut self.transfers else { return Ok(false) };
         if !transfers.look()? {
-            return Ok(());
+            return Ok(false);
         }
         self.orphans.retain(|token| match transfers.take(*token) {
             Some(outcome) => {
@@ -412,16 +485,16 @@ impl Emulation {
             None => true,
         });
         let mut stalled = std::mem::take(&mut self.stalled);
-        let woken = self.clock.now();
+        let (woken, waiting) = (self.clock.now(), stalled.len());
         stalled.retain(|(due, outstanding)| match self.prepare_transferred(frontend, *outstanding) {
             Ok(outstanding) => {
-                self.replied.push_back(Replied { due: *due, outstanding, woken, ready: None });
+                self.hold(*due, outstanding, woken, None);
                 false
             }
             Err(_) => true,
         });
         self.stalled = stalled;
-        Ok(())
+        Ok(self.stalled.len() < waiting)
     }
 
     /// Prepares an answer whose data is there; gives it back while it is under way.
@@ -460,18 +533,6 @@ impl Emulation {
             }
         }
         Ok(outstanding)
-    }
-
-    fn send(&mut self, frontend: &mut dyn Frontend) -> io::Result<()> {
-        let clock = self.clock;
-        frontend.send(&mut |tag| self.left(tag, clock.now()))?;
-        self.forget_orphans(clock.now());
-        Ok(())
-    }
-
-    /// Answers that are still there after sending were for clients that had gone.
-    fn forget_orphans(&mut self, now: Instant) {
-        self.gone.extend(self.replied.drain(..).map(|replied| (replied, now)));
     }
 
     /// Prepares an answer; the data of a read is `bytes`, or is still in the store if that is empty.
@@ -534,17 +595,33 @@ impl Emulation {
     /// Books what has left since the last time.
     fn book_gone(&mut self) {
         let mut gone = std::mem::take(&mut self.gone);
-        for (replied, left) in gone.drain(..) {
-            self.follow(&replied, left);
-            self.book(&replied, left);
+        for (replied, departure) in gone.drain(..) {
+            self.book(&replied, departure);
         }
         self.gone = gone;
+        self.show_unsent();
     }
 
-    /// Learns from a reply that only had to be waited for: any other is late for another reason.
-    fn follow(&mut self, Replied { due, outstanding, .. }: &Replied, left: Instant) {
+    /// Shows the requests whose replies have not left, if too many others wait to be shown.
+    fn show_unsent(&mut self) {
+        let Some(observe) = self.observe.as_mut().filter(|_| self.order.waiting_count() > self.waiting_max)
+        else {
+            return;
+        };
+        for replied in self.replied.values_mut().filter(|replied| !replied.shown) {
+            replied.shown = true;
+            let record = record(&replied.due, replied.outstanding.arrived, None, None);
+            self.order.push(replied.outstanding.number, record, &mut *observe);
+        }
+        // What waits still waits for the model.
+        self.waiting_max = self.order.waiting_count() + WAITING_MAX;
+    }
+
+    /// Adapts the compensation to the lateness of a reply. Only replies without another cause of lateness count.
+    fn follow(&mut self, Replied { due, outstanding, offered, .. }: &Replied, left: Instant) {
         let Some(send_cost) = &mut self.send_cost else { return };
-        if outstanding.arrived.max(outstanding.stored).max(due.known) <= due.due {
+        let waits = outstanding.arrived.max(outstanding.stored).max(due.known) <= due.due;
+        if waits && offered.is_none() {
             let mut compensation = self.pacer.compensation();
             let op = due.completion.request.op;
             if send_cost.observe(op, left.saturating_since(due.due), &mut compensation) {
@@ -553,23 +630,34 @@ impl Emulation {
         }
     }
 
-    fn book(&mut self, Replied { due, outstanding, woken, ready }: &Replied, left: Instant) {
-        let steps = Steps {
-            arrived: outstanding.arrived,
-            known: due.known,
-            data: outstanding.stored,
-            free: self.waiting_since,
-            woken: *woken,
-            ready: ready.unwrap_or(left),
-            left,
-        };
+    fn book(&mut self, replied: &Replied, departure: Departure) {
+        let Replied { due, outstanding, woken, ready, offered, shown } = replied;
         self.tally.requests += 1;
         let op = due.completion.request.op;
         self.tally.transfers += u64::from(matches!(op, Operation::Read | Operation::Write));
-        self.tally.response.record(left.saturating_since(outstanding.arrived));
         self.tally.modelled.record(due.completion.response_time());
-        let miss_cause = self.tally.deadlines.record(due, &steps);
-        if let Some(observe) = &mut self.observe {
+        let (left, miss_cause) = match departure {
+            Departure::Taken(left) => {
+                let steps = Steps {
+                    arrived: outstanding.arrived,
+                    known: due.known,
+                    data: outstanding.stored,
+                    free: self.waiting_since,
+                    woken: *woken,
+                    ready: ready.unwrap_or(left),
+                    offered: offered.unwrap_or(left),
+                    left,
+                };
+                self.tally.response.record(left.saturating_since(outstanding.arrived));
+                let stall = self.stalls.cause(due.due);
+                (Some(left), self.tally.deadlines.record(due, &steps, stall))
+            }
+            Departure::Dropped => {
+                self.tally.undelivered_replies += 1;
+                (None, None)
+            }
+        };
+        if let Some(observe) = self.observe.as_mut().filter(|_| !shown) {
             self.order.push(outstanding.number, record(due, outstanding.arrived, left, miss_cause), observe);
         }
     }
@@ -584,43 +672,61 @@ impl Backend for Emulation {
         self.accept(&command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        self.forget_orphans(now);
-        self.answer(now, frontend)?;
-        self.book_gone();
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
+        self.stalls.wake(now);
+        self.stalls.spent(if self.asked { MissCause::Transport } else { MissCause::ModelTooSlow }, now);
+        self.note_offered(now);
+        if let Some(at) = self.prepare_due(now, frontend)? {
+            // What the loop spins away until then is no step.
+            let mark = self.clock.now();
+            self.stalls.spent(MissCause::Transport, mark);
+            self.stalls.wait(mark, at);
+            return Ok(Next::SendAt(at));
+        }
+        for at in 0..self.gone.len() {
+            let (replied, departure) = self.gone[at];
+            if let Departure::Taken(left) = departure {
+                self.follow(&replied, left);
+            }
+        }
         let deadline = self.pacer.next_deadline();
         let after = self.clock.now();
         self.pacer.model_ended(after);
+        self.stalls.spent(MissCause::ModelTooSlow, after);
+        self.stalls.end_turn(after, thread_cpu_time);
+        self.book_gone();
         self.waiting_since = after;
         if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
             self.pacer.run_behind();
+            self.stalls.spent(MissCause::ModelTooSlow, self.clock.now());
         }
+        self.asked = false;
         let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
-        Ok(deadline.map(|deadline| Instant::from_ns(deadline.as_ns().saturating_sub(lead.as_ns()))))
+        let until = deadline.map(|deadline| Instant::from_ns(deadline.as_ns().saturating_sub(lead.as_ns())));
+        self.stalls.wait(after, until.unwrap_or(Instant::MAX));
+        Ok(Next::WaitUntil(until))
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
-        // Answers leave in the order in which they were prepared, but for several clients.
-        let place = self.replied.iter().position(|replied| replied.outstanding.tag == tag);
-        if let Some(replied) = place.and_then(|place| self.replied.remove(place)) {
-            self.gone.push((replied, now));
+    fn left(&mut self, tag: Tag, departure: Departure) {
+        if let Some(replied) = self.replied.remove(&tag) {
+            self.gone.push((replied, departure));
         }
     }
 }
 
-/// The request as the model saw it (MP3), with what was seen at MP2 beside it.
-fn record(due: &Due, arrived: Instant, left: Instant, miss_cause: Option<MissCause>) -> TraceRecord {
+/// Returns the request with its times in the model (MP3) and its stamps at MP2.
+fn record(due: &Due, arrived: Instant, left: Option<Instant>, miss_cause: Option<MissCause>) -> TraceRecord {
     let points = MeasurementPoints {
         mp2_arrival: Some(arrived),
         mp2_due: Some(due.due),
-        mp2_completion: Some(left.max(arrived)),
+        mp2_completion: left.map(|left| left.max(arrived)),
         miss_cause,
         ..MeasurementPoints::NONE
     };
     TraceRecord { points, ..TraceRecord::from(&due.completion) }
 }
 
-/// What a client is told of a failure of the store.
+/// Returns the error code for a client after a failure of the store.
 fn code_of(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::NoSpace { .. } | StoreError::FileSystemFull { .. } => ErrorCode::NoSpace,

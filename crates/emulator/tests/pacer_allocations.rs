@@ -1,4 +1,4 @@
-//! Does the pacer allocate in its steady state, and what does an arrival cost?
+//! The pacer allocates nothing in its steady state; cost of an arrival.
 //!
 //! Everything happens in virtual time. The allocator of this test counts.
 
@@ -100,7 +100,7 @@ impl Host {
 }
 
 #[test]
-fn does_a_warm_pacer_allocate() {
+fn warm_pacer_does_not_allocate() {
     // Not `exponential`: each fork of its random stream is a box of its own.
     for name in ["atlas10k", "cheetah-36es", "nearline-7200", "constant", "immediate"] {
         for mode in Mode::ALL {
@@ -118,7 +118,7 @@ fn does_a_warm_pacer_allocate() {
 
 #[test]
 #[ignore = "measures and asserts nothing: run it alone, with --release"]
-fn what_does_an_arrival_cost() {
+fn cost_of_an_arrival() {
     for population in [1, 4, 32] {
         for mode in Mode::ALL {
             let mut best = u64::MAX;

@@ -39,9 +39,17 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
                 let left = clock.now();
                 assert!(left >= due.due, "request {id} left before it was due");
                 assert!(due.completion.completed >= arrived + Duration::from_ms(1));
-                let steps =
-                    Steps { arrived, known: due.known, data: arrived, free, woken, ready: left, left };
-                deadlines.record(&due, &steps);
+                let steps = Steps {
+                    arrived,
+                    known: due.known,
+                    data: arrived,
+                    free,
+                    woken,
+                    ready: left,
+                    offered: left,
+                    left,
+                };
+                deadlines.record(&due, &steps, None);
             }
         }
         assert_eq!(pacer.outstanding(), 0);
@@ -63,7 +71,7 @@ fn run(mode: Mode, pacing: Pacing) -> Deadlines {
 }
 
 #[test]
-fn is_nothing_released_before_it_is_due() {
+fn nothing_is_released_before_it_is_due() {
     assert!(wake_this_thread_exactly() || cfg!(not(target_os = "linux")));
     for mode in Mode::ALL {
         for pacing in [Pacing::Exact, Pacing::Balanced, Pacing::Frugal] {

@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn is_the_store_in_memory_an_array(
+    fn store_in_memory_behaves_like_an_array(
         operations in vec((operation(), range()), 1..40),
         asked in range(),
     ) {
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn is_the_store_in_a_file_an_array(
+    fn store_in_a_file_behaves_like_an_array(
         operations in vec((operation(), range()), 1..24),
         asked in range(),
     ) {
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn does_an_image_carry_everything(operations in vec((operation(), range()), 1..12)) {
+    fn image_carries_all_contents(operations in vec((operation(), range()), 1..12)) {
         let folder = tempfile::tempdir().unwrap();
         let (image, again) = (folder.path().join("image"), folder.path().join("again"));
         let store = ram(MODEL_BYTES);
@@ -218,7 +218,7 @@ proptest! {
 }
 
 #[test]
-fn is_a_terabyte_with_three_writes_small() {
+fn terabyte_with_three_writes_takes_little_memory() {
     let store = ram(1 << 40);
     assert!(store.allocated_bytes().unwrap().as_bytes() <= 25 << 10);
     for offset in [0, 1 << 39, (1 << 40) - 10] {
@@ -232,7 +232,7 @@ fn is_a_terabyte_with_three_writes_small() {
 }
 
 #[test]
-fn are_zero_pages_free() {
+fn zero_pages_take_no_memory() {
     let store = ram(1 << 40);
     let empty = store.allocated_bytes().unwrap();
     store.write(1 << 30, &vec![0; 8 << 20]).unwrap();
@@ -250,7 +250,7 @@ fn are_zero_pages_free() {
 }
 
 #[test]
-fn are_ranges_beyond_the_end_refused() {
+fn ranges_beyond_the_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for store in [ram(10_000), file(&folder.path().join("device"), 10_000)] {
         let mut buffer = [0; 2];

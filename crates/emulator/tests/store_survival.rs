@@ -1,4 +1,4 @@
-//! What the store survives: a cap reached, several openers, several threads, and `kill -9`.
+//! Durability of the store: a cap reached, several openers, several threads, and `kill -9`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ fn open(path: &Path) -> Result<Store, StoreError> {
 }
 
 #[test]
-fn does_a_full_store_refuse_and_lose_nothing() {
+fn full_store_refuses_and_loses_nothing() {
     let cap = ByteSize::from_bytes(1 << 20);
     let store = Store::in_ram(SIZE, Some(cap)).unwrap();
     let mut kept = 0_u64;
@@ -50,14 +50,14 @@ fn does_a_full_store_refuse_and_lose_nothing() {
 }
 
 #[test]
-fn is_a_device_too_large_for_its_tables_refused() {
+fn device_too_large_for_its_tables_is_refused() {
     let device = ByteSize::from_bytes(1 << 50);
     let refusal = Store::in_ram(device, Some(ByteSize::from_bytes(1 << 20))).unwrap_err();
     assert!(matches!(refusal, StoreError::NoSpace { .. }), "{refusal}");
 }
 
 #[test]
-fn do_threads_keep_the_count_and_the_cap() {
+fn threads_keep_the_count_and_the_cap() {
     let cap = ByteSize::from_bytes(2 << 20);
     let store = Store::in_ram(SIZE, Some(cap)).unwrap();
     std::thread::scope(|scope| {
@@ -85,7 +85,7 @@ fn do_threads_keep_the_count_and_the_cap() {
 }
 
 #[test]
-fn are_writes_atomic_to_writes() {
+fn writes_are_atomic_to_writes() {
     let store = Store::in_ram(SIZE, None).unwrap();
     let offset = (2 << 20) - 8192;
     std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn are_writes_atomic_to_writes() {
 }
 
 #[test]
-fn is_a_second_opener_refused() {
+fn second_opener_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("device");
     let first = open(&path).unwrap();
@@ -118,7 +118,7 @@ fn is_a_second_opener_refused() {
 }
 
 #[test]
-fn are_files_of_another_size_refused() {
+fn files_of_another_size_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("device");
     fs::write(&path, "not a device of this size").unwrap();
@@ -131,7 +131,7 @@ fn are_files_of_another_size_refused() {
 }
 
 #[test]
-fn are_images_checked() {
+fn images_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
     let store = Store::in_ram(ByteSize::from_bytes(8192), None).unwrap();
@@ -157,7 +157,7 @@ fn are_images_checked() {
 }
 
 #[test]
-fn is_a_large_image_copied_sparsely() {
+fn large_image_is_copied_sparsely() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
     let size = ByteSize::from_bytes(1 << 40);
@@ -195,7 +195,7 @@ fn glutton() {
 }
 
 #[test]
-fn does_an_allocator_that_refuses_kill_nobody() {
+fn refusal_of_the_allocator_ends_no_process() {
     let run = Command::new("sh")
         .args(["-c", "ulimit -v 400000 && exec \"$0\" --exact glutton"])
         .arg(std::env::current_exe().unwrap())
@@ -232,7 +232,7 @@ fn victim() {
 }
 
 #[test]
-fn is_flushed_data_there_after_a_kill() {
+fn flushed_data_survives_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("device");
     let mut victim = Command::new(std::env::current_exe().unwrap())

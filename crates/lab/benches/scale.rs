@@ -1,11 +1,12 @@
-//! How fast are traces of millions of requests converted, fitted and simulated, and in how much memory?
+//! Measures speed and memory of converting, fitting and simulating traces of millions of requests.
 //!
-//! `cargo bench -p seeklab-lab --bench scale` generates a trace of 24 million requests, as many as the paper's CSL-29 has
-//! \[Thornock97, 4\], in a temporary folder, and prints requests per CPU-second of one thread and the peak of the resident
-//! memory of each step beside what is asked for; `-- 2000000` takes that many instead. `cargo test --benches` runs every
-//! step, tiny, so that none rots. The figures in docs/scale.md are from this program.
+//! `cargo bench -p seeklab-lab --bench scale` generates a trace of 24 million requests in a temporary folder,
+//! the size of the paper's CSL-29 \[Thornock97, 4\]. For each step it prints requests per CPU-second of one
+//! thread and the peak of the resident memory, beside the required speed. `-- 2000000` sets another number of
+//! requests. `cargo test --benches` runs every step with few requests, so that none breaks unnoticed. The
+//! figures in docs/scale.md are from this program.
 //!
-//! The file is read from the page cache: what storage adds is not measured.
+//! The file is read from the page cache: the time of the storage device is not measured.
 
 #[path = "scale/generator.rs"]
 mod generator;
@@ -96,7 +97,8 @@ fn convert(from: &Path, to: &Path) -> Result<(), Failure> {
     Ok(writer.finish()?)
 }
 
-/// What is asked for of each model: fitted, simulated from Parquet and from decoded requests, in requests per second.
+/// Returns the required speeds of a model, in requests per second: fitted, simulated from Parquet, simulated
+/// from decoded requests.
 fn floors(model: &Model) -> [Option<f64>; 3] {
     match model.name {
         "plain" => [Some(5e6), Some(4e6), Some(10e6)],
@@ -116,6 +118,7 @@ fn measure_model(
         let options = FitOptions {
             models: vec![model],
             device: None,
+            capacity: None,
             split,
             is_open: false,
             since: None,

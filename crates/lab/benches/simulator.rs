@@ -1,8 +1,8 @@
-//! How fast does the simulator simulate? Requests per CPU-second of one thread, percentiles on.
+//! Measures the speed of the simulator: requests per CPU-second of one thread, percentiles on.
 //!
-//! `cargo bench -p seeklab-lab --bench simulator` runs each case five times, interleaved, and prints the
-//! best and the median; `cargo test --benches` runs each case once, tiny, so that it does not rot.
-//! The figures in README.md and docs/models/disk.md are from this program.
+//! `cargo bench -p seeklab-lab --bench simulator` runs each case five times, interleaved, and prints the best
+//! and the median; `cargo test --benches` runs each case once with few requests, so that it does not break
+//! unnoticed. The figures in README.md and docs/models/disk.md are from this program.
 
 use seeklab_core::{Limits, Seed};
 use seeklab_lab::devices::{Setup, resolve};

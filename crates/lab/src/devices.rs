@@ -18,7 +18,7 @@ const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 /// A share of requests outside of the region of a fit, in percent, that goes without saying.
 const UNLIKE_PCT: f64 = 1.0;
 
-/// How a device is run: what stands before it, and what is left of it.
+/// Setup of a device: its host queue, mechanics only, overrides.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The mechanics alone.
@@ -34,7 +34,7 @@ pub struct Setup {
 pub struct Resolved {
     /// As it was named.
     pub name: String,
-    /// Whether it is its mechanics alone.
+    /// True if only the mechanics are simulated.
     pub bare: bool,
     /// Its description, overrides applied.
     pub description: Description,
@@ -62,7 +62,7 @@ pub fn describe(name: &str) -> Result<Description, Failure> {
     Ok(Description::parse(&stem, name, &text)?)
 }
 
-/// The device that `name` means, set up as asked.
+/// Returns the device that `name` stands for, with the given setup.
 ///
 /// # Errors
 /// As [`describe`], and overrides that do not fit.
@@ -70,7 +70,7 @@ pub fn resolve(name: &str, setup: &Setup) -> Result<Resolved, Failure> {
     customise(name, describe(name)?, setup)
 }
 
-/// A description, set up as asked.
+/// Applies the given setup to a description.
 ///
 /// # Errors
 /// Overrides or a queue that do not fit the device.
@@ -124,14 +124,19 @@ impl Resolved {
         }))
     }
 
-    /// Whether the model was compared with measured response times of the drive: of reads and writes.
+    /// Returns its title and what it was validated against, for reports.
+    pub fn about(&self) -> String {
+        format!("{}; validated: {}", self.description.header.title, self.description.validated())
+    }
+
+    /// Returns true if the model was compared with measured response times of the drive, for reads and writes.
     pub fn is_measured(&self) -> bool {
         self.description.validated().starts_with("measured")
     }
 
-    /// How many of `requests`, `transfers` of them reads and writes, are of a kind with which the model was neither
-    /// fitted nor compared: as its model counts them if it was fitted, else all but the reads and writes of a measured
-    /// drive.
+    /// Returns the number of requests outside the validated range, of a kind with which the model was neither
+    /// fitted nor compared. A fitted model counts them itself. For a measured drive they are all requests except
+    /// the `transfers` (reads and writes), otherwise all `requests`.
     pub fn out_of_validated_range(&self, coverage: Option<Coverage>, requests: u64, transfers: u64) -> u64 {
         match coverage {
             Some(coverage) => coverage.outside,
@@ -140,7 +145,8 @@ impl Resolved {
         }
     }
 
-    /// What a reader has to know where more than 1 % of the requests are unlike all that the model was fitted to.
+    /// Returns a note for the reader if more than 1 % of the requests are unlike all requests that the model was
+    /// fitted to.
     pub fn unlike_its_fit(&self, coverage: Option<Coverage>) -> Option<String> {
         let Coverage { requests, outside } = coverage?;
         let pct = 100.0 * outside as f64 / requests.max(1) as f64;
@@ -153,21 +159,23 @@ impl Resolved {
         })
     }
 
-    /// What it is called in a report.
+    /// Returns the name of the device in a report.
     pub fn label(&self) -> String {
         if self.bare { format!("{} (bare)", self.name) } else { self.name.clone() }
     }
 
     /// Every parameter with its source, for the report.
     pub fn parameters(&self) -> Vec<Parameter> {
-        let rows = self.description.parameters().into_iter().map(|(name, value, source)| Parameter {
-            name,
-            value,
-            source: (!source.is_empty()).then_some(source),
-        });
-        let validated = self.description.validated().to_owned();
-        let validated = Parameter { name: "validated".to_owned(), value: validated, source: None };
-        let mut parameters: Vec<Parameter> = std::iter::once(validated).chain(rows).collect();
+        let mut parameters: Vec<Parameter> = self
+            .description
+            .parameters()
+            .into_iter()
+            .map(|(name, value, source)| Parameter {
+                name,
+                value,
+                source: (!source.is_empty()).then_some(source),
+            })
+            .collect();
         if let Some((scheduler, depth)) = &self.queue {
             let value = format!("{scheduler}, {depth} at the device");
             parameters.push(Parameter { name: "host queue".to_owned(), value, source: None });

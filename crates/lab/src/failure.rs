@@ -1,4 +1,4 @@
-//! Why a verb ended early, with advice and an exit code.
+//! Failure of a verb, with advice and an exit code.
 
 use std::error::Error;
 use std::fmt;
@@ -19,7 +19,7 @@ impl Failure {
         Self { message: message.into(), hint: None, exit_code: 2, broken_pipe: false }
     }
 
-    /// It ran, but a check failed: exit code 1.
+    /// Creates a failed check of a run: exit code 1.
     pub fn check(message: impl Into<String>) -> Self {
         Self { exit_code: 1, ..Self::new(message) }
     }
@@ -63,13 +63,13 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The failure, what came before told first.
+    /// Prepends context to the message.
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {
         Self { message: format!("{context}: {}", self.message), ..self }
     }
 
-    /// Whether the reader of our output went away.
+    /// Returns true if the reader of the program's output has gone away.
     pub const fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

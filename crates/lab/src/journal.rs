@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// What determines a result, as a hash: FNV-1a of 128 bits, which is the same in every version.
+/// Hash of everything that determines a result: FNV-1a of 128 bits, which is the same in every version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u128);
 
@@ -42,7 +42,7 @@ struct Line<R> {
     result: R,
 }
 
-/// What a line says beside the result.
+/// Fields of a line beside the result.
 pub(crate) struct Entry<'a> {
     pub(crate) key: Key,
     pub(crate) cell: &'a str,
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn is_the_hash_that_of_its_definition() {
+    fn hash_follows_its_definition() {
         // Test vectors of the reference implementation.
         assert_eq!(Key::of(b"").to_string(), "6c62272e07bb014262b821756295c58d");
         assert_eq!(Key::of(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
     }
 
     #[test]
-    fn do_results_come_back_to_the_last_bit() {
+    fn results_round_trip_to_the_last_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
         let values = [0.1 + 0.2, 1.0 / 3.0, 123_456_789.012_345_67, 5e-324, 0.000_001];
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_torn_line_cut_off_and_a_damaged_one_counted() {
+    fn torn_line_is_cut_off_and_damaged_line_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
         let mut journal = Journal::<Result>::open(&path, false).unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn can_one_run_at_a_time_write() {
+    fn only_one_run_at_a_time_can_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j.jsonl");
         let first = Journal::<Result>::open(&path, false).unwrap();

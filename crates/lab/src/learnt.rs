@@ -1,4 +1,4 @@
-//! What a cloned device learnt, as text, as a page, and as figures.
+//! Output of a cloned device's fitted model: as text, as a page, and as figures.
 
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_devices::Learnt;

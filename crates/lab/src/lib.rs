@@ -1,4 +1,4 @@
-//! What the verbs of `seeklab` share: from what a person types to a run and its results.
+//! Common code of the verbs of `seeklab`: from command-line arguments to a run and its results.
 //!
 //! ```text
 //! DEVICE, --set ─▶ devices ─┐

@@ -1,4 +1,4 @@
-//! How exact an emulated run was: from its trace to a section of the report and one JSON document.
+//! Accuracy of an emulated run: from its trace to a section of the report and one JSON document.
 
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{
@@ -16,13 +16,14 @@ pub const FLOOR: &str = "floor";
 /// The key for the lateness beyond which a deadline counts as missed, such as `20us`.
 pub const LIMIT: &str = "deadline_limit";
 
-/// An emulated run between two of its measurement points, as `--json` tells it.
+/// An emulated run between two of its measurement points, as written by `--json`.
 #[derive(Debug, Serialize)]
 pub struct PointsDocument {
     #[serde(flatten)]
     between: BetweenSummary,
     trace_requests: u64,
     unmatched: Option<u64>,
+    driver_flushes: u64,
     #[serde(flatten)]
     lateness: Option<LatenessSummary>,
     deadline_misses: MissCounts,
@@ -37,6 +38,7 @@ impl PointsDocument {
             between: between.summary(),
             trace_requests: stamps.requests(),
             unmatched: stamps.unmatched(),
+            driver_flushes: stamps.driver_flushes(),
             lateness: stamps.lateness(evidence.limit),
             deadline_misses: stamps.misses(),
             trust: evidence.trust(),
@@ -44,10 +46,11 @@ impl PointsDocument {
     }
 }
 
-/// What `stamps` say about the run, by the limit and the floor that its trace tells.
+/// Computes the evidence of `stamps` about the run, with the limit and the floor from the metadata of its
+/// trace.
 ///
 /// # Errors
-/// If the metadata tells either as what is no time.
+/// If the limit or the floor in the metadata is no time.
 pub fn evidence(stamps: &Stamps, metadata: &Metadata) -> Result<Evidence, Failure> {
     let told = |key: &str| {
         let parse = |text: &String| {
@@ -88,7 +91,8 @@ pub fn parse_pair(text: &str) -> Result<(Point, Point), String> {
     Ok(pair)
 }
 
-/// Why a trace could not be compared between its points, with how to record what it lacks.
+/// Returns the failure that a trace could not be compared between its points, with advice on recording the
+/// missing times.
 pub fn not_measured(error: &PointsError) -> Failure {
     let failure = Failure::chain(error);
     match error {

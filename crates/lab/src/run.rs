@@ -8,12 +8,12 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::Metrics;
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Completion, Coverage, Device, Duration, Instant, Limits, Seed,
-    SimulationError, TraceRecord, Workload, simulate,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, Completion, Coverage, Device, Duration, Instant, Limits,
+    Seed, SimulationError, TraceRecord, Workload, simulate,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter};
+use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
 use seeklab_workloads::replay::{Mode, PopulationSpec, Replay, ReplaySpec, Survey};
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
@@ -25,16 +25,16 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::workload::Chosen;
 
-/// What a run amounted to.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Figures of all requests that completed.
     pub metrics: Metrics,
-    /// What a reader has to know.
+    /// Notes that a reader needs.
     pub notes: Vec<Note>,
-    /// Why the run stopped early, if the device could not sustain the load.
+    /// Reason why the run stopped early, if the device could not sustain the load.
     pub saturated: Option<String>,
-    /// How many requests lay in the region for which the model was fitted, if it knows of one.
+    /// Number of requests within the region of the model's fit, if the model has one.
     pub coverage: Option<Coverage>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
@@ -176,7 +176,7 @@ fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec
 /// Interarrival times taken from a trace at most; they repeat beyond.
 const SHAPE_MAX: usize = 1 << 22;
 
-/// What the description leaves to the device and to a trace.
+/// Returns the inputs of the workload that come from the device and from a trace.
 fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Result<Supplied, Failure> {
     let mut supplied = Supplied::default();
     if spec.address.distribution == AddressDistribution::Extents {
@@ -243,7 +243,7 @@ fn replay(
     spec: &ReplaySpec,
     seed: Seed,
     limits: Limits,
-    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    mut writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
 ) -> Result<Outcome, Failure> {
     let mut bank = device.build_bank(seed)?;
@@ -278,7 +278,7 @@ fn replay(
     let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
-    let outcome = drive(&mut requests, &mut bank, limits, writer, progress);
+    let outcome = drive(&mut requests, &mut bank, limits, writer.as_deref_mut(), progress);
     let counters = requests.counters();
     requests.into_result().map_err(|error| {
         let hint = error.hint().map(str::to_owned);
@@ -301,6 +301,13 @@ fn replay(
         if count > 0 {
             notes.push(Note::Warning(format!("{count} {what}")));
         }
+    }
+    if let Some(writer) = writer.filter(|_| outcome.write_error.is_none()) {
+        // The size of device 0 was known before the first row.
+        let capacity = bank.capabilities().capacity().to_string();
+        let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
+        let stated = others.try_for_each(|device| writer.annotate(&capacity_key(device), &capacity));
+        outcome.write_error = stated.err().map(Failure::from);
     }
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));
@@ -420,14 +427,16 @@ fn thread_cpu_s() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// What a trace of a run says about itself.
-pub fn metadata(device: &Resolved, block_size: ByteSize, seed: Seed) -> Metadata {
-    Metadata {
-        block_size,
+/// Returns the metadata of the trace of a run on `device`, which can do so much.
+pub fn metadata(device: &Resolved, capabilities: &Capabilities, seed: Seed) -> Metadata {
+    let mut metadata = Metadata {
+        block_size: capabilities.block_size,
         seed: Some(seed),
         device: Some(device.description.to_toml()),
         version: Some(VERSION.to_owned()),
         clock: Some("simulated".to_owned()),
         ..Metadata::default()
-    }
+    };
+    metadata.set_capacity(0, capabilities.capacity());
+    metadata
 }

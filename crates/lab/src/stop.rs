@@ -58,6 +58,11 @@ impl Stop {
         *waited.expect("no holder panics").0 > known
     }
 
+    /// Watches for requests, one by one, those made before included.
+    pub fn watch(&self) -> StopWatch {
+        StopWatch { stop: self.clone(), taken: 0 }
+    }
+
     /// Calls `callback` at every request from now on, and at once if one was made before.
     pub fn on_stop(&self, callback: impl Fn() + Send + 'static) {
         let mut callbacks = self.shared.callbacks.lock().expect("no callback panics");
@@ -69,6 +74,22 @@ impl Stop {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, u32> {
         self.shared.requests.lock().expect("no holder panics")
+    }
+}
+
+/// Takes requests to stop one by one.
+#[derive(Debug)]
+pub struct StopWatch {
+    stop: Stop,
+    taken: u32,
+}
+
+impl StopWatch {
+    /// Waits for the next request, at most for `patience`. Returns true if one came.
+    pub fn next(&mut self, patience: Duration) -> bool {
+        let came = self.stop.wait(self.taken, patience);
+        self.taken += u32::from(came);
+        came
     }
 }
 

@@ -1,6 +1,6 @@
-//! What verbs tell of a trace beside their results: how it was read, which devices it has.
+//! Notes of verbs on a trace beside their results: reading options, and devices.
 //!
-//! Scope and limits: notes are those up to the row that was read last, so ask at the end of a pass.
+//! Scope and limits: notes cover the rows read so far, so request them at the end of a pass.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use seeklab_traces::{Note, OpenTrace};
 
 use crate::failure::Failure;
 
-/// What was assumed where the format leaves something open, then what was done to the rows.
+/// Returns the values that were assumed for open options of the format, followed by the changes to the rows.
 pub fn notes(trace: &OpenTrace) -> Vec<String> {
     let assumed = trace.applied().iter().filter(|option| !option.is_said);
     assumed
@@ -17,7 +17,7 @@ pub fn notes(trace: &OpenTrace) -> Vec<String> {
         .collect()
 }
 
-/// The same, behind what the trace was taken for unless the user said it.
+/// Returns the same notes, preceded by the guessed format of the trace if the user did not name it.
 pub fn reading(trace: &OpenTrace) -> Vec<String> {
     trace.guess().map(|guess| format!("read as {guess}")).into_iter().chain(notes(trace)).collect()
 }
@@ -25,7 +25,7 @@ pub fn reading(trace: &OpenTrace) -> Vec<String> {
 /// Devices that a message names.
 const DEVICES_NAMED: usize = 16;
 
-/// The numbers of devices, as many as a message can hold.
+/// Lists the numbers of devices, up to the maximum of a message.
 pub(crate) fn devices(numbers: impl IntoIterator<Item = u16>) -> String {
     let mut numbers = numbers.into_iter();
     let named: Vec<String> = numbers.by_ref().take(DEVICES_NAMED).map(|number| number.to_string()).collect();
@@ -35,10 +35,10 @@ pub(crate) fn devices(numbers: impl IntoIterator<Item = u16>) -> String {
     }
 }
 
-/// Checks that a device that was asked for is in the trace, which has those.
+/// Checks that the requested device is one of the devices in the trace.
 ///
 /// # Errors
-/// If it is not.
+/// If the trace does not contain the device.
 pub fn check_device(wanted: Option<u16>, seen: &BTreeSet<u16>) -> Result<(), Failure> {
     match wanted {
         Some(device) if !seen.contains(&device) => Err(no_device(device, seen.iter().copied())),
@@ -54,7 +54,7 @@ pub(crate) fn no_device(device: u16, seen: impl IntoIterator<Item = u16>) -> Fai
     }
 }
 
-/// Share of the rows, in percent, that may be moved in time before nothing is learnt from them.
+/// Maximum share of rows, in percent, whose arrivals may be moved before fitting is refused.
 const MOVED_MAX_PCT: u64 = 1;
 
 /// Checks that arrivals are, but for a few, those of the trace: of so many rows.

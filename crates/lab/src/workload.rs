@@ -1,4 +1,4 @@
-//! Workloads as people name them: a trace, a TOML file or a line, with the arrivals that were asked for.
+//! Workloads as named by users: a trace, a TOML file or a line, with the requested arrivals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use seeklab_workloads::{WorkloadSpec, registry};
 
 use crate::failure::Failure;
 
-/// What was asked for beside the workload itself.
+/// Options beside the workload itself.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
-    /// How requests arrive; as the workload says if `None`.
+    /// Arrivals of requests [default: as the workload defines them].
     pub arrivals: Option<Arrivals>,
-    /// How many requests at most.
+    /// Maximum number of requests.
     pub requests: Option<u64>,
-    /// What becomes of requests beyond the end of the device.
+    /// Treatment of requests beyond the end of the device.
     pub beyond: Option<Beyond>,
     /// Format of the trace; guessed if `None`.
     pub format: Option<String>,
-    /// Block size of a trace that does not say its own.
+    /// Block size of a trace that does not state its own.
     pub block_size: Option<ByteSize>,
-    /// What the format of the trace leaves open, settled.
+    /// Options for properties that the format of the trace leaves open.
     pub settings: Vec<Setting>,
     /// The trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
     pub shape: Option<PathBuf>,
 }
 
-/// How requests arrive.
+/// Arrivals of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
     /// At the times of the trace or the process of the workload.
     Open,
     /// As `Open`, interarrival times divided by the factor.
     Scaled(Ratio),
-    /// So many are outstanding; `None`: as many as in the trace.
+    /// Number of requests outstanding. `None`: the number in the trace.
     Closed(Option<u32>),
     /// One at a time, with the think times of the trace.
     Think,
@@ -49,11 +49,11 @@ pub enum Arrivals {
 pub struct Chosen {
     /// As it was named.
     pub name: String,
-    /// What it is.
+    /// Specification of the workload.
     pub spec: WorkloadSpec,
     /// Format of the trace; guessed if `None`.
     pub format: Option<String>,
-    /// How to read the trace.
+    /// Options for reading the trace.
     pub options: ReadOptions,
     /// The trace whose interarrival times a synthetic workload takes.
     pub shape: Option<PathBuf>,
@@ -108,7 +108,7 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
     Ok(relative_to(spec, Some(folder)))
 }
 
-/// The workload of a description, with the wishes applied.
+/// Returns the workload of a description, with the options applied.
 ///
 /// # Errors
 /// Arrivals that do not fit the kind of workload.
@@ -210,7 +210,7 @@ pub(crate) fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> Workload
 }
 
 impl Chosen {
-    /// How many requests there will be, if that is known beforehand.
+    /// Returns the number of requests, if known beforehand.
     pub const fn requests(&self) -> Option<u64> {
         match &self.spec {
             WorkloadSpec::Synthetic(spec) => Some(spec.requests),

@@ -1,4 +1,4 @@
-//! What a report says, before anyone decides how it looks.
+//! Contents of a report, independent of its appearance.
 
 use seeklab_analysis::comparison::ErrorHistogram;
 use seeklab_analysis::{
@@ -21,19 +21,19 @@ pub struct Report {
     pub seed: Option<Seed>,
     /// The program and version that made the report, such as `seeklab 0.1.0`.
     pub generated_by: String,
-    /// What was asked for: workload, arrivals, limits.
+    /// Parameters of the run: workload, arrivals, limits.
     pub parameters: Vec<Parameter>,
     /// A section for each device that was run or measured.
     pub devices: Vec<DeviceSection>,
     /// Comparisons of two traces of the same requests.
     pub comparisons: Vec<ComparisonSection>,
-    /// How exact emulations were: the same requests at two measurement points.
+    /// Exactness of emulations: the same requests at two measurement points.
     pub points: Vec<PointsSection>,
     /// An application on several devices.
     pub application: Option<ApplicationSection>,
     /// Cells of an experiment.
     pub experiment: Option<ExperimentSection>,
-    /// What a reader has to know to trust the figures; warnings are shown first.
+    /// Notes that a reader needs to judge the figures. Warnings are shown first.
     pub notes: Vec<Note>,
 }
 
@@ -65,7 +65,7 @@ impl Note {
         }
     }
 
-    /// What is said.
+    /// Returns the text of the note.
     pub fn text(&self) -> &str {
         match self {
             Self::Warning(text) | Self::Remark(text) => text,
@@ -84,7 +84,7 @@ pub struct Parameter {
     pub source: Option<String>,
 }
 
-/// What a device did with the requests.
+/// Results of the requests on one device.
 #[derive(Debug, Clone)]
 pub struct DeviceSection {
     /// Short name, as on the command line.
@@ -99,7 +99,7 @@ pub struct DeviceSection {
     pub histogram: Vec<HistogramBin>,
     /// Requests and response times over the run.
     pub timeline: Vec<TimeBin>,
-    /// When the first request arrived; the plots count from there.
+    /// Arrival of the first request. The plots count from this time.
     pub first_arrival: Instant,
     /// Requests to draw as points.
     pub sample: Vec<SamplePoint>,
@@ -131,7 +131,7 @@ impl DeviceSection {
     }
 }
 
-/// Two traces of the same requests.
+/// Compares two traces of the same requests.
 #[derive(Debug, Clone)]
 pub struct ComparisonSection {
     /// Name of the reference.
@@ -148,7 +148,7 @@ pub struct ComparisonSection {
     pub sample: Vec<(u64, Duration, Duration)>,
     /// Errors of individual requests in milliseconds, none cut off, over [`errors_over`](Self::errors_over).
     pub errors: Vec<(f64, f64)>,
-    /// What those are plotted over.
+    /// Axis over which the errors are plotted.
     pub errors_over: ErrorsOver,
     /// Errors of individual requests in buckets of 0.02 ms.
     pub error_histogram: ErrorHistogram,
@@ -174,7 +174,7 @@ impl ComparisonSection {
     }
 }
 
-/// What errors of individual requests are plotted over.
+/// Axis over which errors of individual requests are plotted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorsOver {
     /// Their number in order of arrival, from zero.
@@ -183,7 +183,7 @@ pub enum ErrorsOver {
     Time,
 }
 
-/// An emulated run, seen at two measurement points.
+/// An emulated run, compared at two measurement points.
 #[derive(Debug, Clone)]
 pub struct PointsSection {
     /// The response times at both points.
@@ -194,17 +194,19 @@ pub struct PointsSection {
     pub requests: u64,
     /// Requests without stamps of the host, `None` if MP1 was not measured.
     pub unmatched: Option<u64>,
+    /// Flushes of the loop driver's own, which have no stamps of the host.
+    pub driver_flushes: u64,
     /// Lateness at MP2, if it was measured.
     pub lateness: Option<LatenessSummary>,
     /// Missed deadlines by cause.
     pub misses: MissCounts,
-    /// How far the run can be trusted.
+    /// Trustworthiness of the run.
     pub trust: Trust,
 }
 
 impl PointsSection {
-    /// The section of the run `name` with these stamps, seen between two of its points; `evidence` is what
-    /// its trust rests on, see [`Stamps::evidence`].
+    /// Creates the section of the run `name` with these stamps, compared between two of its points. Its trust
+    /// rests on `evidence`, see [`Stamps::evidence`].
     pub fn new(name: &str, stamps: &Stamps, between: &Between, evidence: &Evidence) -> Self {
         let at = |point: Point| match name {
             "" => point.name().to_owned(),
@@ -220,6 +222,7 @@ impl PointsSection {
             summary: between.summary(),
             requests: stamps.requests(),
             unmatched: stamps.unmatched(),
+            driver_flushes: stamps.driver_flushes(),
             lateness: stamps.lateness(evidence.limit),
             misses: stamps.misses(),
             trust: evidence.trust(),
@@ -227,7 +230,7 @@ impl PointsSection {
     }
 }
 
-/// How long an application took on each device, and how exact that is.
+/// Run time of an application on each device, with its exactness.
 #[derive(Debug, Clone, Default)]
 pub struct ApplicationSection {
     /// The phases of the application, in order.
@@ -245,9 +248,9 @@ pub struct ApplicationRow {
     pub elapsed_s: Interval,
     /// The shortest and the longest repetition, in seconds.
     pub range_s: [f64; 2],
-    /// What each phase took of that, in seconds.
+    /// Time of each phase, part of the elapsed time, in seconds.
     pub phases_s: Vec<f64>,
-    /// What syncing and unmounting took, in seconds.
+    /// Time for syncing and unmounting, in seconds.
     pub flush_s: f64,
     /// Requests that the device served.
     pub requests: f64,
@@ -261,17 +264,17 @@ pub struct ApplicationRow {
     pub lateness_p99_us: f64,
     /// Share of the replies that left too late.
     pub missed_pct: f64,
-    /// How far it can be trusted, in a sentence.
+    /// Trustworthiness of the row, in a sentence.
     pub trust: String,
 }
 
 /// The cells of an experiment, each a mean over repetitions.
 #[derive(Debug, Clone, Default)]
 pub struct ExperimentSection {
-    /// What distinguishes the cells, such as `device` and `arrival rate`: columns of the table.
+    /// Properties that distinguish the cells, such as `device` and `arrival rate`: columns of the table.
     pub dimensions: Vec<String>,
-    /// What was observed, by name with unit such as `response_mean_ms`: the other columns, and a chart
-    /// each for the first four.
+    /// Observed figures, by name with unit such as `response_mean_ms`: the other columns. Each of the first four
+    /// also has a chart.
     pub figures: Vec<String>,
     /// The axis of the charts, such as `arrival rate [1/s]`; without it there are no charts.
     pub parameter: Option<String>,
@@ -284,10 +287,10 @@ pub struct ExperimentSection {
 pub struct ExperimentCell {
     /// The cell's value in each dimension, as text with unit.
     pub values: Vec<String>,
-    /// Which line of the charts the cell belongs to.
+    /// Line of the charts that the cell belongs to.
     pub series: String,
-    /// Where it lies on the axis of the charts.
+    /// Position on the axis of the charts.
     pub x: f64,
-    /// What was observed of each figure.
+    /// Observed values, one for each figure.
     pub figures: Vec<Option<Interval>>,
 }

@@ -1,4 +1,4 @@
-//! What a run looks like: a summary for the terminal and one HTML file to keep or send.
+//! Presentation of a run: a summary for the terminal and one HTML file to keep or send.
 //!
 //! ```text
 //!   Metrics, Comparison, experiment cells ─▶ Report ─▶ render_terminal() ─▶ text, 100 columns
@@ -6,11 +6,11 @@
 //!   Page (plain tables and plots) ─▶ render_plot() ─▶ a picture in characters, 80 columns
 //!                                 └▶ render_page_html()
 //! ```
-//! All are functions of the [`Report`] or [`Page`] alone: the same gives the same bytes.
+//! All outputs depend on the [`Report`] or [`Page`] alone: the same input gives the same bytes.
 //!
 //! # Scope and limits
-//! No I/O and no clock. The page asks nothing of any network (its content policy forbids it) and
-//! holds at most 400 points of a curve and 4,000 of a scatter, whatever the length of the run.
+//! No I/O and no clock. The page makes no network requests (its content policy forbids them) and holds at
+//! most 400 points of a curve and 4,000 of a scatter, whatever the length of the run.
 
 mod document;
 mod html;

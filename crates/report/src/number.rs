@@ -43,8 +43,8 @@ impl TimeUnit {
     }
 }
 
-/// The values of one column with the same number of decimals: as many as give the smallest three
-/// significant digits, three at most and fewer beside large values. What is absent is a dash.
+/// Formats the values of one column with the same number of decimals: enough for three significant digits of
+/// the smallest value, at most three, and fewer beside large values. An absent value becomes a dash.
 pub(crate) fn column(values: &[Option<f64>]) -> Vec<String> {
     let smallest = values.iter().flatten().map(|value| value.abs()).filter(|value| *value >= 5e-4);
     let smallest = smallest.fold(f64::INFINITY, f64::min);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_column_have_one_number_of_decimals() {
+    fn column_has_one_number_of_decimals() {
         assert_eq!(column(&[Some(12.3456), None, Some(1_234.5)]), ["12.35", "–", "1,234.50"]);
         assert_eq!(column(&[Some(0.0), Some(0.0851)]), ["0.000", "0.085"]);
         assert_eq!(column(&[Some(99_999.6)]), ["100,000"]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_unit_that_of_the_longest_time() {
+    fn unit_is_chosen_by_the_longest_time() {
         let name = |times: &[f64]| TimeUnit::of_ms(times.iter().copied()).name;
         assert_eq!(name(&[0.08, 0.3]), "µs");
         assert_eq!(name(&[0.08, 12.0]), "ms");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn are_plotted_values_short() {
+    fn plotted_values_are_short() {
         assert_eq!(plotted(1.0 / 3.0), 0.333333);
         assert_eq!(plotted(123_456_789.0), 123_457_000.0);
         assert_eq!(plotted(0.0), 0.0);

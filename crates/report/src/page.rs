@@ -11,7 +11,7 @@ pub struct Page {
     pub generated_by: String,
     /// The command line that makes it again.
     pub command: Option<String>,
-    /// What a reader should know before all figures.
+    /// Notes that a reader should know before the figures.
     pub notes: Vec<String>,
     /// Sections in order; those without tables and plots are left out.
     pub sections: Vec<PageSection>,
@@ -31,11 +31,11 @@ pub struct PageSection {
 /// A table of text.
 #[derive(Debug, Clone, Default)]
 pub struct PlainTable {
-    /// What stands over each column; the first column names the rows.
+    /// Headings of the columns. The first column names the rows.
     pub columns: Vec<String>,
-    /// As many cells each as there are columns.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Vec<String>>,
-    /// What to know about it.
+    /// Explanation of the table.
     pub caption: String,
 }
 
@@ -44,32 +44,32 @@ pub struct PlainTable {
 pub struct Plot {
     /// The title.
     pub title: String,
-    /// What to know about it.
+    /// Explanation of the table.
     pub caption: String,
     /// The horizontal axis.
     pub x: PlotAxis,
     /// The vertical axis.
     pub y: PlotAxis,
-    /// What is drawn over them.
+    /// Series drawn over the axes.
     pub series: Vec<PlotSeries>,
 }
 
 /// An axis of a plot.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlotAxis {
-    /// What it is.
+    /// Quantity on the axis.
     pub label: String,
     /// The unit of its values; empty of a number.
     pub unit: String,
-    /// How values lie on it.
+    /// Scale of the axis.
     pub scale: PlotScale,
-    /// Where it begins, unless the values say.
+    /// Start of the axis [default: from the values].
     pub min: Option<f64>,
-    /// Where it ends, unless the values say.
+    /// End of the axis [default: from the values].
     pub max: Option<f64>,
 }
 
-/// How values lie on an axis.
+/// Scale of an axis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PlotScale {
     /// At equal distances.
@@ -110,13 +110,13 @@ impl PlotAxis {
 pub struct PlotSeries {
     /// Its name.
     pub name: String,
-    /// How it is drawn.
+    /// Drawing style of the series.
     pub mark: PlotMark,
     /// Points in order of the horizontal axis.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PlotMark {
     /// A line through the points.
@@ -144,7 +144,7 @@ impl PlotSeries {
 }
 
 impl Plot {
-    /// Whether there is anything to draw.
+    /// Returns true if there is nothing to draw.
     pub fn is_empty(&self) -> bool {
         self.series.iter().all(|series| series.points.is_empty())
     }

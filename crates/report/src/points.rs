@@ -1,4 +1,4 @@
-//! What terminal and page say alike about measurement points.
+//! Texts about measurement points that terminal and page share.
 
 use seeklab_analysis::{LatenessSummary, MissCounts, Point};
 
@@ -22,7 +22,7 @@ pub(crate) fn lateness_row(lateness: &LatenessSummary) -> Vec<(String, String)> 
     ]
 }
 
-/// How many deadlines were missed and why.
+/// Describes the number of missed deadlines and their causes.
 pub(crate) fn misses(misses: &MissCounts, requests: u64, limit_us: f64) -> String {
     let causes: Vec<String> = misses
         .ordered()
@@ -34,7 +34,8 @@ pub(crate) fn misses(misses: &MissCounts, requests: u64, limit_us: f64) -> Strin
     format!("{total} of {} (by more than {limit_us:.0} us){causes}", count(requests))
 }
 
-/// Which requests of the trace the comparison counts, `None` if it simply counts all.
+/// Describes the requests of the trace that the comparison counts. `None` if it counts all of them
+/// individually.
 pub(crate) fn matching(section: &PointsSection) -> Option<String> {
     let mut parts = Vec::new();
     if section.summary.groups > 0 {
@@ -47,7 +48,15 @@ pub(crate) fn matching(section: &PointsSection) -> Option<String> {
     if let Some(unmatched) = section.unmatched.filter(|unmatched| *unmatched > 0) {
         parts.push(format!("{} without stamps of the host (MP1)", count(unmatched)));
     }
-    let told = if section.summary.point == Point::Mp1.name() { section.unmatched.unwrap_or(0) } else { 0 };
+    if section.driver_flushes > 0 {
+        parts
+            .push(format!("{} of the loop driver's own, without such stamps", count(section.driver_flushes)));
+    }
+    let told = if section.summary.point == Point::Mp1.name() {
+        section.unmatched.unwrap_or(0) + section.driver_flushes
+    } else {
+        0
+    };
     let left_out = section.summary.left_out - told;
     if left_out > 0 {
         parts.push(format!("{} left out, not seen at both points", count(left_out)));

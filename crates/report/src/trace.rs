@@ -1,4 +1,4 @@
-//! What there is to say about one trace.
+//! Contents of the report on one trace.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct TraceReport {
     pub generated_by: String,
     /// The command line that makes it again.
     pub command: Option<String>,
-    /// What a reader should know before all figures, such as how much of the trace is missing.
+    /// Notes that a reader should know before the figures, such as how much of the trace is missing.
     pub notes: Vec<String>,
     /// Figures.
     pub metrics: Metrics,

@@ -2,6 +2,9 @@
 
 mod synthetic;
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use seeklab_core::Seed;
 use seeklab_report::{
     Note, Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, Report,
@@ -18,7 +21,7 @@ fn full() -> Report {
 }
 
 #[test]
-fn does_the_page_ask_nothing_of_any_network() {
+fn page_makes_no_network_requests() {
     let page = render_html(&full());
     let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
     for forbidden in ["http://", "https://", "src=", "@import", "<link", "fetch(", "XMLHttpRequest", "href="]
@@ -29,7 +32,7 @@ fn does_the_page_ask_nothing_of_any_network() {
 }
 
 #[test]
-fn does_the_page_hold_the_figures() {
+fn page_contains_the_figures() {
     let report = full();
     let page = render_html(&report);
     for device in &report.devices {
@@ -58,7 +61,7 @@ fn does_the_page_hold_the_figures() {
 }
 
 #[test]
-fn can_no_name_break_out_of_its_place() {
+fn names_are_escaped() {
     let evil = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\"'&";
     let mut report = full();
     report.title = evil.to_owned();
@@ -90,12 +93,12 @@ fn can_no_name_break_out_of_its_place() {
 }
 
 #[test]
-fn do_the_same_reports_give_the_same_bytes() {
+fn equal_reports_give_equal_bytes() {
     assert_eq!(render_html(&full()), render_html(&full()));
 }
 
 #[test]
-fn is_an_empty_report_a_page_too() {
+fn empty_report_gives_a_page() {
     let page = render_html(&Report { seed: Some(Seed(0)), ..Report::default() });
     assert!(page.contains("<title>seeklab report</title>"));
     assert!(page.contains("seed 0"));
@@ -105,13 +108,13 @@ fn is_an_empty_report_a_page_too() {
 }
 
 #[test]
-fn is_the_page_small_whatever_the_run() {
+fn page_is_small_for_a_long_run() {
     let page = render_html(&synthetic::report(50_000));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
 }
 
 #[test]
-fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
+fn outliers_are_kept_in_the_errors_of_a_long_run() {
     let section = synthetic::points(20_000);
     let largest = section.comparison.errors.iter().map(|(_, error)| *error).fold(0.0, f64::max);
     assert_eq!(largest, 7.031, "the reply that was 7 ms late");
@@ -122,7 +125,7 @@ fn is_no_outlier_cut_from_the_errors_of_a_long_run() {
 }
 
 #[test]
-fn does_a_page_of_plots_hold_its_tables_and_ask_nothing_of_any_network() {
+fn page_of_plots_contains_its_tables_and_makes_no_network_requests() {
     let evil = "</script><b>alert</b>";
     let page = Page {
         title: evil.to_owned(),
@@ -164,4 +167,82 @@ fn does_a_page_of_plots_hold_its_tables_and_ask_nothing_of_any_network() {
         assert!(!html.contains(text), "the page contains {text}");
     }
     assert_eq!(html.matches("<figure data-chart").count(), 1);
+}
+
+/// Values that the page's script shows for each series of chart `id` at `x`, null where it shows none; `None` if
+/// there is no interpreter for the script.
+fn values_under_cursor(page: &str, id: &str, x: f64) -> Option<serde_json::Value> {
+    const VALUES: &str = include_str!("../src/html/values.js");
+    assert!(page.contains(VALUES), "the page reads values with the script under test");
+    let begin = "<script type=\"application/json\" id=\"charts\">";
+    let data = page.split(begin).nth(1).and_then(|rest| rest.split("</script>").next()).expect("charts");
+    let script = format!(
+        "{VALUES}\nconst chart = {data}.find((chart) => chart.id === {id:?});\n\
+         const at = (series) => pointAt(series, {x}, chart, (value) => value)?.[1] ?? null;\n\
+         console.log(JSON.stringify(chart.series.map(at)));"
+    );
+    let node = Command::new("node").arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut node) = node else {
+        eprintln!("skipped: `node` is not installed");
+        return None;
+    };
+    node.stdin.take().expect("piped").write_all(script.as_bytes()).unwrap();
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "{script}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn tooltip_shows_no_rate_after_the_end_of_a_run() {
+    let mut report = synthetic::report(600);
+    let short: Vec<_> = synthetic::run(&synthetic::PROFILES[1], 300, 8.0, 42);
+    let short = seeklab_report::DeviceSection::new("short", "", &synthetic::metrics(&short));
+    let (end_s, last_s) = (short.summary.duration_s, report.devices[0].summary.duration_s);
+    assert!(last_s > 3.0 * end_s, "{end_s} {last_s}");
+    report.devices = vec![report.devices.remove(0), short];
+    let page = render_html(&report);
+    let Some(inside) = values_under_cursor(&page, "throughput", end_s / 2.0) else { return };
+    assert!(inside.as_array().unwrap().iter().all(|value| value.as_f64().unwrap() > 0.0), "{inside}");
+    let after = values_under_cursor(&page, "throughput", 2.0 * end_s).unwrap();
+    assert!(after[0].as_f64().unwrap() > 0.0 && after[1].is_null(), "{after}");
+}
+
+#[test]
+fn tooltip_shows_no_figure_of_another_cell() {
+    let mut experiment = synthetic::experiment(200);
+    for cell in &mut experiment.cells {
+        // The first device cannot sustain the highest rate.
+        if cell.series == synthetic::PROFILES[0].name && cell.x == 80.0 {
+            cell.figures.fill(None);
+        }
+    }
+    let page = render_html(&Report { experiment: Some(experiment), ..Report::default() });
+    let Some(values) = values_under_cursor(&page, "experiment0", 80.0) else { return };
+    assert!(values[0].is_null() && values[1].as_f64().unwrap() > 0.0, "{values}");
+    let values = values_under_cursor(&page, "experiment0", 60.0).unwrap();
+    assert!(values[0].as_f64().unwrap() > 0.0, "{values}");
+}
+
+#[test]
+fn tooltip_of_a_distribution_stays_whole_and_of_a_histogram_ends() {
+    let plot = |max: Option<f64>| Plot {
+        y: PlotAxis { max, ..PlotAxis::new("share", "%", PlotScale::Linear) },
+        series: vec![
+            PlotSeries::new("a", PlotMark::Step, [(1.0, 40.0), (2.0, 100.0)]),
+            PlotSeries::new("b", PlotMark::Line, [(1.0, 40.0), (2.0, 100.0)]),
+        ],
+        ..Plot::default()
+    };
+    let section = PageSection { plots: vec![plot(Some(100.0)), plot(None)], ..PageSection::default() };
+    let page = render_page_html(&Page { sections: vec![section], ..Page::default() });
+    for (chart, x, expected) in [
+        ("plot-0", 0.5, "[0,null]"),
+        ("plot-0", 1.5, "[40,40]"),
+        ("plot-0", 3.0, "[100,null]"),
+        ("plot-1", 1.9, "[40,100]"),
+        ("plot-1", 3.0, "[0,null]"),
+    ] {
+        let Some(values) = values_under_cursor(&page, chart, x) else { return };
+        assert_eq!(values.to_string(), expected, "{chart} at {x}");
+    }
 }

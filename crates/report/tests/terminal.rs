@@ -1,4 +1,4 @@
-//! What the terminal shows, to the letter.
+//! Exact text of the terminal output.
 
 use seeklab_analysis::{Comparison, Metrics, Point, Stamps, interval};
 use seeklab_core::{
@@ -41,7 +41,7 @@ fn check(report: &Report, expected: &str) {
 }
 
 #[test]
-fn is_a_run_of_two_devices_one_table_with_one_unit() {
+fn run_of_two_devices_is_one_table_with_one_unit() {
     let report = Report {
         title: "random reads".to_owned(),
         command: Some("seeklab simulate a b --seed 7".to_owned()),
@@ -83,7 +83,7 @@ repeat: seeklab simulate a b --seed 7
 }
 
 #[test]
-fn does_a_comparison_show_absolute_and_relative_errors() {
+fn comparison_shows_absolute_and_relative_errors() {
     let pairs = (1..=100).map(|ms| (Duration::from_ms(ms), Duration::from_ms(ms) + Duration::from_us(500)));
     let comparison = Comparison::from_pairs(pairs).unwrap();
     let report = Report {
@@ -110,7 +110,7 @@ EA_rms, distance of the distributions (demerit)   0.500            0.99
 }
 
 #[test]
-fn does_an_experiment_keep_to_the_width() {
+fn experiment_keeps_to_the_width() {
     let figures: Vec<String> = (0..9).map(|index| format!("a_long_figure_{index}_ms")).collect();
     let cell = |rate: f64| ExperimentCell {
         values: vec!["cheetah-36es".to_owned(), format!("{rate}/s")],
@@ -138,7 +138,7 @@ not shown here: a_long_figure_3_ms, a_long_figure_4_ms, a_long_figure_5_ms, a_lo
 }
 
 #[test]
-fn does_a_table_of_large_numbers_keep_to_the_width() {
+fn table_of_large_numbers_keeps_to_the_width() {
     let mut device = device("barracuda-4lp-with-a-long-name", 2_000, 100);
     device.summary.requests = 123_456_789;
     device.summary.requests_per_second = Some(45_678.9);
@@ -164,7 +164,7 @@ barracuda-4…-long-name  ▁▁▁▁▁▁████████████
 }
 
 #[test]
-fn does_an_emulated_run_say_its_errors_lateness_and_trust() {
+fn emulated_run_shows_errors_lateness_and_trust() {
     let us = |us: u64| Some(Instant::ZERO + Duration::from_us(us));
     let record = |index: u64| {
         let (at, late) = (20_000 * index + 100, index == 7);

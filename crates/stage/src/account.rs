@@ -1,8 +1,8 @@
-//! The user that commands run as: the caller of sudo, or one that was named.
+//! The user that commands run as: the caller of sudo, or a named user.
 //!
 //! # Scope and limits
-//! Users and groups are asked of the C library (`getpwnam_r`, `getgrouplist`), so directories such as LDAP
-//! count where it is linked dynamically.
+//! Users and groups are looked up by the C library (`getpwnam_r`, `getgrouplist`), so directories such as
+//! LDAP count where it is linked dynamically.
 
 use std::env;
 use std::ffi::CString;
@@ -33,10 +33,10 @@ pub struct Account {
 }
 
 impl Account {
-    /// The user of that name or number.
+    /// Returns the user of that name or number.
     ///
     /// # Errors
-    /// When there is no such user or the directory of users cannot be asked.
+    /// If there is no such user, or the user database cannot be read.
     pub fn find(user: &str) -> Result<Self, Missing> {
         let found = match User::from_name(user) {
             Ok(None) => user.parse().map_or(Ok(None), |uid| User::from_uid(Uid::from_raw(uid))),
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_a_user_found_by_name_and_by_number() {
+    fn user_is_found_by_name_and_by_number() {
         let root = Account::find("root").unwrap();
         assert_eq!((root.uid, root.gid), (0, 0));
         assert!(root.groups.contains(&0));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_user_that_does_not_exist_refused_with_near_names() {
+    fn unknown_user_is_refused_with_similar_names() {
         let missing = Account::find("rooot").unwrap_err();
         assert_eq!(missing.what, "there is no user `rooot`");
         assert!(missing.remedy.contains("`root`"), "{missing:?}");

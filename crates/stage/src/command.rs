@@ -1,4 +1,4 @@
-//! What is run, and where its program is.
+//! Command lines, and the search for their programs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,10 +14,10 @@ use crate::error::{Missing, did_you_mean};
 /// The shell that [`CommandLine::Shell`] is given to.
 pub(crate) const SHELL: &str = "/bin/sh";
 
-/// Where administrators' programs are, which an ordinary user's PATH often lacks.
+/// Folders with administrators' programs, which an ordinary user's PATH often lacks.
 const ADMINISTRATION: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// What a phase runs.
+/// Command of a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandLine {
     /// A program and its arguments, as they are. The working directory is another one there: see
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_program_found_before_the_directory_changes() {
+    fn program_is_resolved_to_an_absolute_path() {
         let found = resolve(&words(&["sh", "-c", "true"])).unwrap();
         assert!(Path::new(&found[0]).is_absolute() && found[0].as_encoded_bytes().ends_with(b"/sh"));
         assert_eq!(found[1..], words(&["-c", "true"]));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn are_near_names_suggested_for_a_program_that_is_not_there() {
+    fn missing_program_is_refused_with_similar_names() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["postmark", "fio"] {
             fs::write(folder.path().join(name), "").unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn is_an_empty_command_refused() {
+    fn empty_command_is_refused() {
         assert_eq!(resolve(&[]).unwrap_err().what, "no command is given");
         assert!(resolve(&words(&["./no/such/program"])).is_err());
     }

@@ -1,4 +1,4 @@
-//! What can go wrong: on the way in, inside, and what is missing before anything is tried.
+//! Errors of a stage: at the start, inside, and requirements that are missing before the start.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use seeklab_core::names::quoted;
 use serde::{Deserialize, Serialize};
 
-/// Why a stage could not do what was asked.
+/// Reason why a stage failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     Start {
         /// The step.
         what: &'static str,
-        /// What the operating system says.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -28,19 +28,19 @@ pub enum Error {
     /// A step inside failed.
     #[error("{what}")]
     Inside {
-        /// The step, on what, and what the operating system or a program said.
+        /// Failed step, its object, and the message of the operating system or a program.
         what: String,
-        /// What to do, where it is known.
+        /// Remedy, if one is known.
         hint: Option<String>,
     },
-    /// [`Stop::stop`](crate::Stop::stop) was called before the step began or while it ran, and there is no
-    /// outcome of it.
+    /// Stopped: [`Stop::stop`](crate::Stop::stop) was called before or during the step, and the step has no
+    /// result.
     #[error("stopped")]
     Stopped,
 }
 
 impl Error {
-    /// What to do about it, where it is known.
+    /// Returns the remedy, if one is known.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Inside { hint, .. } => hint.as_deref(),
@@ -80,9 +80,9 @@ impl From<Trouble> for Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Missing {
-    /// What is missing, and what was seen instead.
+    /// Missing requirement, and the state found instead.
     pub what: String,
-    /// What would give it.
+    /// Way to provide it.
     pub remedy: String,
 }
 

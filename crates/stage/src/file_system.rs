@@ -1,14 +1,14 @@
-//! The file systems, and how each is made so that runs compare.
+//! The file systems, and the options of mkfs that make runs comparable.
 //!
-//! Everything that would go on in the background after mkfs, or differ from one mkfs to the next, is off:
+//! All work in the background after mkfs, and all differences from one mkfs to the next, are switched off:
 //! - **ext2, ext4**: inode tables and journal are written now rather than by a kernel thread during the
 //!   measurement (`lazy_itable_init=0`, `lazy_journal_init=0`); the UUID and the seed of the directory
 //!   hash are fixed, so that the order of a directory's entries, and with it the order of reads, is the
 //!   same each time.
 //! - **xfs**: a fixed UUID; mounted `nouuid`, so that two of them can be mounted at once.
-//! - **btrfs**: metadata twice and data once, whatever the device says of rotation (older mkfs chose by
-//!   it). Its UUID is left random: the kernel knows btrfs devices by it, even unmounted ones, and refuses
-//!   or confuses a second device with the same. Its layout does not depend on it.
+//! - **btrfs**: metadata twice and data once, whether or not the device is rotational (older mkfs chose by
+//!   rotation). Its UUID is left random: the kernel identifies btrfs devices by UUID, even unmounted ones,
+//!   and refuses or confuses a second device with the same UUID. Its layout does not depend on the UUID.
 //!
 //! Nothing is discarded first (`nodiscard`, `-K`): the device is empty, and a discard of all of it takes
 //! long. Times in the superblock are those of SOURCE_DATE_EPOCH where mke2fs is 1.47.1 or later.
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 /// The UUID of ext2, ext4 and xfs, and the seed of ext's directory hash: "seeklab" in ASCII, and nines.
 const UUID: &str = "7365656b-6c61-4b99-9999-999999999999";
 
-/// What is on the device.
+/// File system on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystem {
@@ -38,7 +38,7 @@ pub enum FileSystem {
     Xfs,
     /// btrfs; needs 109 MiB.
     Btrfs,
-    /// None: commands get the raw device, and nothing is mounted.
+    /// No file system: commands get the raw device, and nothing is mounted.
     None,
 }
 
@@ -46,7 +46,7 @@ pub enum FileSystem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a known file system; there are {}", quoted(FileSystem::ALL.map(FileSystem::name)))]
 pub struct FileSystemError {
-    /// What was given.
+    /// Name that was given.
     pub name: String,
     /// The name that was probably meant.
     pub near: Option<&'static str>,
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_every_name_read_back_and_another_refused() {
+    fn every_name_is_parsed_and_others_are_refused() {
         for file_system in FileSystem::ALL {
             assert_eq!(file_system.to_string().parse(), Ok(file_system));
         }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn is_lazy_initialisation_off() {
+    fn lazy_initialisation_is_off() {
         let arguments = FileSystem::Ext4.mkfs_arguments().join(" ");
         for wanted in ["lazy_itable_init=0,", "lazy_journal_init=0,", "nodiscard,", "hash_seed=", "-U "] {
             assert!(arguments.contains(wanted), "{arguments}");

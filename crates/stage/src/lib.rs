@@ -7,22 +7,23 @@
 //! │  └ keeper thread     │◀─────────────┼─────   └ command ─ its children ─ its daemons │
 //! └──────────────────────┘   outcomes   └──────────────────────────────────────────────┘
 //! ```
-//! The caller executes itself again as the first process of a new pid namespace ([`run_if_inside`] takes
-//! over there). That process mounts the device where only it and its children see it, and is their reaper.
-//! So nothing that happens inside outlives it: the kernel kills every process of a pid namespace with its
-//! first one, and unmounts everything in a mount namespace with its last process. It dies with the caller,
-//! by the parent-death signal and by the closed control socket, even if that is killed by SIGKILL.
+//! The caller executes itself again as the first process of a new pid namespace ([`run_if_inside`] takes over
+//! there). That process mounts the device where only it and its children see it, and is their reaper. So
+//! nothing that happens inside outlives it: the kernel kills every process of a pid namespace with its first
+//! one, and unmounts everything in a mount namespace with its last process. It dies with the caller, by the
+//! parent-death signal and by the closed control socket, even if SIGKILL ends the caller.
 //!
-//! A phase is one command on a freshly mounted file system: mounted, run, what it left running ended,
-//! synced, unmounted. Its caches are therefore cold. Stamps are CLOCK_MONOTONIC, as the emulator's are.
+//! A phase is one command on a freshly mounted file system. The stage mounts it, runs the command, ends the
+//! processes that the command left running, syncs and unmounts. Its caches are therefore cold. Stamps are
+//! CLOCK_MONOTONIC, like those of the emulator.
 //!
 //! # Scope and limits
-//! - Linux 5.3 or later, and CAP_SYS_ADMIN; [`preflight`](preflight()) says before anything exists what is
-//!   missing.
+//! - Linux 5.3 or later, and CAP_SYS_ADMIN. [`preflight`](preflight()) reports all missing requirements
+//!   before anything is created.
 //! - The device must answer or fail: a device that is served by the caller has to fail its requests when the
-//!   caller dies (an aborted FUSE connection does), else processes that wait for it cannot be killed.
-//! - Files that a command writes elsewhere than under the mount stay. So does what it asks of others:
-//!   of a service manager, a container engine, or of this kernel (a loop device of its own).
+//!   caller dies (an aborted FUSE connection does). Otherwise processes that wait for it cannot be killed.
+//! - Files that a command writes elsewhere than under the mount stay. So do the effects of its requests to a
+//!   service manager, a container engine, or this kernel (for example a loop device of its own).
 //! - The network, users and /dev/shm are the host's; System V IPC is private, where the kernel can.
 //! - Interactive shells warn of job control, for the terminal's session is not in their pid namespace.
 //! - A child that its parent does not wait for (SIGCHLD ignored) is missing from the processor times, and the

@@ -19,7 +19,7 @@ pub struct MountOptions(Vec<String>);
 pub struct MountOptionsError {
     /// The option.
     pub option: String,
-    /// What is wrong with it.
+    /// Reason why the option is refused.
     pub reason: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum MountOption<'a> {
 }
 
 impl MountOptions {
-    /// None: as `mount` does it, `relatime`.
+    /// Returns no options. `mount` then uses `relatime`.
     pub const fn none() -> Self {
         Self(Vec::new())
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_options_sorted_by_who_understands_them() {
+    fn options_are_divided_into_flags_and_file_system_options() {
         let options: MountOptions = "defaults,sync,,noatime,data=journal".parse().unwrap();
         assert_eq!(options.to_string(), "sync,noatime,data=journal");
         let sorted: Vec<_> = options.sorted().collect();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_would_mount_something_else_refused() {
+    fn options_that_would_mount_something_else_are_refused() {
         assert!(
             "sync,loop".parse::<MountOptions>().unwrap_err().to_string().starts_with("mount option `loop`")
         );

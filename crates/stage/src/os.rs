@@ -1,5 +1,5 @@
-//! What no safe interface gives: waiting with resource usage, dispositions of signals, and code between fork
-//! and exec.
+//! System calls that no safe interface offers: waiting with resource usage, dispositions of signals, and code
+//! between fork and exec.
 //!
 //! # References
 //! `wait4(2)`, `getrusage(2)`, `fork(2)`, `signal-safety(7)`.
@@ -24,7 +24,7 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What processes used.
+/// Resources used by processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
@@ -48,7 +48,7 @@ fn duration(time: libc::timeval) -> Duration {
 /// A look at the children of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reaped {
-    /// That child ended, is gone from the table of processes, and its usage was added.
+    /// Process that ended. It is gone from the table of processes, and its usage was added.
     Ended(Pid, ExitStatus),
     /// There are children, all running.
     Running,
@@ -77,21 +77,30 @@ pub(crate) fn reap(usage: &mut Usage) -> Reaped {
     }
 }
 
-/// Undoes that a caller ignores the end of its children, which passes through exec: children would be gone
-/// before [`reap`] sees them.
-pub(crate) fn hear_of_children() {
-    #[expect(unsafe_code, reason = "no safe crate offers to set a signal's disposition")]
-    // SAFETY: no handler is installed, and this process has none that it would replace.
-    unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+/// Restores the default dispositions of the signals that a stage itself relies on, for this process and the
+/// commands that it starts: an ignored signal stays ignored through exec.
+///
+/// - SIGCHLD: the kernel would remove children that ended before [`reap`] sees them.
+/// - SIGTERM: a stage ends commands with it.
+///
+/// Commands inherit SIGINT, SIGHUP and SIGQUIT as seeklab was started with them, so `nohup` and a shell's
+/// background jobs keep their meaning. They get the default SIGPIPE from [`Command`], and no signal blocked.
+pub(crate) fn restore_default_dispositions() {
+    for signal in [libc::SIGCHLD, libc::SIGTERM] {
+        #[expect(unsafe_code, reason = "no safe crate offers to set a signal's disposition")]
+        // SAFETY: no handler is installed, and this process has none that it would replace.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        }
     }
 }
 
-/// Starts `command` as `account`, if one is given, and returns the child with the time of its exec.
+/// Starts `command` as `account`, if one is given, and returns the child with the time of its exec. For a child
+/// that a signal ended before its exec, the time is when this process noticed that.
 ///
 /// # Errors
 /// Those of fork, of the change of user, and of exec.
-pub(crate) fn spawn(command: &mut Command, account: Option<&Account>) -> io::Result<(Child, u64)> {
+pub(crate) fn spawn(mut command: Command, account: Option<&Account>) -> io::Result<(Child, u64)> {
     let (receive, send) = pipe_with(PipeFlags::CLOEXEC)?;
     let identity = account.map(|account| Identity {
         groups: account.groups.iter().map(|group| Gid::from_raw(*group)).collect(),
@@ -106,10 +115,15 @@ pub(crate) fn spawn(command: &mut Command, account: Option<&Account>) -> io::Res
         command.pre_exec(before_exec);
     }
     let child = command.spawn()?;
+    // The command owns the closure and with it the write end: the read below would never end.
+    drop(command);
     let mut stamp = [0; 8];
-    // Written before exec, whose success `spawn` has waited for, so it is in the pipe.
-    File::from(receive).read_exact(&mut stamp)?;
-    Ok((child, u64::from_ne_bytes(stamp)))
+    match File::from(receive).read_exact(&mut stamp) {
+        Ok(()) => Ok((child, u64::from_ne_bytes(stamp))),
+        // The child is a zombie: its status tells the signal.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok((child, monotonic_ns())),
+        Err(error) => Err(error),
+    }
 }
 
 struct Identity {

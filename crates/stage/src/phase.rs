@@ -14,9 +14,9 @@ use crate::command::CommandLine;
 /// A command that is timed on its own, the device mounted before and unmounted after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What it is called in results.
+    /// Name in results.
     pub name: String,
-    /// What it runs.
+    /// Command that the phase runs.
     pub command: CommandLine,
     /// Variables of its environment besides the caller's, `SEEKLAB_DEVICE`, `SEEKLAB_MOUNT` and
     /// `SEEKLAB_NBD`.
@@ -30,7 +30,7 @@ impl Phase {
     }
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -41,12 +41,12 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Whether it succeeded.
+    /// Returns true if the command succeeded.
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Code(0))
     }
 
-    /// The code as shells say it: 128 more than the signal where it was one.
+    /// Returns the exit code as shells report it: 128 plus the signal if a signal ended the command.
     pub const fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -76,7 +76,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// What came of a phase.
+/// Result of a phase.
 ///
 /// ```text
 ///  mount      start    exec           end        flush_start        flush_end
@@ -85,23 +85,23 @@ impl fmt::Display for Exit {
 /// All stamps are nanoseconds of CLOCK_MONOTONIC and never decrease in that order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseOutcome {
-    /// What the phase is called.
+    /// Name of the phase.
     pub name: String,
-    /// How the command ended.
+    /// End of the command.
     pub exit: Exit,
-    /// Whether it was asked to stop; everything below is then of the part that ran.
+    /// True if the phase was stopped on request. All fields below then describe the part that ran.
     pub stopped: bool,
-    /// When the mount was asked for, caches having been dropped before.
+    /// Start of the mount. Caches were dropped before, if requested.
     pub mount_start_ns: u64,
-    /// When the device was mounted and the command's process was asked for.
+    /// End of the mount, and start of the command's process.
     pub start_ns: u64,
-    /// When the command's process executed its program.
+    /// When the command's process executed its program, or was found to have ended before.
     pub exec_ns: u64,
-    /// When its exit was seen.
+    /// Time at which the command's exit was detected.
     pub end_ns: u64,
-    /// When nothing of it was left and its data were asked to go to the device.
+    /// Start of the flush, after all processes of the command had ended.
     pub flush_start_ns: u64,
-    /// When they were there and the device was unmounted.
+    /// End of the flush: the data are on the device, and the device is unmounted.
     pub flush_end_ns: u64,
     /// Processor time in user mode, of the command and every process it left behind or waited for.
     pub user: Duration,
@@ -111,7 +111,7 @@ pub struct PhaseOutcome {
     pub max_rss_bytes: u64,
     /// The names of processes that were still running at the end and were killed; at most 16.
     pub left_running: Vec<String>,
-    /// What writing to the device said at the end, if it failed: the data are not all there.
+    /// Error of the final write to the device. If present, the data on the device are incomplete.
     pub flush_error: Option<String>,
 }
 
@@ -121,17 +121,17 @@ impl PhaseOutcome {
         Duration::from_ns(self.end_ns.saturating_sub(self.exec_ns))
     }
 
-    /// What syncing and unmounting took.
+    /// Returns the time of syncing and unmounting.
     pub const fn flush(&self) -> Duration {
         Duration::from_ns(self.flush_end_ns.saturating_sub(self.flush_start_ns))
     }
 
-    /// What mounting took.
+    /// Returns the time of mounting.
     pub const fn mount(&self) -> Duration {
         Duration::from_ns(self.start_ns.saturating_sub(self.mount_start_ns))
     }
 
-    /// Whether the command succeeded and its data are on the device.
+    /// Returns true if the command succeeded and its data are on the device.
     pub fn is_success(&self) -> bool {
         self.exit.is_success() && !self.stopped && self.flush_error.is_none()
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_codes_and_signals_told_as_shells_do() {
+    fn exit_codes_and_signals_are_reported_as_by_shells() {
         let code = Exit::from(ExitStatus::from_raw(3 << 8));
         assert_eq!((code, code.code(), code.to_string().as_str()), (Exit::Code(3), 3, "exit code 3"));
         let killed = Exit::from(ExitStatus::from_raw(9));

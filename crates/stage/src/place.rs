@@ -1,7 +1,7 @@
-//! Where in the tree of directories the device is mounted.
+//! The directory on which the device is mounted.
 //!
 //! In the private mount namespace a small tmpfs covers a directory that exists and is empty, so that no
-//! directory is made where it would be left behind, and nothing is hidden that a command may need.
+//! directory has to be made and possibly left behind, and no files that a command may need are hidden.
 
 use std::fs;
 use std::path::Path;

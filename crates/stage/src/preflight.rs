@@ -22,14 +22,14 @@ use crate::place;
 const BUILTIN: &str = "`seeklab run DEVICE --builtin WORKLOAD`, which needs no privilege, or, where FUSE may be used, \
                        `examples/without-root.sh DEVICE COMMAND`";
 
-/// What a run will need.
+/// Requirements of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Needs<'a> {
     /// A block device that is a loop device over FUSE.
     pub block_over_fuse: bool,
     /// The file system that will be mounted.
     pub file_system: FileSystem,
-    /// That file system's mkfs: not for images.
+    /// True if the mkfs of that file system is needed. Images need none.
     pub mkfs: bool,
     /// The command that will run, as it was given; empty for none.
     pub command: &'a [OsString],
@@ -139,7 +139,7 @@ fn openable(path: &str, module: &str) -> Option<Missing> {
     Some(Missing::new(what, remedy))
 }
 
-/// Whether the kernel has a file system, or a module of it, which mounting would load.
+/// Returns the missing support, unless the kernel has the file system or a module that mounting would load.
 fn supported(name: &str, module: &str) -> Option<Missing> {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     if lists_file_system(&known, name) || has_module(module) {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_everything_missing_named_at_once() {
+    fn all_missing_requirements_are_reported_together() {
         let command = [OsString::from("no-such-program-here")];
         let needs = Needs { command: &command, user: Some("no-such-user"), ..Needs::default() };
         let missing = preflight(&needs).unwrap_err();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_file_system_recognised_in_the_kernels_table() {
+    fn file_system_is_found_in_the_kernels_table() {
         let table = "nodev\ttmpfs\n\text4\n\tfuseblk\nnodev\tfuse\n";
         for (name, known) in [("ext4", true), ("fuse", true), ("ext", false), ("nodev", false)] {
             assert_eq!(lists_file_system(table, name), known, "{name}");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_device_that_cannot_be_opened_told_with_a_remedy() {
+    fn unopenable_device_is_reported_with_a_remedy() {
         assert_eq!(openable("/dev/null", "null"), None);
         let missing = openable("/dev/no-such-device", "fuse").unwrap();
         assert!(missing.what.starts_with("/dev/no-such-device cannot be opened: "), "{missing}");

@@ -1,4 +1,4 @@
-//! The caller's side: starts the process inside, tells it what to do, and makes sure that it ends.
+//! The caller's side: starts the process inside, sends its requests, and makes sure that it ends.
 
 use std::ffi::OsString;
 use std::io;
@@ -25,10 +25,10 @@ use crate::place;
 use crate::stop::{Control, Stop};
 use crate::wire::{INSIDE, Lines, Reply, Request, Setting, send_descriptors};
 
-/// How long dropping a stage waits for its processes to end before it leaves that to the kernel.
+/// Time that dropping a stage waits for its processes to end, before it leaves that to the kernel.
 const END_WAIT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// Where the standard output of commands goes.
+/// Destination of the standard output of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Output {
     /// To the caller's standard output.
@@ -38,31 +38,32 @@ pub enum Output {
     Stderr,
 }
 
-/// What a stage is made of.
+/// Options of a stage.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StageOptions {
     /// The block device.
     pub device: PathBuf,
-    /// What is on it, or will be.
+    /// File system that is on the device, or that will be made.
     pub file_system: FileSystem,
-    /// How it is mounted.
+    /// Mount options.
     pub mount_options: MountOptions,
     /// Whom commands run as; the caller if none.
     pub account: Option<Account>,
-    /// Whether the caches of the whole machine are dropped before each phase. The device's own are cold
-    /// anyway.
+    /// Drop the caches of the whole machine before each phase. The device's own caches are cold without this
+    /// option.
     pub drop_caches: bool,
-    /// Where the standard output of commands goes.
+    /// Destination of the standard output of commands.
     pub output: Output,
-    /// What commands find in `SEEKLAB_NBD`.
+    /// Value of `SEEKLAB_NBD` in the environment of commands.
     pub nbd: Option<OsString>,
-    /// How long processes have to end after SIGTERM, before SIGKILL.
+    /// Time between SIGTERM and SIGKILL for processes to end.
     pub grace: Duration,
 }
 
 impl StageOptions {
-    /// That device with ext4, as `mount` mounts it, for the caller, with two seconds of grace.
+    /// Returns options for that device with ext4, mounted with the defaults of `mount`, commands run as the
+    /// caller, and two seconds of grace.
     pub fn new(device: impl Into<PathBuf>) -> Self {
         Self {
             device: device.into(),
@@ -139,7 +140,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Where commands see the device mounted; none without a file system.
+    /// Returns the directory where commands see the device mounted, or `None` without a file system.
     pub fn mount(&self) -> Option<&Path> {
         self.mount.as_deref()
     }
@@ -148,8 +149,7 @@ impl Stage {
     /// system nothing happens.
     ///
     /// # Errors
-    /// When mkfs fails, with what it said; when the result cannot be mounted, changed or unmounted; when
-    /// stopped.
+    /// If mkfs fails, with its output; if the result cannot be mounted, changed or unmounted; if stopped.
     pub fn make_file_system(&mut self) -> Result<(), Error> {
         self.ask(&Request::MakeFileSystem).map(drop)
     }
@@ -164,13 +164,13 @@ impl Stage {
         self.ask(&Request::GiveToUser).map(drop)
     }
 
-    /// Mounts the device, runs the command, kills what it left running, syncs and unmounts.
+    /// Mounts the device, runs the command, kills the processes that it left running, syncs and unmounts.
     ///
-    /// A command that fails, is stopped, or whose data cannot be written is an outcome, not an error.
+    /// A command that fails, is stopped, or whose data cannot be written is a result, not an error.
     ///
     /// # Errors
-    /// When the device cannot be mounted or unmounted, the command cannot be executed, or
-    /// [`Stop::stop`] was called before it began.
+    /// If the device cannot be mounted or unmounted, if the command cannot be executed, or if [`Stop::stop`] was
+    /// called before it began.
     pub fn run_phase(&mut self, phase: &Phase) -> Result<PhaseOutcome, Error> {
         match self.ask(&Request::Run(phase.clone()))? {
             Reply::Outcome(outcome) => Ok(outcome),
@@ -203,7 +203,7 @@ impl Stage {
         }
     }
 
-    /// Makes sure that the process inside is gone and tells how it went.
+    /// Makes sure that the process inside is gone, and returns an error with its exit status.
     fn died(&mut self) -> Error {
         let how = match self.reap() {
             Some(Ok(status)) => status.to_string(),

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::wire::{Request, send};
 
-/// Stops what a stage runs, from any thread; one serves any number of stages, one after the other.
+/// Stops the commands of a stage, from any thread. One value serves any number of stages, one after the
+/// other.
 ///
-/// What runs gets SIGTERM, and SIGKILL when the grace is over or when it is asked a second time. The device
-/// is then synced and unmounted as ever, and the phase returns what it has, marked as stopped. Every later
-/// step fails with [`Error::Stopped`](crate::Error::Stopped).
+/// Processes inside get SIGTERM, and SIGKILL when the grace is over or at a second request to stop. The
+/// device is then synced and unmounted as usual, and the phase returns its result so far, marked as stopped.
+/// Every later step fails with [`Error::Stopped`](crate::Error::Stopped).
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<Mutex<Inner>>);
 
@@ -30,13 +31,13 @@ impl Control {
 }
 
 impl Stop {
-    /// Nothing asked yet.
+    /// Returns a value without a request to stop.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks. Takes a lock for as long as a line is written: for a thread that handles signals, not for a
-    /// handler itself.
+    /// Requests a stop. Takes a lock while a line is written, so call it from a thread that handles signals, not
+    /// from a signal handler.
     pub fn stop(&self) {
         let mut inner = self.inner();
         inner.asked_count += 1;
@@ -46,12 +47,12 @@ impl Stop {
         }
     }
 
-    /// Whether it was asked.
+    /// Returns true if a stop was requested.
     pub fn is_asked(&self) -> bool {
         self.inner().asked_count > 0
     }
 
-    /// Tells `control` of what is asked from now on.
+    /// Sends all later stop requests to `control`.
     pub(crate) fn attach(&self, control: &Arc<Control>) {
         self.inner().control = Arc::downgrade(control);
     }

@@ -1,4 +1,4 @@
-//! What caller and inside say to each other: one JSON value per line over a stream socket.
+//! Messages between the caller and the process inside: one JSON value per line over a stream socket.
 //!
 //! The first byte is an empty line that carries the descriptors which are standard input, output and error
 //! of commands; the socket itself is standard input of the process inside.
@@ -27,7 +27,7 @@ use crate::phase::{Phase, PhaseOutcome};
 /// The argument that makes a process the inside of a stage.
 pub(crate) const INSIDE: &str = "__seeklab-stage-inside";
 
-/// What the process inside needs to know.
+/// Settings for the process inside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setting {
     pub(crate) device: PathBuf,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn do_messages_arrive_whole_and_in_order_behind_the_descriptors() {
+    fn messages_arrive_whole_and_in_order_after_the_descriptors() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let file = tempfile::tempfile().unwrap();
         send_descriptors(&ours, [file.as_fd(); 3]).unwrap();

@@ -1,6 +1,6 @@
-//! How long it takes to read a row of a text format: `cargo bench -p seeklab-traces`.
+//! Measures the time to read a row of a text format: `cargo bench -p seeklab-traces`.
 //!
-//! The rows are generated in memory, so that neither disk nor decompression counts.
+//! The rows are generated in memory, so neither the disk nor decompression affects the result.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 

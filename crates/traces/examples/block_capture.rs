@@ -1,4 +1,4 @@
-//! Captures a block device while a command runs, and says what was seen.
+//! Captures a block device while a command runs, and prints a summary of the captured requests.
 //!
 //! ```console
 //! # cargo run --release -p seeklab-traces --example block_capture -- /dev/loop0 -- fio job.fio

@@ -1,4 +1,4 @@
-//! What went wrong with a trace, and where.
+//! Errors of a trace, with their place.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -9,8 +9,8 @@ use seeklab_files::FileError;
 
 /// A trace that could not be read or written.
 ///
-/// `Display` says file, place, what was seen and what is allowed; advice is apart in
-/// [`hint`](Self::hint), and what lies beneath in [`source`](Error::source).
+/// `Display` shows the file, the place, the value found and the allowed values. Advice is separate in
+/// [`hint`](Self::hint), and the underlying error in [`source`](Error::source).
 #[derive(Debug)]
 pub struct TraceError(Box<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// Where in a trace something is wrong.
+/// Place of an error in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Place {
@@ -35,18 +35,18 @@ pub enum Place {
     Byte(u64),
 }
 
-/// What is wrong with a trace.
+/// Kind of error in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system refused; it says why in the source.
+    /// The operating system refused the action. The source holds its error.
     Io {
-        /// What was tried, such as `cannot open the file`.
+        /// Action that failed, such as `cannot open the file`.
         action: &'static str,
     },
     /// There is not one byte in the file.
     Empty,
-    /// A field or a row does not say what its format allows.
+    /// A field or a row does not have the form that its format requires.
     Invalid(Box<Problem>),
     /// A line is longer than any row can be.
     LineTooLong {
@@ -75,7 +75,7 @@ pub enum ErrorKind {
     },
     /// There is no format of that name or suffix.
     NoSuchFormat {
-        /// The name as it was written, or the file name whose suffix says nothing.
+        /// Name as written, or the file name with an unknown suffix.
         name: String,
         /// Names of the formats there are.
         formats: Vec<&'static str>,
@@ -85,30 +85,30 @@ pub enum ErrorKind {
         /// Name of the format.
         format: &'static str,
     },
-    /// The format cannot say what the record says.
+    /// The format cannot represent a value of the record.
     NotRepresentable {
         /// Name of the format.
         format: &'static str,
-        /// What it cannot say.
+        /// Value that the format cannot represent.
         what: Cow<'static, str>,
     },
     /// A structured file is damaged or not what its format demands.
     Malformed {
-        /// What is wrong.
+        /// Description of the damage.
         what: Cow<'static, str>,
     },
 }
 
-/// A value that is not allowed: which field, what was seen, what would be right.
+/// A value that is not allowed: field, value found, allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Name of the field or column.
     pub field: Cow<'static, str>,
-    /// The value seen, shortened.
+    /// The value found, shortened.
     pub value: String,
-    /// What is wrong with it, or what is allowed.
+    /// Description of what is wrong with the value, or of the allowed values.
     pub problem: Cow<'static, str>,
-    /// What to do about it.
+    /// Advice on how to solve the problem.
     pub hint: Option<Cow<'static, str>>,
 }
 
@@ -191,7 +191,7 @@ impl TraceError {
         Self::new(ErrorKind::Malformed { what: what.into() })
     }
 
-    /// `format` cannot say `what` the record says.
+    /// Returns the error that `format` cannot represent `what`, a value of the record.
     #[cold]
     pub fn not_representable(format: &'static str, what: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorKind::NotRepresentable { format, what: what.into() })
@@ -225,7 +225,7 @@ impl TraceError {
         self
     }
 
-    /// What is wrong, to match on.
+    /// Returns the kind of error, to match on.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
@@ -235,12 +235,12 @@ impl TraceError {
         self.0.path.as_deref()
     }
 
-    /// Where in the file, where that is known.
+    /// Returns the place in the file, if known.
     pub fn place(&self) -> Option<Place> {
         self.0.place
     }
 
-    /// What to do about it.
+    /// Returns advice on how to solve the problem.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_message_say_file_line_value_and_what_is_allowed() {
+    fn message_names_file_line_value_and_allowed_values() {
         let error = TraceError::invalid(Problem::new("blocks", b"-3", "a number from 1 to 9 is allowed"))
             .in_file(Path::new("a.spc"))
             .at(Place::Line(7));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn are_long_and_binary_values_shown_safely() {
+    fn long_and_binary_values_are_shown_safely() {
         let long = shorten(&[b'x'; 500]);
         assert_eq!(long.chars().count(), SHOWN_MAX + 1);
         assert_eq!(shorten(b"a\0\x1b["), "a\\0\\u{1b}[");
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_display_leave_the_source_to_the_chain() {
+    fn display_omits_the_source_error() {
         let error = TraceError::io("cannot open the file", std::io::Error::other("no such luck"));
         assert_eq!(error.to_string(), "cannot open the file");
         assert_eq!(error.source().map(ToString::to_string), Some("no such luck".to_owned()));

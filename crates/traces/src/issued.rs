@@ -1,7 +1,7 @@
-//! A trace as the driver saw it: requests arrive when they were issued, not when the host made them.
+//! A trace as the driver received it: requests arrive when they were issued, not when the host made them.
 //!
-//! Rows are put in the order of their issue within a window of 65,536, as many as wait for their completion elsewhere.
-//! One whose issue is not told, or stamped later than its completion, counts from its arrival.
+//! Rows are sorted by issue within a window of 65,536 rows, the limit of rows awaiting their completion
+//! elsewhere. If the issue of a row is unknown or later than its completion, its arrival counts instead.
 
 use seeklab_core::{Instant, TraceRecord};
 
@@ -15,7 +15,7 @@ use crate::trace_format::{Note, TraceReader};
 pub(crate) struct Issued {
     reader: Box<dyn TraceReader>,
     sorted: Reorder,
-    /// What is wrong with the row behind those that wait.
+    /// Error of the row after the waiting rows.
     failure: Option<TraceError>,
     is_at_end: bool,
 }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn do_requests_arrive_in_order_of_their_issue() {
+    fn requests_arrive_in_order_of_their_issue() {
         let rows = vec![row(10, Some(50)), row(20, Some(30)), row(40, None), row(60, Some(60))];
         let seen: Vec<_> = issued(rows)
             .map(|record| record.map(|of| (of.arrival.as_ns(), of.lbn, of.response_time().unwrap().as_ns())))
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn does_an_issue_behind_its_completion_count_for_nothing() {
+    fn issue_after_its_completion_is_ignored() {
         let late =
             row(10, Some(50)).map(|record| TraceRecord { issue: Some(Instant::from_ns(500)), ..record });
         let record = issued(vec![late]).next().unwrap().unwrap();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_broken_row_told_behind_those_before_it() {
+    fn broken_row_is_reported_after_the_rows_before_it() {
         let broken = Err(TraceError::new(ErrorKind::NotWritable { format: "it" }));
         let mut rows = issued(vec![row(10, Some(50)), row(20, Some(30)), broken]);
         assert_eq!(rows.next().unwrap().unwrap().lbn, 20);

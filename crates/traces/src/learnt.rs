@@ -1,14 +1,16 @@
-//! Hands a writer what a reader learns only with its rows: names of devices and initiators, counts at the end.
+//! Passes metadata that a reader finds only while it reads rows to the writer: names of devices
+//! and initiators, and values such as counts at the end.
 //!
 //! # Scope and limits
-//! Names are handed on before the row that uses them, so a format that names the device in every row has it in time.
-//! What a reader learns of the seed, the device model, the version or the clock behind its rows is not handed on.
+//! Names are passed on before the row that uses them, so a format that names the device in every row has them
+//! in time. Changes of the seed, the device model, the version or the clock after the first row are not
+//! passed on.
 
 use crate::error::TraceError;
 use crate::metadata::Metadata;
 use crate::trace_format::TraceWriter;
 
-/// What a writer was told about a trace.
+/// Metadata that a writer has received so far.
 #[derive(Debug, Clone)]
 pub struct Learnt(Metadata);
 
@@ -18,7 +20,7 @@ impl Learnt {
         Self(metadata.clone())
     }
 
-    /// Tells the names of devices that are new; to be called before every row.
+    /// Passes the names of new devices to the writer. Must be called before every row.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -31,7 +33,7 @@ impl Learnt {
         if metadata.labels.len() == self.0.labels.len() { Ok(()) } else { self.tell_new(metadata, writer) }
     }
 
-    /// Tells everything that is new; to be called behind the last row.
+    /// Passes all new metadata to the writer. Must be called after the last row.
     ///
     /// # Errors
     /// If a key is not allowed, or the file cannot be written.

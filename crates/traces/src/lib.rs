@@ -40,7 +40,7 @@ pub use format::{
     Spc, SsdSim, Systor, Tencent, Thesios, TraceFs, Vscsi, Wpa,
 };
 pub use learnt::Learnt;
-pub use metadata::{Metadata, check_key};
+pub use metadata::{Metadata, capacity_key, check_key};
 pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
 pub use output::create_file;
 pub use output::losses::Holds;

@@ -1,4 +1,4 @@
-//! What a trace says about itself as a whole.
+//! Metadata of a trace as a whole.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use seeklab_core::{ByteSize, Seed};
 
 use crate::error::Problem;
 
-/// What a trace says about itself as a whole. Canonical traces carry all of it; other formats none,
-/// and then the block size is what the reader was told.
+/// Metadata of a trace as a whole. Canonical traces carry all of it. Other formats carry none, and the block
+/// size then comes from the options of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
     /// Bytes in a logical block.
@@ -18,11 +18,11 @@ pub struct Metadata {
     pub device: Option<String>,
     /// The program that made the trace, with its version.
     pub version: Option<String>,
-    /// Where the times come from, such as `simulated`.
+    /// Source of the times, such as `simulated`.
     pub clock: Option<String>,
     /// Names of the devices 0, 1, 2 and so on in the trace's origin.
     pub labels: Vec<String>,
-    /// Whatever else was said, by key: lower-case letters, digits, `_`, `-` and `.`.
+    /// Further values by key. A key has lower-case letters, digits, `_`, `-` and `.`.
     pub other: BTreeMap<String, String>,
 }
 
@@ -44,7 +44,7 @@ impl Default for Metadata {
 }
 
 impl Metadata {
-    /// The block size of traces that do not say theirs.
+    /// Block size of traces that do not state theirs.
     pub const DEFAULT_BLOCK_SIZE: ByteSize = ByteSize::from_bytes(512);
 
     /// Everything as keys and values, in a fixed order.
@@ -71,6 +71,18 @@ impl Metadata {
             push(key, Some(value.clone()));
         }
         Ok(pairs)
+    }
+
+    /// Returns the size of a device; of a trace that seeklab captured before it wrote `capacity.N`, that of its only
+    /// device.
+    pub fn capacity(&self, device: u16) -> Option<ByteSize> {
+        let text = self.other.get(&capacity_key(device)).or_else(|| self.other.get(CAPTURED_SIZE))?;
+        text.parse().ok()
+    }
+
+    /// States the size of a device.
+    pub fn set_capacity(&mut self, device: u16, capacity: ByteSize) {
+        self.other.insert(capacity_key(device), capacity.to_string());
     }
 
     /// Takes over one key and its value.
@@ -102,6 +114,9 @@ impl Metadata {
             _ => match key.strip_prefix("label.") {
                 Some(index) => self.set_label(index, value)?,
                 None => {
+                    if key.starts_with(CAPACITY) && value.parse::<ByteSize>().is_err() {
+                        return Err(Problem::new(key.to_owned(), value, "a size such as `500GB` is allowed"));
+                    }
                     self.other.insert(key.to_owned(), value.to_owned());
                 }
             },
@@ -122,6 +137,17 @@ impl Metadata {
     }
 }
 
+/// The key of the size of a device begins so; its number follows.
+const CAPACITY: &str = "capacity.";
+
+/// The size of the only device, in traces of seeklab 0.1 that were captured or recorded.
+const CAPTURED_SIZE: &str = "capture.size";
+
+/// Returns the key of the size of a device.
+pub fn capacity_key(device: u16) -> String {
+    format!("{CAPACITY}{device}")
+}
+
 /// Checks that `key` may stand in [`Metadata::other`].
 ///
 /// # Errors
@@ -137,7 +163,7 @@ pub fn check_key(key: &str) -> Result<(), Box<Problem>> {
     Ok(())
 }
 
-/// Whether `key` can be written in every canonical form.
+/// Returns true if `key` can be written in every canonical form.
 pub(crate) fn is_key(key: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
     !key.is_empty() && key.bytes().all(allowed)
@@ -177,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn do_all_keys_round_trip() {
+    fn all_keys_round_trip() {
         let metadata = Metadata {
             block_size: ByteSize::from_bytes(4096),
             seed: Some(Seed(u64::MAX)),
@@ -195,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn are_wrong_values_and_keys_refused() {
+    fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
         for (key, value) in [("schema", "2"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
             let problem = metadata.set(key, value).unwrap_err();
@@ -208,9 +234,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn capacity_is_that_of_the_device_or_of_an_older_capture() {
+        let mut metadata = Metadata::default();
+        assert_eq!(metadata.capacity(0), None);
+        metadata.set("capture.size", "500000000B").unwrap();
+        assert_eq!(metadata.capacity(0), Some(ByteSize::from_bytes(500_000_000)));
+        metadata.set("capacity.3", "9GB").unwrap();
+        metadata.set_capacity(0, ByteSize::from_bytes(1 << 30));
+        let mut read = Metadata::default();
+        for (key, value) in metadata.to_pairs().unwrap() {
+            read.set(&key, &value).unwrap();
+        }
+        assert_eq!(read.capacity(0), Some(ByteSize::from_bytes(1 << 30)));
+        assert_eq!(read.capacity(3), Some(ByteSize::from_bytes(9_000_000_000)));
+        let problem = metadata.set("capacity.1", "9").unwrap_err();
+        assert_eq!((&*problem.field, &*problem.value), ("capacity.1", "9"));
+    }
+
     proptest! {
         #[test]
-        fn does_escaping_round_trip(value: String) {
+        fn escaping_round_trips(value: String) {
             prop_assert_eq!(unescape(&escape(&value)), value.clone());
             prop_assert!(!escape(&value).contains(['\n', '\r']));
         }

@@ -1,10 +1,9 @@
-//! What a format leaves open, and how the user settles it.
+//! Options of a format, for properties that the format leaves open.
 //!
 //! Units, polarity, byte order, sector sizes and codes of operations that a format does not fix are
-//! [`FormatOption`]s with a stated default, never a silent guess. What the user says
-//! ([`Setting`], on the command line `--format-option NAME=VALUE`) is checked against the options of the
-//! format that is chosen; what was assumed is told beside the trace
-//! ([`OpenTrace::applied`](crate::OpenTrace::applied)).
+//! [`FormatOption`]s with a stated default, never a silent guess. The user's values ([`Setting`], on the
+//! command line `--format-option NAME=VALUE`) are checked against the options of the chosen format.
+//! [`OpenTrace::applied`](crate::OpenTrace::applied) lists the values that were used.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,12 +20,12 @@ use crate::trace_format::{ReadOptions, TraceFormat};
 pub struct FormatOption {
     /// Its name: lower-case letters and `-`.
     pub name: &'static str,
-    /// What may be said.
+    /// Allowed values.
     pub allowed: Allowed,
-    /// What holds unless it is said; allowed even where [`allowed`](Self::allowed) does not contain it, as
-    /// a word such as `header` that stands for what the trace says itself.
+    /// Default value. It is allowed even if [`allowed`](Self::allowed) does not contain it: a word such as
+    /// `header` then stands for the value in the trace itself.
     pub default: &'static str,
-    /// What it decides, in one line.
+    /// Meaning of the option, in one line.
     pub meaning: &'static str,
 }
 
@@ -57,34 +56,34 @@ pub struct Applied {
     pub name: &'static str,
     /// The value.
     pub value: String,
-    /// Whether the user said it; else it is the default.
+    /// True if the user gave the value, false if it is the default.
     pub is_said: bool,
-    /// What it decides.
+    /// Meaning of the option.
     pub meaning: &'static str,
 }
 
-/// What a format cannot say about a request or a trace.
+/// Information about a request or a trace that a format lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Lack {
-    /// When requests arrived: no time at all.
+    /// Times of arrival. The format has no times at all.
     ArrivalTimes,
     /// Arrival times finer than a second.
     FineTimes,
     /// Rows in order of arrival; they are sorted within a window.
     ArrivalOrder,
-    /// When requests were complete.
+    /// Times of completion.
     ResponseTimes,
-    /// Whether a request reads or writes.
+    /// Operations of the requests.
     Operations,
     /// Lengths of requests.
     Lengths,
-    /// Which device a request addresses.
+    /// Devices that the requests address.
     Devices,
 }
 
 impl Lack {
-    /// What is lacking, as a name for programs.
+    /// Returns the name of the missing information, for programs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ArrivalTimes => "arrival_times",
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn are_defaults_used_unless_something_is_said_and_the_last_word_counts() {
+    fn defaults_apply_without_settings_and_the_last_setting_counts() {
         assert_eq!(ORDER.text(&with(&[])).unwrap(), "little");
         assert_eq!(ORDER.text(&with(&["byte-order=little", "byte-order=big"])).unwrap(), "big");
         assert_eq!(SECTOR.size(&with(&[])).unwrap(), None);
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_not_allowed_refused_with_what_is() {
+    fn disallowed_values_are_refused_with_the_allowed_values() {
         let error = ORDER.text(&with(&["byte-order=middle"])).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn is_an_option_of_another_format_refused() {
+    fn option_of_another_format_is_refused() {
         let error = apply(&Spc, &with(&["byte-order=big"])).unwrap_err();
         assert_eq!(error.to_string(), "format option is `byte-order`: the format `spc` has no options");
     }

@@ -1,8 +1,8 @@
-//! What a recorder did itself: marked in its trace, and left out of every fit.
+//! Requests of the recorder itself. They are marked in its trace and omitted from every fit.
 //!
-//! A trace that records its own recorder's writes would describe the recording. So whoever records says in the
-//! metadata which initiator of the rows is the recorder (key `recorder`), and everything that learns from a
-//! trace asks [`Recorder::is_recorders_own`] of every row first.
+//! A trace that records its own recorder's writes would describe the recording. Therefore the metadata names
+//! the initiator that is the recorder (key `recorder`), and all code that fits a model to a trace first
+//! checks every row with [`Recorder::is_recorders_own`].
 //!
 //! ```
 //! use seeklab_core::{Instant, Operation, TraceRecord};
@@ -18,9 +18,9 @@
 //! ```
 //!
 //! # Scope and limits
-//! Data is written back by the recorder itself. What a file system adds for the recorder's file (journal,
-//! allocation) comes from threads of the kernel and cannot be told apart: keep a trace on another device than
-//! the one that is recorded.
+//! The recorder itself writes its data back. The writes that a file system adds for the recorder's file
+//! (journal, allocation) come from kernel threads and cannot be distinguished: keep the trace on a different
+//! device from the recorded device.
 
 use seeklab_core::TraceRecord;
 
@@ -29,32 +29,33 @@ use crate::metadata::Metadata;
 /// The key of the metadata.
 pub const KEY: &str = "recorder";
 
-/// The key that says what a recorder of seeklab saw: `requests` or `bios` of a block layer, or what was `interposed`.
+/// Metadata key for the kind of requests that a recorder of seeklab observed: `requests` or `bios` of a block
+/// layer, or `interposed` calls.
 pub const OBSERVED: &str = "capture.observed";
 
-/// Who recorded a trace, among its initiators, if that is known.
+/// Initiator that recorded a trace, if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorder(Option<u32>);
 
 impl Recorder {
-    /// Whether the trace says who recorded it.
+    /// Returns true if the trace names its recorder.
     pub const fn is_known(self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether the recorder itself made this request: no fit and no figure of the workload counts it.
+    /// Returns true if the recorder itself made this request. Fits and workload figures omit such requests.
     pub fn is_recorders_own(self, record: &TraceRecord) -> bool {
         self.0 == Some(record.initiator)
     }
 }
 
 impl Metadata {
-    /// Whether seeklab recorded it from a real device.
+    /// Returns true if seeklab recorded the trace from a real device.
     pub fn is_captured(&self) -> bool {
         self.other.contains_key(OBSERVED)
     }
 
-    /// Who recorded the trace.
+    /// Returns the recorder of the trace.
     pub fn recorder(&self) -> Recorder {
         Recorder(self.other.get(KEY).and_then(|text| text.parse().ok()))
     }

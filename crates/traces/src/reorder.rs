@@ -68,7 +68,7 @@ impl Reorder {
         }
     }
 
-    /// Whether the next row can leave although more are to come.
+    /// Returns true if the next row can leave although more rows are to come.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.order.len() > self.window
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn are_rows_within_the_window_sorted_and_others_clamped_and_counted() {
+    fn rows_within_the_window_are_sorted_and_others_clamped_and_counted() {
         assert_eq!(sorted(&[5, 3, 9, 7], 2, false), (vec![(3, 1), (5, 0), (7, 3), (9, 2)], 0));
         assert_eq!(sorted(&[5, 6, 7, 1], 1, false), (vec![(5, 0), (6, 1), (6, 3), (7, 2)], 1));
         assert_eq!(sorted(&[5, 5, 5], 1, false), (vec![(5, 0), (5, 1), (5, 2)], 0));
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_no_row_lost_and_none_out_of_order(arrivals: Vec<u64>, window in 0_usize..8, relative: bool) {
+        fn no_row_is_lost_or_out_of_order(arrivals: Vec<u64>, window in 0_usize..8, relative: bool) {
             let (rows, _) = sorted(&arrivals, window, relative);
             prop_assert!(rows.is_sorted_by_key(|(arrival, _)| *arrival));
             let mut numbers: Vec<u64> = rows.iter().map(|(_, number)| *number).collect();

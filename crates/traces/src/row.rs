@@ -97,10 +97,10 @@ impl Row {
         })
     }
 
-    /// What the row records.
+    /// Converts the row to a record.
     ///
     /// # Errors
-    /// If a column that has to be there is null, a number is too large, or columns contradict.
+    /// If a required column is null, a number is too large, or columns contradict each other.
     pub fn to_record(&self) -> Checked<TraceRecord> {
         let op = self.one_of(Op, &Operation::ALL)?.ok_or_else(|| missing(Op))?;
         // A flush addresses nothing, so its address may be null.
@@ -135,7 +135,7 @@ impl Row {
         Ok(record)
     }
 
-    /// Whether it says anything that was measured outside the model.
+    /// Returns true if the row contains times measured outside the model.
     #[inline]
     pub fn has_points(&self) -> bool {
         const POINTS: u64 = mask(&Column::POINTS);
@@ -262,7 +262,7 @@ impl Row {
         }))
     }
 
-    /// Fills the row with what `record` says.
+    /// Fills the row with the values of `record`.
     ///
     /// # Errors
     /// If the record contradicts itself, so that it could not be read back.

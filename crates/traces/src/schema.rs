@@ -45,7 +45,7 @@ pub enum Column {
     MissCause,
 }
 
-/// What a column holds.
+/// Type of the values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// A whole number from 0 to this.
@@ -92,7 +92,7 @@ pub(crate) const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
 const STATUS_NAMES: [&str; 2] = [Status::Ok.name(), Status::Error.name()];
 
 impl Column {
-    /// How many there are.
+    /// Number of columns.
     pub const COUNT: usize = 34;
 
     /// Every column, in the order of the schema.
@@ -136,7 +136,7 @@ impl Column {
     /// The columns without which there is no trace.
     pub const REQUIRED: [Self; 4] = [ArrivalNs, Op, Lbn, Blocks];
 
-    /// What is measured outside the model; only in traces of which the first row has any of it.
+    /// Columns measured outside the model. A trace has them only if its first row has a value in any of them.
     pub const POINTS: [Self; 6] =
         [Mp1ArrivalNs, Mp1CompletionNs, Mp2ArrivalNs, Mp2DueNs, Mp2CompletionNs, MissCause];
 
@@ -196,7 +196,7 @@ impl Column {
         Self::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// What it holds.
+    /// Returns the type of the values.
     pub const fn content(self) -> Content {
         match self {
             Op => Content::Name(&OPERATIONS),
@@ -211,7 +211,7 @@ impl Column {
         }
     }
 
-    /// Whether it may be null; the others have a value in every row that seeklab writes.
+    /// Returns true if the column may be null. All other columns have a value in every row that seeklab writes.
     pub const fn is_nullable(self) -> bool {
         !matches!(
             self,
@@ -219,7 +219,7 @@ impl Column {
         )
     }
 
-    /// Why this is no column of the schema, naming near matches.
+    /// Returns the message that the schema has no such column, with similar names.
     pub fn advice(unknown: &str) -> String {
         let near = seeklab_core::names::near(unknown, Self::ALL.map(Self::name));
         match near.is_empty() {
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_columns_in_their_own_place_and_found_by_name() {
+    fn columns_are_in_their_own_place_and_found_by_name() {
         for (index, column) in Column::ALL.into_iter().enumerate() {
             assert_eq!(column as usize, index);
             assert_eq!(Column::from_name(column.name()), Some(column));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_near_match_advised() {
+    fn message_advises_similar_names() {
         assert!(Column::advice("completion_us").ends_with("near it is `completion_ns`"));
         assert!(Column::advice("zebra").ends_with("no such column"));
     }

@@ -1,4 +1,4 @@
-//! What a trace format is: something that recognises, reads and writes traces.
+//! A trace format: recognises, reads and writes traces.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -19,27 +19,27 @@ pub trait TraceFormat: Sync {
     /// The name that a user types, such as `spc`.
     fn name(&self) -> &'static str;
 
-    /// What it is, in one line.
+    /// Returns a one-line description of the format.
     fn description(&self) -> &'static str;
 
     /// File suffixes without their dot that mean this format and no other, such as `spc`.
     fn suffixes(&self) -> &'static [&'static str];
 
-    /// What it leaves open, with what is assumed unless the user says otherwise.
+    /// Returns the options of the format, with their defaults.
     fn options(&self) -> &'static [FormatOption] {
         &[]
     }
 
-    /// What it cannot say, whatever the trace.
+    /// Returns the information that every trace of this format lacks.
     fn lacks(&self) -> &'static [Lack] {
         &[]
     }
 
-    /// Whether a trace that begins so has this format. [`Sniff::NeedMore`] is counted as
-    /// [`Sniff::No`] where `head` is the whole trace.
+    /// Judges whether a trace that begins with `head` has this format. [`Sniff::NeedMore`] counts as
+    /// [`Sniff::No`] if `head` is the whole trace.
     fn sniff(&self, head: Head<'_>) -> Sniff;
 
-    /// Whether it reads traces of several files, such as one for each processor.
+    /// Returns true if the format reads traces of several files, such as one for each processor.
     fn reads_parts(&self) -> bool {
         false
     }
@@ -50,33 +50,34 @@ pub trait TraceFormat: Sync {
     /// If the start of the trace is not what the format demands.
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError>;
 
-    /// Whether [`create`](Self::create) works.
+    /// Returns true if [`create`](Self::create) works.
     fn is_writable(&self) -> bool {
         false
     }
 
-    /// What of a row [`create`](Self::create) writes; the rest is lost, and [`create_with`](crate::create_with) counts it.
+    /// Returns the fields of a row that [`create`](Self::create) writes. The rest is lost, and
+    /// [`create_with`](crate::create_with) counts it.
     fn holds(&self) -> Holds {
         Holds::ALL
     }
 
-    /// Begins to write a trace to `path`, compressed as its suffix says.
+    /// Begins to write a trace to `path`, compressed according to its suffix.
     ///
     /// # Errors
-    /// [`ErrorKind::NotWritable`] unless [`is_writable`](Self::is_writable); else if the file
-    /// cannot be created or `metadata` cannot be said.
+    /// [`ErrorKind::NotWritable`] if [`is_writable`](Self::is_writable) is false; otherwise if the file cannot be
+    /// created or the format cannot represent `metadata`.
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let _ = metadata;
         Err(TraceError::new(ErrorKind::NotWritable { format: self.name() }).in_file(path))
     }
 }
 
-/// Whether a trace has a format.
+/// Judgement on whether a trace has a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sniff {
-    /// It has.
+    /// The trace has the format.
     Yes,
-    /// It has not.
+    /// The trace does not have the format.
     No,
     /// The bytes given do not tell.
     NeedMore,
@@ -84,13 +85,14 @@ pub enum Sniff {
 
 /// The rows of a trace. After an error there are no more.
 pub trait TraceReader: Iterator<Item = Result<TraceRecord, TraceError>> + Send {
-    /// What is known about the trace so far; device labels may appear with the rows that use them.
+    /// Returns the metadata of the trace found so far. Device labels may appear with the rows that use them.
     fn metadata(&self) -> &Metadata;
 
-    /// What was done to the rows so far that their user should know.
+    /// Returns notes for the user on how the rows so far were changed.
     fn notes(&self) -> Vec<Note>;
 
-    /// The next rows, as many as are at hand, in `buffer` or in a place of its own; none at the end.
+    /// Returns the next rows that are available, stored in `buffer` or in a place of the reader's own. Empty at
+    /// the end.
     ///
     /// # Errors
     /// If the next row cannot be read.
@@ -106,7 +108,7 @@ const ROWS: usize = 256;
 #[derive(Debug, Default)]
 pub struct RowBuffer {
     records: Vec<TraceRecord>,
-    /// What is wrong with the row behind them.
+    /// Error of the row after the stored rows.
     failure: Option<TraceError>,
 }
 
@@ -144,7 +146,7 @@ impl RowBuffer {
 pub struct Rows<'a> {
     /// They, in order; none at the end of the trace.
     pub records: &'a [TraceRecord],
-    /// What is known about the trace when they were read.
+    /// Metadata of the trace when the rows were read.
     pub metadata: &'a Metadata,
 }
 
@@ -153,11 +155,11 @@ pub trait TraceWriter: Send {
     /// Appends a row.
     ///
     /// # Errors
-    /// If the format cannot say what `record` says, or the file cannot be written.
+    /// If the format cannot represent `record`, or the file cannot be written.
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError>;
 
-    /// Says something about the trace that was not known when it was begun, such as how much of it was lost:
-    /// as [`Metadata::other`]. A format without metadata leaves it out.
+    /// Adds metadata that was not known when the trace was begun, such as the number of lost events: as
+    /// [`Metadata::other`]. A format without metadata omits it.
     ///
     /// # Errors
     /// If the key is not allowed, or the file cannot be written.
@@ -166,8 +168,9 @@ pub trait TraceWriter: Send {
         Ok(())
     }
 
-    /// Says what a device is called, before the first row of it or later: as [`Metadata::labels`]. A format that names
-    /// no devices leaves it out, and one that names them in every row leaves out what comes behind such a row.
+    /// Sets the name of a device, before its first row or later: as [`Metadata::labels`]. A format that names no
+    /// devices omits the name. A format that names them in every row omits a name that comes after the first such
+    /// row.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -176,7 +179,7 @@ pub trait TraceWriter: Send {
         Ok(())
     }
 
-    /// What of the rows so far was lost.
+    /// Returns notes on information of the rows so far that was lost.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
@@ -188,10 +191,10 @@ pub trait TraceWriter: Send {
     fn finish(self: Box<Self>) -> Result<(), TraceError>;
 }
 
-/// How to read a trace.
+/// Options for reading a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Bytes in a logical block; by default what the trace says, else 512 bytes.
+    /// Bytes in a logical block [default: the block size stated in the trace, otherwise 512 bytes].
     pub block_size: Option<ByteSize>,
     /// Rows within which a roughly sorted trace is sorted by arrival.
     pub sort_window: usize,
@@ -209,7 +212,7 @@ impl Default for ReadOptions {
 }
 
 impl ReadOptions {
-    /// The block size of a trace that does not say its own.
+    /// Returns the block size for a trace that does not state its own.
     pub fn block_size_or_default(&self) -> ByteSize {
         self.block_size.unwrap_or(Metadata::DEFAULT_BLOCK_SIZE)
     }
@@ -221,7 +224,7 @@ impl ReadOptions {
 pub enum Note {
     /// Rows so far out of order that they were moved to the arrival of the row before them.
     ArrivalsClamped {
-        /// How many.
+        /// Number of rows.
         rows: u64,
         /// Rows within which the trace was sorted.
         window: usize,
@@ -230,40 +233,40 @@ pub enum Note {
     ColumnIgnored {
         /// Its name.
         column: String,
-        /// Why, or what it may have been meant to be.
+        /// Reason, or similar names of known columns.
         reason: Cow<'static, str>,
     },
     /// Lines or records that were passed over, as the format's own tools do.
     Skipped {
-        /// What they are, in the plural.
+        /// Name of the skipped lines or records, in the plural.
         what: Cow<'static, str>,
-        /// Why they are no requests.
+        /// Reason why they are no requests.
         why: Cow<'static, str>,
-        /// How many.
+        /// Number of lines or records.
         count: u64,
-        /// Where the first is.
+        /// Place of the first.
         first: Place,
     },
     /// Requests whose completion is not in the trace: rows without a response time.
     CompletionsMissing {
-        /// How many.
+        /// Number of requests.
         requests: u64,
-        /// Those of them that were given up because a later event showed that their completion was lost;
-        /// without that rule each would have been given the completion of a later one.
+        /// Requests of this number that were given up because a later event showed that their completion was lost.
+        /// Otherwise each would have been given the completion of a later request.
         given_up: u64,
     },
     /// Completions of requests whose issue is not in the trace; they are not rows.
     IssuesMissing {
-        /// How many.
+        /// Number of completions.
         completions: u64,
     },
-    /// Something that rows say and the format that they are written in does not.
+    /// Information in the rows that the written format cannot represent.
     Lost {
         /// Name of the format.
         format: &'static str,
-        /// What, in the plural.
+        /// Name of the information, in the plural.
         what: Cow<'static, str>,
-        /// Rows that say it.
+        /// Rows that contain the information.
         rows: u64,
     },
     /// Rows with times finer than the format that they are written in.
@@ -272,7 +275,7 @@ pub enum Note {
         format: &'static str,
         /// Its unit of time.
         unit: Duration,
-        /// How many.
+        /// Number of rows.
         rows: u64,
     },
     /// Something about the trace as a whole.
@@ -325,8 +328,8 @@ pub struct OpenTrace {
 }
 
 impl OpenTrace {
-    /// Wraps `reader` of `format`, opened with `applied`; `guess` says how the format was found unless it was
-    /// named.
+    /// Wraps `reader` of `format`, opened with `applied`. `guess` describes how the format was found, or is
+    /// `None` if it was named.
     pub(crate) fn new(
         reader: Box<dyn TraceReader>,
         format: &dyn TraceFormat,
@@ -338,19 +341,19 @@ impl OpenTrace {
         Self { reader, format, guess, lacks, applied, position, buffer: RowBuffer::default() }
     }
 
-    /// The same trace as the driver saw it: [`arrival`](TraceRecord::arrival) is the issue where that is told, and rows come
-    /// in order of it.
+    /// Returns the same trace as the driver received it: [`arrival`](TraceRecord::arrival) is the issue where
+    /// known, and rows come in order of arrival.
     #[must_use]
     pub fn at_issue(self) -> Self {
         Self { reader: Box::new(Issued::new(self.reader)), ..self }
     }
 
-    /// How far it was read.
+    /// Returns the reading position.
     pub fn position(&self) -> Position {
         self.position.clone()
     }
 
-    /// The next rows, as many as are at hand; none at the end. For who goes through many millions.
+    /// Returns the next rows that are available. Empty at the end. For callers that read many millions of rows.
     ///
     /// # Errors
     /// If the next row cannot be read.
@@ -358,12 +361,12 @@ impl OpenTrace {
         self.reader.next_rows(&mut self.buffer)
     }
 
-    /// What the format cannot say.
+    /// Returns the information that the format lacks.
     pub fn lacks(&self) -> &'static [Lack] {
         self.lacks
     }
 
-    /// What the format leaves open and how it was read.
+    /// Returns the options of the format with the values that were used.
     pub fn applied(&self) -> &[Applied] {
         &self.applied
     }
@@ -373,17 +376,17 @@ impl OpenTrace {
         self.format
     }
 
-    /// How the format was found, such as `spc, from the first lines`; `None` where it was named.
+    /// Returns how the format was found, such as `spc, from the first lines`. `None` if it was named.
     pub fn guess(&self) -> Option<&str> {
         self.guess.as_deref()
     }
 
-    /// What is known about the trace so far; device labels may appear with the rows that use them.
+    /// Returns the metadata of the trace found so far. Device labels may appear with the rows that use them.
     pub fn metadata(&self) -> &Metadata {
         self.reader.metadata()
     }
 
-    /// What was done to the rows so far that their user should know.
+    /// Returns notes for the user on how the rows so far were changed.
     pub fn notes(&self) -> Vec<Note> {
         self.reader.notes()
     }

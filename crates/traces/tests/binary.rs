@@ -98,7 +98,7 @@ fn event(into: Bytes, time: u64, action: u32, sector: u64, bytes: u64, payload: 
 }
 
 #[test]
-fn are_events_of_either_byte_order_and_with_payloads_requests() {
+fn events_of_either_byte_order_and_with_payloads_become_requests() {
     for start in [Bytes::little(), Bytes::big()] {
         let events = event(start, 5, NOTIFY, 0, 0, 16);
         let events = event(events, 10, QUEUE | READ, 8, 4096, 0);
@@ -140,7 +140,7 @@ fn read_path(path: &Path, settings: &[&str]) -> Vec<TraceRecord> {
 }
 
 #[test]
-fn are_the_files_of_processors_one_trace_however_they_are_named() {
+fn files_of_processors_are_one_trace_under_any_name() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     let whole = [(0, Some(150)), (100, Some(200))];
@@ -168,7 +168,7 @@ fn are_the_files_of_processors_one_trace_however_they_are_named() {
 }
 
 #[test]
-fn is_a_trace_of_several_files_refused_by_a_format_of_one() {
+fn single_file_format_refuses_a_trace_of_several_files() {
     let folder = folder();
     let error = open_with(FORMATS, folder.path(), Some("spc"), &options(&[])).err().unwrap();
     assert!(error.to_string().contains("it has 2 parts"), "{error}");
@@ -176,7 +176,7 @@ fn is_a_trace_of_several_files_refused_by_a_format_of_one() {
 }
 
 #[test]
-fn is_blktrace_that_is_cut_short_told_and_wrong_bytes_an_error_with_their_place() {
+fn blktrace_truncation_is_noted_and_wrong_bytes_are_an_error_with_place() {
     let events = event(Bytes::little(), 1, ISSUE | READ, 8, 4096, 4);
     let events = event(events, 2, COMPLETE | READ, 8, 4096, 4).bytes;
     for length in 53..events.len() {
@@ -204,7 +204,7 @@ fn vscsi_v1(records: &[(u16, u64, u32, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn are_commands_of_vscsi_told_apart_and_strange_ones_counted() {
+fn vscsi_commands_are_distinguished_and_unknown_commands_counted() {
     let records =
         [(0x28, 8, 512, 50), (0x8a, 9, 1024, 40), (0x12, 0, 36, 55), (0x35, 7, 0, 60), (0x42, 3, 512, 70)];
     let (rows, notes) = read(Some("vscsi"), &vscsi_v1(&records), &[]).unwrap();
@@ -220,7 +220,7 @@ fn are_commands_of_vscsi_told_apart_and_strange_ones_counted() {
 }
 
 #[test]
-fn is_bad_vscsi_an_error_with_its_place() {
+fn bad_vscsi_is_an_error_with_its_place() {
     let good = vscsi_v1(&[(0x28, 8, 512, 50), (0x28, 8, 512, 60)]);
     let (_, error) = fails("vscsi", &good[..40], &[]);
     assert_eq!(error.place(), Some(Place::Byte(32)), "{error}");
@@ -247,7 +247,7 @@ fn oracle(records: &[(u32, u64, u32, i64)]) -> Vec<u8> {
 }
 
 #[test]
-fn does_oracle_general_take_what_it_does_not_say_from_its_options() {
+fn oracle_general_takes_missing_properties_from_its_options() {
     let bytes = oracle(&[(7, 4096, 512, 2), (7, 8192, 1024, -1), (9, 4096, 512, -1)]);
     let (rows, _) = read(None, &bytes, &[]).unwrap();
     let seen = |rows: &[TraceRecord]| -> Vec<_> {
@@ -282,7 +282,7 @@ fn srt(header: &str, records: &[(u32, u32, [u32; 7])]) -> Vec<u8> {
 }
 
 #[test]
-fn are_records_of_srt_of_every_size_and_type_handled() {
+fn srt_records_of_every_size_and_type_are_handled() {
     let request = [1, 5, 10, 30, 1024, 40, 1];
     let bytes = srt(
         SRT_HEADER,
@@ -311,7 +311,7 @@ fn are_records_of_srt_of_every_size_and_type_handled() {
 }
 
 #[test]
-fn is_bad_srt_an_error_with_its_place() {
+fn bad_srt_is_an_error_with_its_place() {
     let good = [1, 5, 10, 30, 1024, 40, 1];
     let at = SRT_HEADER.len() as u64;
     let check = |bytes: &[u8], what: &str, place: u64| {
@@ -377,7 +377,7 @@ fn io(time: u64, op: u64, lba: u64, sectors: u64, id: u64) -> Vec<u8> {
 }
 
 #[test]
-fn does_octf_match_completions_by_id_and_ids_again_and_again() {
+fn octf_matches_completions_by_id_even_if_ids_are_reused() {
     let bytes = [
         octf(90, 3, &[(1, 77), (3, 1000)]),
         io(100, 1, 0, 8, 5),
@@ -408,7 +408,7 @@ fn does_octf_match_completions_by_id_and_ids_again_and_again() {
 }
 
 #[test]
-fn is_bad_octf_an_error_with_its_place() {
+fn bad_octf_is_an_error_with_its_place() {
     let good = [io(1, 1, 0, 8, 5), io(2, 1, 0, 8, 6)].concat();
     let first = io(1, 1, 0, 8, 5).len();
     for length in first + 1..good.len() {
@@ -443,7 +443,7 @@ const DTB: [(u8, u8, u32, u32); 6] =
     [(0, 8, 100, 5), (1, 8, 200, 10), (0, 16, 300, 10), (2, 16, 300, 20), (2, 8, 100, 30), (2, 8, 200, 40)];
 
 #[test]
-fn are_ends_of_dtb_those_of_their_place_or_of_the_oldest() {
+fn dtb_ends_match_by_place_or_the_oldest_request() {
     let (rows, notes) = read(None, &dtb(Bytes::little(), &DTB), &[]).unwrap();
     assert_eq!(times(&rows), [(0, Some(70_000)), (10_000, Some(110_000)), (20_000, Some(40_000))]);
     assert_eq!(rows[1].op, Operation::Write);
@@ -460,7 +460,7 @@ fn are_ends_of_dtb_those_of_their_place_or_of_the_oldest() {
 }
 
 #[test]
-fn is_bad_dtb_an_error_with_its_place_or_counted() {
+fn bad_dtb_is_an_error_with_its_place_or_counted() {
     let good = dtb(Bytes::little(), &DTB);
     let (rows, error) = fails("dtb", &good[..good.len() - 5], &[]);
     assert_eq!((rows, error.place()), (3, Some(Place::Byte(60))), "{error}");
@@ -481,7 +481,7 @@ fn is_bad_dtb_an_error_with_its_place_or_counted() {
 }
 
 #[test]
-fn is_emptiness_an_error_in_every_format() {
+fn empty_file_is_an_error_in_every_format() {
     for format in FORMATS {
         let error = open(Some(format.name()), b"", &[]).err().unwrap();
         assert_eq!(error.kind(), &ErrorKind::Empty);
@@ -489,7 +489,7 @@ fn is_emptiness_an_error_in_every_format() {
 }
 
 #[test]
-fn are_formats_told_apart_by_their_first_bytes() {
+fn formats_are_distinguished_by_their_first_bytes() {
     let blktrace = event(Bytes::little(), 1, ISSUE | READ, 8, 4096, 0).bytes;
     let traces: [(&str, Vec<u8>); 6] = [
         ("blktrace", blktrace),
@@ -543,14 +543,14 @@ fn rows(responses: bool) -> impl Strategy<Value = Vec<TraceRecord>> {
     })
 }
 
-/// What some binary formats begin with.
+/// First bytes of some binary formats.
 const STARTS: &[&[u8]] = &[b"", b"$$TR_IOREC sectorsize = 512 \x0c", &[7, 0x74, 0x61, 0x65]];
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn does_dtb_round_trip(rows in rows(false), block_size in select(&[512_u64, 4096][..])) {
+    fn dtb_round_trips(rows in rows(false), block_size in select(&[512_u64, 4096][..])) {
         let metadata = Metadata { block_size: ByteSize::from_bytes(block_size), ..Metadata::default() };
         let fits = rows.iter().all(|row| u64::from(row.blocks) * block_size / 512 <= 255);
         let read = there_and_back("dtb", &metadata, &rows);
@@ -561,7 +561,7 @@ proptest! {
     }
 
     #[test]
-    fn does_vscsi_round_trip(rows in rows(true), block_size in select(&[512_u64, 4096][..])) {
+    fn vscsi_round_trips(rows in rows(true), block_size in select(&[512_u64, 4096][..])) {
         let metadata = Metadata { block_size: ByteSize::from_bytes(block_size), ..Metadata::default() };
         prop_assert_eq!(&there_and_back("vscsi", &metadata, &rows).unwrap(), &rows);
         let without: Vec<_> = rows.iter().map(|row| TraceRecord { completion: None, ..*row }).collect();
@@ -569,7 +569,7 @@ proptest! {
     }
 
     #[test]
-    fn do_strange_bytes_never_panic(
+    fn arbitrary_bytes_never_panic(
         format in select(&["blktrace", "hpl-srt", "vscsi", "oracle-general", "octf", "dtb"][..]),
         start in select(STARTS),
         bytes in proptest::collection::vec(any::<u8>(), 0..400),
@@ -581,7 +581,7 @@ proptest! {
     }
 
     #[test]
-    fn do_good_traces_with_a_few_wrong_bytes_never_panic(
+    fn good_traces_with_a_few_wrong_bytes_never_panic(
         which in 0..6_usize,
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..6),
         length: proptest::sample::Index,
@@ -607,7 +607,7 @@ proptest! {
 }
 
 #[test]
-fn is_what_a_binary_format_cannot_say_refused() {
+fn unrepresentable_rows_are_refused() {
     let row = TraceRecord::new(Instant::ZERO, Operation::Read, 8, 8);
     let metadata = Metadata::default();
     let cannot = |name: &str, rows: &[TraceRecord], what: &str| {

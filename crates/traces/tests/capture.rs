@@ -1,6 +1,6 @@
-//! Live capture of a loop device over a temporary file: is everything seen, once, with its times?
+//! Live capture of a loop device over a temporary file: every request is recorded once, with its times.
 //!
-//! Needs root, a loop device, `dd`, `blkdiscard` and `fio`; without them the tests say so and pass.
+//! Needs root, a loop device, `dd`, `blkdiscard` and `fio`; without them the tests print a message and pass.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ impl Drop for LoopDevice {
     }
 }
 
-/// What a capture gives while `load` runs; `None`, with the reason printed, where there can be none.
+/// Returns the requests that a capture records while `load` runs. If no capture is possible, prints the
+/// reason and returns `None`.
 fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec<HostRequest>, Captured)> {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let too_early = Arc::new(AtomicU64::new(0));
@@ -84,7 +85,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn is_everything_that_dd_writes_seen_once() {
+fn every_write_of_dd_is_captured_once() {
     everything_that_dd_writes(Way::Perf);
     everything_that_dd_writes(Way::Tracefs);
 }
@@ -126,7 +127,7 @@ fn everything_that_dd_writes(way: Way) {
 }
 
 #[test]
-fn are_discard_and_write_zeroes_told_apart() {
+fn discard_and_write_zeroes_are_distinguished() {
     discard_and_write_zeroes(Way::Perf);
     discard_and_write_zeroes(Way::Tracefs);
 }
@@ -154,7 +155,7 @@ fn discard_and_write_zeroes(way: Way) {
 }
 
 #[test]
-fn are_fios_requests_seen_and_shorter_than_fio_says() {
+fn captured_fio_times_do_not_exceed_fios_own() {
     fios_requests(Way::Perf);
     fios_requests(Way::Tracefs);
 }
@@ -207,7 +208,7 @@ fn fios_requests(way: Way) {
 }
 
 #[test]
-fn does_a_sink_that_waits_hold_up_nobody_and_lose_aloud() {
+fn blocked_sink_delays_no_load_and_losses_are_counted() {
     a_sink_that_waits(Way::Perf);
     a_sink_that_waits(Way::Tracefs);
 }
@@ -241,7 +242,7 @@ fn a_sink_that_waits(way: Way) {
 }
 
 #[test]
-fn is_a_panic_of_the_sink_an_error() {
+fn panic_of_the_sink_is_an_error() {
     let Some(device) = LoopDevice::new(1 << 20) else { return };
     let (sender, dropped) = mpsc::channel::<()>();
     let started = Capture::start(&device.path, &Options::default(), move |_| {
@@ -279,7 +280,7 @@ impl Drop for Zram {
 }
 
 #[test]
-fn is_a_device_that_takes_bios_captured_bio_by_bio() {
+fn device_that_takes_bios_is_captured_bio_by_bio() {
     let Some(device) = Zram::new("16M") else { return println!("skipped: no zram device here") };
     assert!(look_at(&device.path).unwrap().takes_bios);
     let filename = format!("--filename={}", device.path.display());
@@ -311,7 +312,7 @@ fn is_a_device_that_takes_bios_captured_bio_by_bio() {
 }
 
 #[test]
-fn are_the_requests_of_a_partition_told_from_others_and_counted_from_its_start() {
+fn partition_capture_has_its_own_requests_relative_to_its_start() {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let path = device.path.to_str().unwrap().to_owned();
     // Two partitions of 8 MiB from 1 MiB on, added as the kernel's own ioctl does.
@@ -358,7 +359,7 @@ fn are_the_requests_of_a_partition_told_from_others_and_counted_from_its_start()
 }
 
 #[test]
-fn does_the_trace_buffer_of_a_capture_go_with_it() {
+fn trace_buffer_is_removed_with_its_capture() {
     let Some(device) = LoopDevice::new(1 << 20) else { return };
     let instances = || -> Vec<String> {
         let own = format!("seeklab-{}-", std::process::id());

@@ -1,9 +1,9 @@
 //! Captures matched with captures: a loop device over a loop device, both recorded while fio and others
 //! work on the upper one.
 //!
-//! What the lower device gets is what the upper one's driver made of its requests, split where the lower
-//! one takes less at once: as an emulator behind a loop device sees it. Needs root, `losetup`, `fio`,
-//! `blkdiscard` and `dd`; without them the test says so and passes.
+//! The lower device gets the requests that the driver of the upper device made, split where the lower device
+//! takes less at once. An emulator behind a loop device receives its requests in the same way. Needs root,
+//! `losetup`, `fio`, `blkdiscard` and `dd`; without them the test prints a message and passes.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ fn as_record(request: &HostRequest) -> TraceRecord {
 }
 
 #[test]
-fn is_every_request_of_a_real_host_found_below() {
+fn every_request_of_a_real_host_is_found_on_the_lower_device() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(64 << 20).unwrap();
     let Some(lower) = LoopDevice::over(file.path(), false) else { return };

@@ -1,7 +1,7 @@
-//! Is no trace ever read as one of another format, by guessing or by a wrong name?
+//! No trace is ever read as a trace of another format, neither by guessing nor by a wrong name.
 //!
-//! Every sample is given to every format. Guessing must find the right one alone. A wrong name must end in
-//! an error before the first row, or be in the table of those that cannot be told apart from their own.
+//! Every sample is given to every format. Guessing must find the right one alone. A wrong name must end in an
+//! error before the first row, or be in the table of indistinguishable formats.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -69,8 +69,8 @@ const SHARED: [(&str, &str); 28] = [
     ("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", "octf"),
 ];
 
-/// What a name can make of a trace of another format without an error: five numbers are five numbers, and
-/// only the user can know better than their shape. Each is `(format of the trace, name given)`.
+/// Pairs of formats where a wrong name leads to no error: five numbers are five numbers, and only the user
+/// can know more than their shape. Each pair is `(format of the trace, name given)`.
 const INDISTINGUISHABLE: [(&str, &str); 2] = [("ssdsim", "disksim-ascii"), ("msr-cut", "disksim-ascii")];
 
 /// Formats that are no text; they have their samples elsewhere.
@@ -127,7 +127,7 @@ fn check(path: &Path, format: &'static str) -> Vec<(&'static str, &'static str)>
 }
 
 #[test]
-fn is_every_sample_of_ours_recognised_by_its_format_alone() {
+fn every_own_sample_is_recognised_by_its_format_alone() {
     let misread: BTreeSet<_> =
         SAMPLES.into_iter().flat_map(|(name, format)| check(&folder().join(name), format)).collect();
     assert_eq!(misread, BTreeSet::from(INDISTINGUISHABLE), "the table says no more than is so");
@@ -138,7 +138,7 @@ fn is_every_sample_of_ours_recognised_by_its_format_alone() {
 }
 
 #[test]
-fn is_every_shared_sample_recognised_by_its_format_alone() {
+fn every_shared_sample_is_recognised_by_its_format_alone() {
     for (name, format) in SHARED {
         if let Some(path) = shared(name) {
             check(&path, format);
@@ -165,7 +165,7 @@ fn read(format: &str, bytes: &[u8]) -> (usize, Option<String>, Vec<String>) {
 }
 
 #[test]
-fn are_two_formats_in_one_file_an_error() {
+fn two_formats_in_one_file_are_an_error() {
     for (first, format) in SAMPLES {
         for (second, other) in SAMPLES {
             if format == other || INDISTINGUISHABLE.contains(&(other, format)) {
@@ -182,7 +182,7 @@ fn are_two_formats_in_one_file_an_error() {
 }
 
 #[test]
-fn is_a_trace_cut_within_a_line_never_read_in_silence() {
+fn trace_cut_within_a_line_yields_an_error_or_a_note() {
     for (name, format) in SAMPLES {
         let bytes = std::fs::read(folder().join(name)).unwrap();
         let (whole, failure, _) = read(format, &bytes);

@@ -1,4 +1,4 @@
-//! Does every malformed trace get an error that names file, line and value?
+//! Every malformed trace gets an error that names file, line and value.
 
 use std::io::Cursor;
 
@@ -26,7 +26,7 @@ fn check(format: &str, first: &str, table: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn are_bad_lines_of_disksim_ascii_named() {
+fn bad_lines_of_disksim_ascii_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("x 0 1 1 1", &["arrival_ms is `x`", "milliseconds"]),
         ("-1 0 1 1 1", &["`-1`", "without sign"]),
@@ -45,7 +45,7 @@ fn are_bad_lines_of_disksim_ascii_named() {
 }
 
 #[test]
-fn are_bad_lines_of_disksim_validate_named() {
+fn bad_lines_of_disksim_validate_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("X Hit 1 1 1 1", &["op is `X`", "`R` or `W`"]),
         ("R Maybe 1 1 1 1", &["label is `Maybe`"]),
@@ -58,7 +58,7 @@ fn are_bad_lines_of_disksim_validate_named() {
 }
 
 #[test]
-fn are_bad_lines_of_spc_named() {
+fn bad_lines_of_spc_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("0,1,512,x,0.5", &["opcode is `x`", "`r` or `w`"]),
         ("0,1,512,r,", &["timestamp is ``"]),
@@ -71,7 +71,7 @@ fn are_bad_lines_of_spc_named() {
 }
 
 #[test]
-fn are_bad_lines_of_msr_named() {
+fn bad_lines_of_msr_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("1,h,0,read,0,512,1", &["Type is `read`", "`Read` or `Write`"]),
         ("1,h,0,Read,100,512,1", &["Offset is `100`", "multiple of the block size of 512 bytes"]),
@@ -87,7 +87,7 @@ fn are_bad_lines_of_msr_named() {
 }
 
 #[test]
-fn are_bad_rows_of_canonical_csv_named() {
+fn bad_rows_of_canonical_csv_are_named() {
     let table: &[(&str, &[&str])] = &[
         (",,,,,,read,1,1", &["arrival_ns is ``", "every row needs it"]),
         ("1,,,,,,erase,1,1", &["op is `erase`", "read, write, flush, discard, write_zeroes"]),
@@ -108,7 +108,7 @@ fn are_bad_rows_of_canonical_csv_named() {
 }
 
 #[test]
-fn are_breakdowns_checked_against_the_response_time() {
+fn breakdowns_are_checked_against_the_response_time() {
     let parts = "overhead_ns,seek_ns,settle_ns,head_switch_ns,rotation_ns,transfer_ns,bus_ns,internal_ns";
     let header = format!("arrival_ns,op,lbn,blocks,queue_ns,response_ns,{parts}");
     assert!(read(Some("csv"), format!("{header}\n0,read,1,1,2,10,1,1,1,1,1,1,1,1\n").as_bytes()).is_ok());
@@ -122,7 +122,7 @@ fn are_breakdowns_checked_against_the_response_time() {
 }
 
 #[test]
-fn are_bad_headers_named() {
+fn bad_headers_are_named() {
     let check = |header: &str, reason: &str| {
         let message = read(Some("csv"), format!("# seed: 1\n{header}\n").as_bytes()).unwrap_err().to_string();
         assert!(message.starts_with("bad.trace, line 2: ") && message.contains(reason), "{message}");
@@ -140,7 +140,7 @@ fn are_bad_headers_named() {
 }
 
 #[test]
-fn is_a_block_size_that_contradicts_the_trace_refused() {
+fn block_size_that_contradicts_the_trace_is_refused() {
     let text = b"# block_size: 4KiB\narrival_ns,op,lbn,blocks\n".to_vec();
     let open = |bytes| {
         let source = Source::from_stream("bad.trace", Box::new(Cursor::new(text.clone()))).unwrap();
@@ -153,7 +153,7 @@ fn is_a_block_size_that_contradicts_the_trace_refused() {
 }
 
 #[test]
-fn is_what_no_format_or_several_recognise_an_error_with_a_hint() {
+fn unrecognised_and_ambiguous_traces_are_errors_with_a_hint() {
     for text in [&b"hello\n"[..], b"\0\x01\x02\x03", b"\xff\xfe", b"1 2 3 4\n", b"\n\n", b"{\"a\": 1}\n"] {
         let error = read(None, text).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::FormatNotRecognised { .. }), "{error}");
@@ -179,7 +179,7 @@ fn is_what_no_format_or_several_recognise_an_error_with_a_hint() {
 }
 
 #[test]
-fn is_a_line_without_end_an_error() {
+fn line_without_end_is_an_error() {
     let mut text = b"0,1,512,r,0.0\n".repeat(3);
     text.extend([b'1'; 100_000]);
     let message = read(None, &text).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn is_a_line_without_end_an_error() {
 }
 
 #[test]
-fn do_the_rows_before_an_error_come_first() {
+fn rows_before_an_error_come_first() {
     let source =
         Source::from_stream("x", Box::new(Cursor::new(b"0,1,512,r,0.0\n0,1,512,r,x\n".to_vec()))).unwrap();
     let mut trace = open_source(FORMATS, source, Some("spc"), &ReadOptions::default()).unwrap();
@@ -200,7 +200,7 @@ fn do_the_rows_before_an_error_come_first() {
 }
 
 #[test]
-fn does_a_cut_compressed_trace_say_how_many_rows_came_before() {
+fn truncated_compressed_trace_reports_the_rows_before() {
     use std::io::Write;
     let rows = 50_000;
     let text: String = (0..rows).map(|row| format!("0,{},512,r,{row}.5\n", row * 7919 % 65_537)).collect();

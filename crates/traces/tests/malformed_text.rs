@@ -1,4 +1,4 @@
-//! Does every malformed line of the text formats get an error that names file, line and value?
+//! Every malformed line of the text formats gets an error that names file, line and value.
 
 use std::io::Cursor;
 
@@ -27,7 +27,7 @@ fn check(format: &str, first: &str, table: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn are_bad_lines_of_five_numbers_named() {
+fn bad_lines_of_five_numbers_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("1.5 0 1 1 0", &["time is `1.5`", "0 to 18446744073709551615"]),
         ("1 65536 1 1 0", &["device is `65536`"]),
@@ -48,7 +48,7 @@ fn are_bad_lines_of_five_numbers_named() {
 }
 
 #[test]
-fn are_bad_lines_of_clouds_named() {
+fn bad_lines_of_clouds_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("x,R,0,512,1", &["device_id is `x`"]),
         ("0,r,0,512,1", &["opcode is `r`", "`R` or `W`"]),
@@ -77,7 +77,7 @@ fn are_bad_lines_of_clouds_named() {
 }
 
 #[test]
-fn are_bad_lines_of_fiu_and_arc_named() {
+fn bad_lines_of_fiu_and_arc_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("1 2 x 8 8 X 6 0", &["op is `X`"]),
         ("1 2 8 8 R 6 0", &["a row has time_ns, pid"]),
@@ -97,7 +97,7 @@ fn are_bad_lines_of_fiu_and_arc_named() {
 }
 
 #[test]
-fn are_bad_rows_behind_a_header_named() {
+fn bad_rows_after_a_header_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("3,1,28,512,1", &["version is `3`"]),
         ("1,1,228,512,1", &["op is `228`", "SCSI opcode"]),
@@ -133,7 +133,7 @@ fn are_bad_rows_behind_a_header_named() {
 }
 
 #[test]
-fn are_headers_that_are_missing_or_lack_a_column_named() {
+fn missing_headers_and_missing_columns_are_named() {
     for (format, header, reason) in [
         ("cloudphysics-csv", "version,time,op,size", "the column `lbn` is missing"),
         ("cachelib", "op_time,block_id,io_size,io_offset", "the column `op_name` is missing"),
@@ -151,7 +151,7 @@ fn are_headers_that_are_missing_or_lack_a_column_named() {
 }
 
 #[test]
-fn are_bad_numbers_of_wpa_named() {
+fn bad_numbers_of_wpa_are_named() {
     let header = "IO Type;Init Time (s);Complete Time (s);IO Time (µs);Disk Service Time (µs);Size (B);\
                   Min Offset;Max Offset;Priority;Count";
     let table: &[(&str, &[&str])] = &[
@@ -173,7 +173,7 @@ fn are_bad_numbers_of_wpa_named() {
 }
 
 #[test]
-fn are_bad_lines_of_biosnoop_named() {
+fn bad_lines_of_biosnoop_are_named() {
     let header = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)";
     let table: &[(&str, &[&str])] = &[
         ("0.1 x 1 sda X 8 512 1.0", &["T is `X`"]),
@@ -188,7 +188,7 @@ fn are_bad_lines_of_biosnoop_named() {
 }
 
 #[test]
-fn are_bad_events_named_and_files_without_events_refused() {
+fn bad_events_are_named_and_files_without_events_refused() {
     let table: &[(&str, &[&str])] = &[
         ("8,0 0 1 0.1 5 Z R 8 + 8 [x]", &["action is `Z`"]),
         ("8,0 0 1 0.1 5 D R 8 + 8", &["is missing at its end"]),
@@ -218,7 +218,7 @@ fn are_bad_events_named_and_files_without_events_refused() {
 }
 
 #[test]
-fn are_bad_lines_of_iologs_named() {
+fn bad_lines_of_iologs_are_named() {
     let table: &[(&str, &[&str])] = &[
         ("5 b read 0 512", &["file is `b`", "added"]),
         ("5 a erase 0 512", &["action is `erase`"]),
@@ -236,7 +236,7 @@ fn are_bad_lines_of_iologs_named() {
 }
 
 #[test]
-fn are_averages_and_rows_without_offset_of_fios_logs_refused_with_a_hint() {
+fn fio_logs_of_averages_or_without_offset_are_refused_with_a_hint() {
     let table: &[(&str, &[&str])] = &[
         ("0, 5, 3, 4096, 0, 0", &["direction is `3`"]),
         ("0, 5, 1, 0, 0, 0", &["block size is `0`", "average"]),

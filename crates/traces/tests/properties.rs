@@ -1,4 +1,4 @@
-//! Does what is written come back, and do arbitrary bytes never panic?
+//! Written traces are read back unchanged, and arbitrary bytes never cause a panic.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -11,7 +11,8 @@ use seeklab_core::{
 };
 use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
 
-/// Rows that a canonical trace can say: times in order, a breakdown that sums to the response time.
+/// Generates rows that a canonical trace can represent: times in order, a breakdown that sums to the response
+/// time.
 fn any_record() -> impl Strategy<Value = TraceRecord> {
     let address = (select(&Operation::ALL[..]), 0..u64::MAX / 2, 1..u32::MAX, any::<u16>(), any::<u32>());
     let parts = proptest::option::of(proptest::array::uniform9(0..1_u64 << 40));
@@ -109,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn does_canonical_csv_round_trip(
+    fn canonical_csv_round_trips(
         records in proptest::collection::vec(any_record(), 0..20),
         suffix in select(&["csv", "csv.gz", "csv.zst"][..]),
         device: Option<String>,
@@ -119,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn do_measurement_points_round_trip_in_csv(
+    fn measurement_points_round_trip_in_csv(
         records in proptest::collection::vec(any_record(), 1..20),
         points in proptest::collection::vec(any_points(), 20),
     ) {
@@ -128,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn do_formats_of_arrivals_round_trip(
+    fn formats_of_arrivals_round_trip(
         mut arrivals in proptest::collection::vec(0..1_u64 << 50, 1..20),
         lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool, device: u16,
     ) {
@@ -142,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn does_msr_round_trip_in_ticks(
+    fn msr_round_trips_in_ticks(
         mut arrivals in proptest::collection::vec(0..1_u64 << 50, 1..20),
         response in 0..1_u64 << 40, lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool,
     ) {
@@ -155,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn does_validate_round_trip(
+    fn validate_round_trips(
         times in proptest::collection::vec((0..1_u64 << 40, 0..1_u64 << 40), 1..20),
         lbn in 0..1_u64 << 40, blocks in 1..1_u32 << 20, write: bool,
     ) {
@@ -173,17 +174,17 @@ proptest! {
     }
 
     #[test]
-    fn do_arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         read_all(&bytes);
     }
 
     #[test]
-    fn does_arbitrary_text_never_panic(text in "[#RW HitMsArepadD0-9.,x:\r\n_-]{0,200}") {
+    fn arbitrary_text_never_panics(text in "[#RW HitMsArepadD0-9.,x:\r\n_-]{0,200}") {
         read_all(text.as_bytes());
     }
 
     #[test]
-    fn do_damaged_samples_never_panic(which in 0..SAMPLES.len(), at: Index, byte: u8, cut: Index) {
+    fn damaged_samples_never_panic(which in 0..SAMPLES.len(), at: Index, byte: u8, cut: Index) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(SAMPLES[which]);
         let mut bytes = std::fs::read(path).unwrap();
         let at = at.index(bytes.len());
@@ -232,7 +233,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[test]
-fn is_what_a_format_cannot_say_refused() {
+fn unrepresentable_rows_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let check = |format: &str, record: TraceRecord, reason: &str| {
         let path = folder.path().join("t");
@@ -253,7 +254,7 @@ fn is_what_a_format_cannot_say_refused() {
     check("csv", odd, "disagrees with the response time, which is 5");
 }
 
-/// A request that the emulator has seen.
+/// Returns a request with the measurement points of the emulator.
 fn emulated() -> TraceRecord {
     let points = MeasurementPoints {
         mp2_arrival: Some(Instant::from_ns(8)),
@@ -266,7 +267,7 @@ fn emulated() -> TraceRecord {
 }
 
 #[test]
-fn are_measurement_points_written_only_where_they_were_measured() {
+fn measurement_points_are_written_only_where_measured() {
     let folder = tempfile::tempdir().unwrap();
     let written = |records: &[TraceRecord]| {
         let path = folder.path().join("t.csv");
@@ -286,7 +287,7 @@ fn are_measurement_points_written_only_where_they_were_measured() {
 }
 
 #[test]
-fn are_measurement_points_that_contradict_or_come_too_late_refused() {
+fn contradictory_or_late_measurement_points_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     let mut writer = create_with(FORMATS, &path, None, &Metadata::default()).unwrap();
@@ -311,7 +312,7 @@ fn are_measurement_points_that_contradict_or_come_too_late_refused() {
 }
 
 #[test]
-fn does_the_suffix_choose_the_format() {
+fn suffix_chooses_the_format() {
     let folder = tempfile::tempdir().unwrap();
     for (name, format) in
         [("a.csv", "csv"), ("a.msr.csv.zst", "msr"), ("a.spc.gz", "spc"), ("a.ascii", "disksim-ascii")]
@@ -329,7 +330,7 @@ fn does_the_suffix_choose_the_format() {
 }
 
 #[test]
-fn do_msr_labels_survive_writing() {
+fn msr_labels_survive_writing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.msr");
     let labels = vec!["hm.1".to_owned(), "no number".to_owned()];

@@ -1,4 +1,4 @@
-//! Does what the text formats write come back?
+//! Written traces of the text formats are read back unchanged.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -51,13 +51,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn does_ssdsim_round_trip(records in any_records(READ_WRITE, 1), block in select(&[512_u64, 4096][..])) {
+    fn ssdsim_round_trips(records in any_records(READ_WRITE, 1), block in select(&[512_u64, 4096][..])) {
         let metadata = Metadata { block_size: ByteSize::from_bytes(block), ..Metadata::default() };
         prop_assert_eq!(there_and_back("ssdsim", &metadata, &records).0, records);
     }
 
     #[test]
-    fn does_alibaba_round_trip_in_microseconds(records in any_records(READ_WRITE, 1_000)) {
+    fn alibaba_round_trips_in_microseconds(records in any_records(READ_WRITE, 1_000)) {
         let labels: Vec<String> = ["419", "7", "0"].map(str::to_owned).into();
         let metadata = Metadata { labels: labels.clone(), ..Metadata::default() };
         let (rows, read) = there_and_back("alibaba", &metadata, &records);
@@ -66,13 +66,13 @@ proptest! {
     }
 
     #[test]
-    fn does_tencent_round_trip_in_seconds(records in any_records(READ_WRITE, 1_000_000_000)) {
+    fn tencent_round_trips_in_seconds(records in any_records(READ_WRITE, 1_000_000_000)) {
         let metadata = Metadata { block_size: ByteSize::from_bytes(4096), ..Metadata::default() };
         prop_assert_eq!(there_and_back("tencent", &metadata, &records).0, records);
     }
 
     #[test]
-    fn do_iologs_round_trip_in_microseconds(records in any_records(FIO, 1_000)) {
+    fn iologs_round_trip_in_microseconds(records in any_records(FIO, 1_000)) {
         let labels: Vec<String> = ["/my own/file 1 2", "/dev/sdb read", "add"].map(str::to_owned).into();
         let metadata = Metadata { labels: labels.clone(), ..Metadata::default() };
         for format in ["fio-iolog-v2", "fio-iolog-v3"] {
@@ -88,7 +88,7 @@ fn read_at(arrival: u64, device: u16) -> TraceRecord {
 }
 
 #[test]
-fn are_labels_that_no_file_can_have_replaced_and_equal_ones_told_apart() {
+fn invalid_file_labels_are_replaced_and_equal_labels_distinguished() {
     let labels = ["a", "a", "", " b", "line\nend"].map(str::to_owned).into();
     let metadata = Metadata { labels, ..Metadata::default() };
     let records: Vec<_> = (0..6).map(|device| read_at(0, device)).collect();
@@ -98,7 +98,7 @@ fn are_labels_that_no_file_can_have_replaced_and_equal_ones_told_apart() {
 }
 
 #[test]
-fn is_what_a_format_cannot_say_refused() {
+fn unrepresentable_rows_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let check = |format: &str, metadata: &Metadata, records: &[TraceRecord], reason: &str| {
         let path = folder.path().join("t");

@@ -1,4 +1,4 @@
-//! Is every sample of our own making read as what it says?
+//! Every sample of our own making is read as its description states.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn at(ns: u64) -> Option<Instant> {
 }
 
 #[test]
-fn is_canonical_csv_read_with_metadata_and_derived_times() {
+fn canonical_csv_is_read_with_metadata_and_derived_times() {
     let mut trace = open("csv/sample.csv", "csv");
     let rows = rows(&mut trace);
     let metadata = trace.metadata();
@@ -43,7 +43,7 @@ fn is_canonical_csv_read_with_metadata_and_derived_times() {
 }
 
 #[test]
-fn is_disksim_ascii_sorted_and_exact() {
+fn disksim_ascii_is_sorted_and_exact() {
     let mut trace = open("disksim-ascii/sample.ascii", "disksim-ascii");
     let rows = rows(&mut trace);
     let arrivals: Vec<_> = rows.iter().map(|row| row.arrival.as_ns()).collect();
@@ -54,7 +54,7 @@ fn is_disksim_ascii_sorted_and_exact() {
 }
 
 #[test]
-fn does_think_time_put_the_next_arrival_behind_the_completion() {
+fn next_arrival_is_the_completion_plus_the_think_time() {
     let rows = rows(&mut open("disksim-validate/sample.validate", "disksim-validate"));
     assert_eq!((rows[0].arrival, rows[0].completion), (Instant::ZERO, at(6_657_000)));
     assert_eq!((rows[1].arrival, rows[1].completion), (Instant::from_ns(70_704_000), at(87_925_001)));
@@ -63,7 +63,7 @@ fn does_think_time_put_the_next_arrival_behind_the_completion() {
 }
 
 #[test]
-fn is_an_spc_size_rounded_up_to_blocks_and_a_further_field_skipped() {
+fn spc_size_is_rounded_up_to_blocks_and_further_fields_are_skipped() {
     let rows = rows(&mut open("spc/sample.spc", "spc"));
     let read: Vec<_> =
         rows.iter().map(|row| (row.arrival.as_ns(), row.device, row.lbn, row.blocks)).collect();
@@ -76,7 +76,7 @@ fn is_an_spc_size_rounded_up_to_blocks_and_a_further_field_skipped() {
 }
 
 #[test]
-fn do_msr_disks_become_devices_and_its_ticks_nanoseconds() {
+fn msr_disks_become_devices_and_its_ticks_nanoseconds() {
     let mut trace = open("msr/sample.csv", "msr");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["hm.1", "hm.0", "web.1"]);
@@ -88,7 +88,7 @@ fn do_msr_disks_become_devices_and_its_ticks_nanoseconds() {
 }
 
 #[test]
-fn are_rows_beyond_the_window_counted() {
+fn rows_beyond_the_window_are_counted() {
     let options = ReadOptions { sort_window: 0, ..ReadOptions::default() };
     let mut trace = open_with(FORMATS, &sample("disksim-ascii/sample.ascii"), None, &options).unwrap();
     let rows = rows(&mut trace);

@@ -1,4 +1,4 @@
-//! Is every sample of the text formats, all of our own making, read as what it says?
+//! Every sample of the text formats, all of our own making, is read as its description states.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ fn responses(rows: &[TraceRecord]) -> Vec<Option<u64>> {
 use Operation::{Discard, Flush, Read, Write};
 
 #[test]
-fn is_ssdsim_exact_with_0_for_a_write() {
+fn ssdsim_is_exact_with_0_for_a_write() {
     let rows = rows(&mut open("ssdsim/sample.ssdsim", "ssdsim"));
     assert_eq!(
         requests(&rows),
@@ -47,14 +47,14 @@ fn is_ssdsim_exact_with_0_for_a_write() {
 }
 
 #[test]
-fn are_cuts_of_msr_in_bytes() {
+fn cuts_of_msr_count_bytes() {
     let rows = rows(&mut open("msr-cut/sample.trace", "msr-cut"));
     assert_eq!(rows.len(), 8);
     assert_eq!(requests(&rows)[1..3], [(22_810_000, 0, Read, 4_307_312, 8), (22_900_000, 1, Read, 1, 1)]);
 }
 
 #[test]
-fn are_alibabas_devices_labelled_and_its_microseconds_counted_from_the_first() {
+fn alibaba_devices_are_labelled_and_times_count_from_the_first_row() {
     let mut trace = open("alibaba/sample.csv", "alibaba");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["7", "419"]);
@@ -65,7 +65,7 @@ fn are_alibabas_devices_labelled_and_its_microseconds_counted_from_the_first() {
 }
 
 #[test]
-fn does_tencent_have_0_for_a_read_and_whole_seconds() {
+fn tencent_has_0_for_a_read_and_whole_seconds() {
     let mut trace = open("tencent/sample.csv", "tencent");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["1063", "5584", "7"]);
@@ -83,7 +83,7 @@ fn does_tencent_have_0_for_a_read_and_whole_seconds() {
 }
 
 #[test]
-fn may_a_response_time_of_systor_be_empty() {
+fn response_time_of_systor_can_be_empty() {
     let rows = rows(&mut open("systor/sample.csv", "systor"));
     assert_eq!(
         requests(&rows),
@@ -93,7 +93,7 @@ fn may_a_response_time_of_systor_be_empty() {
 }
 
 #[test]
-fn may_a_process_of_fiu_have_blanks_and_a_hash_be_missing() {
+fn process_of_fiu_can_have_blanks_and_its_hash_can_be_missing() {
     let mut trace = open("fiu/sample.blkparse", "fiu");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["6:0", "8:16"]);
@@ -105,7 +105,7 @@ fn may_a_process_of_fiu_have_blanks_and_a_hash_be_missing() {
 }
 
 #[test]
-fn does_arc_say_that_it_has_neither_times_nor_operations() {
+fn arc_reports_that_times_and_operations_are_missing() {
     let mut trace = open("arc/sample.lis", "arc");
     let rows = rows(&mut trace);
     assert_eq!(requests(&rows), [(0, 0, Read, 1, 1), (0, 0, Read, 36_443, 8), (0, 0, Read, 1, 2)]);
@@ -114,7 +114,7 @@ fn does_arc_say_that_it_has_neither_times_nor_operations() {
 }
 
 #[test]
-fn are_other_commands_of_cloudphysics_counted() {
+fn other_commands_of_cloudphysics_are_counted() {
     let mut trace = open("cloudphysics-csv/sample.csv", "cloudphysics-csv");
     let second = 1_000_000_000;
     assert_eq!(
@@ -127,7 +127,7 @@ fn are_other_commands_of_cloudphysics_counted() {
 }
 
 #[test]
-fn are_chunks_of_cachelib_laid_side_by_side() {
+fn chunks_of_cachelib_are_laid_side_by_side() {
     let mut trace = open("cachelib/sample.csv", "cachelib");
     let (rows, second, slot) = (rows(&mut trace), 1_000_000_000, (9 << 20) / 512);
     assert_eq!(
@@ -146,7 +146,7 @@ fn are_chunks_of_cachelib_laid_side_by_side() {
 }
 
 #[test]
-fn are_columns_of_thesios_found_by_name() {
+fn columns_of_thesios_are_found_by_name() {
     let mut trace = open("thesios/sample.csv", "thesios");
     let rows = rows(&mut trace);
     let slot = (1 << 30) / 512;
@@ -164,7 +164,7 @@ fn are_columns_of_thesios_found_by_name() {
 }
 
 #[test]
-fn are_the_numbers_of_wpa_read_with_comma_and_points() {
+fn numbers_of_wpa_are_read_with_comma_and_points() {
     let mut trace = open("wpa/sample.csv", "wpa");
     let rows = rows(&mut trace);
     assert_eq!(
@@ -185,7 +185,7 @@ fn are_the_numbers_of_wpa_read_with_comma_and_points() {
 }
 
 #[test]
-fn does_biosnoop_arrive_its_latency_before_its_completion() {
+fn biosnoop_arrival_is_the_completion_less_the_response_time() {
     let mut trace = open("biosnoop/sample.txt", "biosnoop");
     let rows = rows(&mut trace);
     // The write was issued 6 ms before 3 ms, the read 3.45 ms before 0.
@@ -199,7 +199,7 @@ fn does_biosnoop_arrive_its_latency_before_its_completion() {
 }
 
 #[test]
-fn is_biosnoop_with_the_time_in_the_queue_read_by_its_header() {
+fn biosnoop_with_the_time_in_the_queue_is_read_by_its_header() {
     let rows = rows(&mut open("biosnoop/queue.txt", "biosnoop"));
     assert_eq!(
         requests(&rows),
@@ -209,7 +209,7 @@ fn is_biosnoop_with_the_time_in_the_queue_read_by_its_header() {
 }
 
 #[test]
-fn is_blkparse_paired_by_its_issues_with_parts_errors_and_flushes() {
+fn blkparse_is_paired_by_its_issues_with_parts_errors_and_flushes() {
     let mut trace = open("blkparse/sample.txt", "blkparse");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["8,16", "8,0"]);
@@ -236,7 +236,7 @@ fn is_blkparse_paired_by_its_issues_with_parts_errors_and_flushes() {
 }
 
 #[test]
-fn is_what_perf_script_prints_read() {
+fn output_of_perf_script_is_read() {
     // perf 6.1 on Linux 6.18: dd to a loop device, 12 writes, their flush, and 6 reads.
     let mut trace = open("tracefs/perf-script.txt", "tracefs");
     let rows = rows(&mut trace);
@@ -255,7 +255,7 @@ fn is_what_perf_script_prints_read() {
 }
 
 #[test]
-fn is_tracefs_read_with_losses_strange_names_and_passed_through_commands() {
+fn tracefs_is_read_with_losses_odd_names_and_passed_through_commands() {
     let mut trace = open("tracefs/sample.ftrace", "tracefs");
     let rows = rows(&mut trace);
     assert_eq!(trace.metadata().labels, ["7,1", "8,0"]);
@@ -274,7 +274,7 @@ fn is_tracefs_read_with_losses_strange_names_and_passed_through_commands() {
 }
 
 #[test]
-fn do_waits_of_an_old_iolog_make_its_times() {
+fn waits_of_a_version_2_iolog_give_its_times() {
     let mut trace = open("fio-iolog/sample.v2.iolog", "fio-iolog-v2");
     let rows = rows(&mut trace);
     assert_eq!(
@@ -290,7 +290,7 @@ fn do_waits_of_an_old_iolog_make_its_times() {
 }
 
 #[test]
-fn is_an_iolog_with_times_in_microseconds_and_blanks_in_a_path() {
+fn iolog_has_times_in_microseconds_and_allows_blanks_in_a_path() {
     let mut trace = open("fio-iolog/sample.iolog", "fio-iolog-v3");
     assert_eq!(
         requests(&rows(&mut trace)),
@@ -300,7 +300,7 @@ fn is_an_iolog_with_times_in_microseconds_and_blanks_in_a_path() {
 }
 
 #[test]
-fn are_logs_of_fio_that_hold_no_latencies_refused_by_their_names() {
+fn fio_logs_of_other_quantities_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let named = |name: &str| {
         let path = folder.path().join(name);
@@ -330,7 +330,7 @@ fn are_logs_of_fio_that_hold_no_latencies_refused_by_their_names() {
 }
 
 #[test]
-fn does_a_latency_log_of_fio_arrive_its_latency_before_its_completion() {
+fn fio_log_arrival_is_the_completion_less_the_response_time() {
     let mut trace = open("fio-log/sample.log", "fio-log");
     let rows = rows(&mut trace);
     assert_eq!(
@@ -355,14 +355,14 @@ fn does_a_latency_log_of_fio_arrive_its_latency_before_its_completion() {
 }
 
 #[test]
-fn does_the_time_of_issue_of_a_latency_log_count_where_it_is_there() {
+fn fio_log_arrival_is_the_time_of_issue_if_present() {
     let rows = rows(&mut open("fio-log/issue.log", "fio-log"));
     assert_eq!(requests(&rows), [(0, 0, Read, 7_696, 8), (4_000, 0, Write, 13_808, 8)]);
     assert_eq!(responses(&rows), [Some(1_277), Some(15_270)]);
 }
 
 #[test]
-fn are_requests_of_a_script_read_with_what_it_knows() {
+fn requests_of_a_script_are_read_with_all_its_fields() {
     let rows = rows(&mut open("issue-csv/sample.csv", "issue-csv"));
     assert_eq!(
         requests(&rows),
@@ -373,7 +373,7 @@ fn are_requests_of_a_script_read_with_what_it_knows() {
 }
 
 #[test]
-fn do_options_settle_units_codes_and_where_a_request_arrives() {
+fn options_set_units_codes_and_the_event_of_arrival() {
     let read = |name: &str, settings: &[&str]| {
         rows(&mut open_with(FORMATS, &sample(name), None, &options(settings)).unwrap())
     };

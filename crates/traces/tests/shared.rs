@@ -1,5 +1,5 @@
-//! Are real traces read whole? They lie in the folder `shared` beside the workspace, or where
-//! `SEEKLAB_SHARED` says; where they are absent the tests say so and pass, unless
+//! Real traces are read completely. They lie in the folder `shared` beside the workspace, or in the folder
+//! that `SEEKLAB_SHARED` names. If they are absent, the tests print a message and pass, unless
 //! `SEEKLAB_REQUIRE_SHARED=1`.
 
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn read_share(records: &[TraceRecord]) -> f64 {
 }
 
 #[test]
-fn are_measured_drives_read_whole() {
+fn traces_of_measured_drives_are_read_completely() {
     let drives = [
         ("atlas10k", 10_000, 1_112),
         ("barracuda", 10_000, 2_196),
@@ -60,7 +60,7 @@ fn are_measured_drives_read_whole() {
 }
 
 #[test]
-fn is_the_example_of_disksim_read_whole() {
+fn example_of_disksim_is_read_completely() {
     let Some(records) = check("disksim-ascii/ascii.trace.zst", "disksim-ascii", 100_000) else { return };
     assert!((read_share(&records) - 0.796).abs() < 0.001);
     assert_eq!(records[0].arrival.as_ns(), 13_191_135);
@@ -68,7 +68,7 @@ fn is_the_example_of_disksim_read_whole() {
 }
 
 #[test]
-fn is_the_start_of_financial1_read_whole() {
+fn start_of_financial1_is_read_completely() {
     let Some(records) = check("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc", 10_000) else {
         return;
     };
@@ -80,7 +80,7 @@ fn is_the_start_of_financial1_read_whole() {
 }
 
 #[test]
-fn is_a_trace_in_the_format_of_msr_read_whole() {
+fn trace_in_the_format_of_msr_is_read_completely() {
     let Some(records) = check("msr-format-fixture/pgloop_0.csv.zst", "msr", 20_000) else { return };
     assert_eq!(records[0].arrival.as_ns(), 0);
     assert_eq!(records[0].lbn, 4_328_660_992 / 512);

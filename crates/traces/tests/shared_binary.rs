@@ -1,5 +1,5 @@
-//! Are real traces of binary formats read whole, with the figures that are published for them? They lie in the
-//! folder `shared`; see `shared.rs`.
+//! Real traces of binary formats are read completely, with the figures that are published for them. They lie
+//! in the folder `shared`; see `shared.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -68,7 +68,7 @@ fn missing(trace: &OpenTrace) -> (u64, u64, u64) {
 }
 
 #[test]
-fn is_blktrace_of_39_processors_read_whole_although_one_is_missing() {
+fn blktrace_of_39_processors_is_read_although_one_is_missing() {
     let Some(path) = shared("blktrace-hadoop-node8/sdb.blktrace.tar.zst") else { return };
     let (records, trace) = check(&path, "blktrace", 110_246, &[]);
     let (median, reads) = response_us(&records, Some(Operation::Read), 0.5);
@@ -94,7 +94,7 @@ fn is_blktrace_of_39_processors_read_whole_although_one_is_missing() {
 }
 
 #[test]
-fn is_a_merged_stream_read_although_its_name_says_processor_0() {
+fn merged_stream_is_read_although_its_name_ends_in_processor_0() {
     let Some(path) = shared("blktrace-sample-bsd/sample.blktrace.0.zst") else { return };
     let (records, trace) = check(&path, "blktrace", 963, &[]);
     assert_eq!(count(&records, Operation::Read), 963);
@@ -109,7 +109,7 @@ fn is_a_merged_stream_read_although_its_name_says_processor_0() {
 }
 
 #[test]
-fn is_the_week_of_hplajw_read_whole_in_its_own_sectors() {
+fn week_of_hplajw_is_read_completely_in_its_own_sectors() {
     let Some(path) = shared("hpl-srt-ajw/ajw.1week.srt.zst") else { return };
     let (records, trace) = check(&path, "hpl-srt", 44_519, &[]);
     assert_eq!(trace.metadata().block_size.as_bytes(), 256);
@@ -131,7 +131,7 @@ fn is_the_week_of_hplajw_read_whole_in_its_own_sectors() {
 }
 
 #[test]
-fn do_encodings_of_one_trace_say_the_same_as_far_as_both_say_it() {
+fn encodings_of_one_trace_agree_in_their_common_fields() {
     let Some(path) = shared("cloudphysics-sample/cloudPhysicsIO.vscsi.zst") else { return };
     let (vscsi, _) = check(&path, "vscsi", 113_872, &[]);
     assert_eq!(count(&vscsi, Operation::Write), 66_898);
@@ -154,7 +154,7 @@ fn do_encodings_of_one_trace_say_the_same_as_far_as_both_say_it() {
 }
 
 #[test]
-fn is_octf_of_72_processors_read_whole_and_as_it_was_decoded_before() {
+fn octf_of_72_processors_is_read_and_equals_an_earlier_decoding() {
     let Some(path) = shared("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz") else { return };
     let (records, trace) = check(&path, "octf", 64_420, &[]);
     assert_eq!(count(&records, Operation::Write), 64_188);

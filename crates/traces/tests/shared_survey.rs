@@ -1,7 +1,8 @@
-//! Does every file of the shared traces open, guessed, with as many requests as its README states, and is none
-//! forgotten? They lie in the folder `shared` beside the workspace; see `shared.rs`.
+//! Every file of the shared traces opens with a guessed format, with the number of requests that its README
+//! states, and no file is forgotten. They lie in the folder `shared` beside the workspace; see `shared.rs`.
 //!
-//! What each means (operations, times, addresses) is asserted in `shared.rs`, `shared_text.rs` and `shared_binary.rs`.
+//! `shared.rs`, `shared_text.rs` and `shared_binary.rs` assert the meaning of each trace (operations, times,
+//! addresses).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,10 +46,11 @@ const FILES: [(&str, &str, u64, u64); 30] = [
     ("wpa-win11-boot/diskio.part1.csv.zst", "wpa", 120_841, 120_841),
 ];
 
-/// What lies beside the traces.
+/// Files beside the traces.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE", "COPYING"];
 
-/// The folder of the shared traces; where it is absent, the test says so and passes, unless `SEEKLAB_REQUIRE_SHARED=1`.
+/// Returns the folder of the shared traces. If it is absent, the test prints a message and passes, unless
+/// `SEEKLAB_REQUIRE_SHARED=1`.
 fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("SEEKLAB_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
@@ -71,7 +73,7 @@ fn in_thousands(number: u64) -> String {
 }
 
 #[test]
-fn is_every_shared_trace_read_with_the_requests_that_its_readme_states() {
+fn every_shared_trace_has_the_requests_that_its_readme_states() {
     let Some(folder) = folder() else { return };
     for (name, format, requests, with_response) in FILES {
         let path = folder.join(name);
@@ -93,7 +95,7 @@ fn is_every_shared_trace_read_with_the_requests_that_its_readme_states() {
 }
 
 #[test]
-fn is_no_shared_trace_forgotten() {
+fn no_shared_trace_is_forgotten() {
     let Some(folder) = folder() else { return };
     let known: BTreeSet<String> = FILES.iter().map(|(name, ..)| (*name).to_owned()).collect();
     let mut there = BTreeSet::new();

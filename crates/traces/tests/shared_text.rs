@@ -1,6 +1,6 @@
-//! Are the shared samples of the text formats read whole, with the numbers that their descriptions state?
-//! They lie in the folder `shared` beside the workspace, or where `SEEKLAB_SHARED` says; where they are
-//! absent the tests say so and pass, unless `SEEKLAB_REQUIRE_SHARED=1`.
+//! The shared samples of the text formats are read completely, with the numbers that their descriptions
+//! state. They lie in the folder `shared` beside the workspace, or in the folder that `SEEKLAB_SHARED` names.
+//! If they are absent, the tests print a message and pass, unless `SEEKLAB_REQUIRE_SHARED=1`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn read(name: &str, format: &str) -> Option<Read> {
 }
 
 impl Read {
-    /// The same, without anything that the user should have been told.
+    /// Returns the same, and asserts that there are no notes for the user.
     fn in_silence(self) -> Self {
         assert!(self.notes.is_empty(), "{:?}", self.notes);
         self
@@ -85,7 +85,7 @@ impl Read {
 }
 
 #[test]
-fn is_ssdsim_the_same_as_its_spc_twin() {
+fn ssdsim_equals_its_spc_twin() {
     let name = "spc-financial1-prefix/ssdsim-example.ascii.zst";
     let Some(ssdsim) = read(name, "ssdsim") else { return };
     // The file, which is a prefix, ends without a line end.
@@ -101,7 +101,7 @@ fn is_ssdsim_the_same_as_its_spc_twin() {
 }
 
 #[test]
-fn is_the_excerpt_of_mqsim_read_whole() {
+fn excerpt_of_mqsim_is_read_completely() {
     let Some(trace) = read("mqsim-tpcc/tpcc-small.trace.zst", "ssdsim").map(Read::in_silence) else { return };
     assert_eq!((trace.rows.len(), trace.count(Operation::Read)), (6_999, 4_381));
     assert_eq!(trace.rows[0].arrival.as_ns(), 938_513_000);
@@ -109,7 +109,7 @@ fn is_the_excerpt_of_mqsim_read_whole() {
 }
 
 #[test]
-fn are_cuts_of_msr_read_in_bytes_and_with_0_for_a_write() {
+fn cuts_of_msr_are_read_in_bytes_and_with_0_for_a_write() {
     for (name, reads, span_s) in [("rw_20_80.105", 2_020, 242.9), ("rw_40_60.1370", 4_054, 85.9)] {
         let name = format!("msr-cuts/msr.cut.per_10k.{name}.trace.zst");
         let Some(trace) = read(&name, "msr-cut").map(Read::in_silence) else { continue };
@@ -120,7 +120,7 @@ fn are_cuts_of_msr_read_in_bytes_and_with_0_for_a_write() {
 }
 
 #[test]
-fn are_all_requests_of_arc_read_without_times() {
+fn all_requests_of_arc_are_read_without_times() {
     let Some(trace) = read("arc-oltp/OLTP.lis.zst", "arc").map(Read::in_silence) else { return };
     assert_eq!(trace.rows.len(), 914_145);
     assert!(trace.rows.iter().all(|record| record.arrival.as_ns() == 0 && record.blocks == 1));
@@ -128,7 +128,7 @@ fn are_all_requests_of_arc_read_without_times() {
 }
 
 #[test]
-fn is_cloudphysics_as_csv_read_whole() {
+fn cloudphysics_csv_is_read_completely() {
     let name = "cloudphysics-sample/cloudPhysicsIO.csv.zst";
     let Some(trace) = read(name, "cloudphysics-csv").map(Read::in_silence) else { return };
     assert_eq!(trace.rows.len(), 113_872);
@@ -138,7 +138,7 @@ fn is_cloudphysics_as_csv_read_whole() {
 }
 
 #[test]
-fn are_the_three_encodings_of_cloudphysics_the_same_requests() {
+fn three_encodings_of_cloudphysics_have_the_same_requests() {
     let folder = "cloudphysics-sample/cloudPhysicsIO";
     let Some(csv) = read(&format!("{folder}.csv.zst"), "cloudphysics-csv") else { return };
     let Some(vscsi) = read(&format!("{folder}.vscsi.zst"), "vscsi") else { return };
@@ -156,7 +156,7 @@ fn are_the_three_encodings_of_cloudphysics_the_same_requests() {
 }
 
 #[test]
-fn are_the_chunks_of_cachelib_read_whole() {
+fn chunks_of_cachelib_are_read_completely() {
     let name = "cachelib-tectonic/block_traces_1.csv.zst";
     let Some(trace) = read(name, "cachelib").map(Read::in_silence) else { return };
     assert_eq!(trace.rows.len(), 999);
@@ -168,7 +168,7 @@ fn are_the_chunks_of_cachelib_read_whole() {
 }
 
 #[test]
-fn are_the_rows_of_thesios_read_by_the_names_of_their_columns() {
+fn rows_of_thesios_are_read_by_the_names_of_their_columns() {
     let Some(trace) = read("thesios-sample/thesios_sample.csv", "thesios") else { return };
     // The sample has eight rows; one request has no bytes.
     assert_eq!(trace.rows.len(), 7);
@@ -182,7 +182,7 @@ fn are_the_rows_of_thesios_read_by_the_names_of_their_columns() {
 }
 
 #[test]
-fn is_the_boot_of_windows_read_whole() {
+fn boot_of_windows_is_read_completely() {
     let Some(trace) = read("wpa-win11-boot/diskio.part1.csv.zst", "wpa").map(Read::in_silence) else {
         return;
     };
@@ -199,7 +199,7 @@ fn is_the_boot_of_windows_read_whole() {
 }
 
 #[test]
-fn is_an_iolog_of_fio_read_in_microseconds() {
+fn iolog_of_fio_is_read_in_microseconds() {
     let name = "fio-iolog-v3/oltp-poisson.iolog.zst";
     let Some(trace) = read(name, "fio-iolog-v3").map(Read::in_silence) else { return };
     assert_eq!(trace.rows.len(), 32_433);
@@ -210,7 +210,7 @@ fn is_an_iolog_of_fio_read_in_microseconds() {
 }
 
 #[test]
-fn is_the_optane_log_of_a_script_read_whole() {
+fn optane_log_of_a_script_is_read_completely() {
     let name = "opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst";
     let Some(trace) = read(name, "issue-csv").map(Read::in_silence) else { return };
     let counts = [Operation::Write, Operation::Discard, Operation::Read].map(|op| trace.count(op));
@@ -219,7 +219,7 @@ fn is_the_optane_log_of_a_script_read_whole() {
 }
 
 #[test]
-fn are_the_encodings_of_pgbench_the_same_requests() {
+fn encodings_of_pgbench_have_the_same_requests() {
     let Some(csv) = read("pgbench-loop/pgbench.csv.zst", "issue-csv").map(Read::in_silence) else { return };
     let Some(biosnoop) = read("pgbench-loop/pgbench.biosnoop.txt.zst", "biosnoop") else { return };
     let biosnoop = biosnoop.in_silence();
@@ -250,7 +250,7 @@ fn are_the_encodings_of_pgbench_the_same_requests() {
 }
 
 #[test]
-fn are_the_events_of_tracefs_the_requests_of_its_csv() {
+fn events_of_tracefs_equal_the_requests_of_its_csv() {
     let Some(ftrace) = read("pgbench-loop/pgbench.ftrace.zst", "tracefs").map(Read::in_silence) else {
         return;
     };
@@ -278,7 +278,7 @@ fn are_the_events_of_tracefs_the_requests_of_its_csv() {
 }
 
 #[test]
-fn is_blkparse_read_by_its_issues() {
+fn blkparse_is_read_by_its_issues() {
     let Some(trace) = read("blkparse-mbpar/blktrace.txt.zst", "blkparse").map(Read::in_silence) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! How long it takes to draw a request: `cargo bench -p seeklab-workloads`.
+//! Measures the time to draw a request: `cargo bench -p seeklab-workloads`.
 
 #![allow(
     clippy::disallowed_methods,

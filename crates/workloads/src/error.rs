@@ -1,4 +1,4 @@
-//! What is wrong with the description of a workload.
+//! Errors in the description of a workload.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de;
 
 use crate::near;
 
-/// What kind of mistake an [`Error`] reports.
+/// Kind of mistake that an [`Error`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -26,10 +26,10 @@ pub enum ErrorKind {
     NotSupplied,
 }
 
-/// A mistake in the description of a workload: where, what, and what would be right.
+/// A mistake in the description of a workload: the place, the problem, and a valid alternative.
 ///
-/// `Display` says where and what; [`hint`](Self::hint) is printed apart, as the binary does for
-/// every error.
+/// `Display` writes the place and the problem. [`hint`](Self::hint) is printed separately, as the
+/// binary does for every error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -62,7 +62,7 @@ impl Error {
         Self::new(kind, "", format!("unknown {what} `{name}`")).with_hint(near::hint(name, known))
     }
 
-    /// The same mistake, seen from one level further out.
+    /// Prefixes the path of the mistake with `key`.
     pub(crate) fn under(mut self, key: &str) -> Self {
         self.at = match self.at.as_str() {
             "" => key.to_owned(),
@@ -72,7 +72,7 @@ impl Error {
         self
     }
 
-    /// What kind of mistake it is.
+    /// Returns the kind of the mistake.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -82,7 +82,7 @@ impl Error {
         &self.at
     }
 
-    /// What to write instead, where that can be said.
+    /// Returns a text to write instead, if one is known.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
@@ -131,7 +131,7 @@ impl de::Error for Error {
     }
 }
 
-/// What serde expects, without the names of types.
+/// Describes the value that serde expects, without the names of types.
 fn in_words(expected: &dyn de::Expected) -> String {
     match expected.to_string().as_str() {
         "u16" => "a whole number up to 65535".to_owned(),

@@ -1,4 +1,4 @@
-//! Workloads: what decides when the next request arrives, and which request it is.
+//! Workloads: sources of requests. A workload decides when the next request arrives and which request it is.
 //!
 //! ```text
 //!   TOML file ─┐                    ┌─▶ Synthetic ─┐
@@ -8,10 +8,10 @@
 //!                                   trace records
 //! ```
 //!
-//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a
-//! trace. Either may be *open* (arrivals ignore completions) or *closed* (a completion brings the
-//! next arrival). The [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and
-//! [`text`] says how a workload is written on one line.
+//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace.
+//! Either may be *open* (arrivals ignore completions) or *closed* (a completion brings the next arrival). The
+//! [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and [`text`] documents the
+//! one-line form of a workload.
 //!
 //! ```
 //! use seeklab_core::{Arrival, ByteSize, Instant, Seed, Workload};

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_nearest_name_offered_first() {
+    fn nearest_name_is_suggested_first() {
         let known = ["requests", "read", "size", "sequential"];
         assert_eq!(hint("sise", known), "did you mean `size`?");
         assert_eq!(hint("reads", known), "did you mean `read`?");

@@ -7,9 +7,9 @@ use toml::Table;
 pub struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the preset, in one line.
     pub about: &'static str,
-    /// Where its numbers come from.
+    /// Source of the preset's numbers.
     pub source: &'static str,
     /// Its description, without the kind.
     pub toml: &'static str,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use seeklab_core::{Duration, QuantityError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How often something happens, in times per second.
+/// A rate of events, per second.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Rate {
     per_s: f64,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_rates_read_with_their_unit() {
+    fn rates_are_read_with_their_unit() {
         assert_eq!("100/s".parse::<Rate>().unwrap().interval(), Duration::from_ms(10));
         assert_eq!("3000/min".parse::<Rate>().unwrap().as_per_s(), 50.0);
         assert_eq!("5 / ms".parse::<Rate>().unwrap().as_per_s(), 5_000.0);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn does_printing_rates_round_trip() {
+    fn printed_rates_round_trip() {
         for text in ["100/s", "2000/min", "0.5/h", "7/us"] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.to_string().parse(), Ok(rate));

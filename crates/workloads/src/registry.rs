@@ -7,7 +7,7 @@ use crate::presets::PRESETS;
 pub struct Kind {
     /// Its name in TOML and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the kind, in one line.
     pub about: &'static str,
     /// An example on one line.
     pub example: &'static str,

@@ -10,7 +10,7 @@ use crate::synthetic::SyntheticSpec;
 use crate::text::{self, Reader};
 use crate::{presets, registry};
 
-/// The description of a workload: what a TOML file or a line on the command line says.
+/// Description of a workload, read from a TOML file or from a line on the command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WorkloadSpec {

@@ -8,7 +8,7 @@ use seeklab_core::{
 use seeklab_workloads::application::Phase;
 use seeklab_workloads::{Application, Builtin, Target, WorkloadSpec};
 
-/// What a run amounted to.
+/// Result of a run.
 struct Run {
     requests: Vec<Request>,
     phases: Vec<Phase>,
@@ -91,7 +91,7 @@ const ALL: [&str; 6] = [
 ];
 
 #[test]
-fn does_a_seed_say_everything() {
+fn requests_depend_on_the_seed_alone() {
     for line in ALL {
         let run = |seed| run_on(line, target(2048), seed, Duration::from_us(300)).requests;
         assert_eq!(run(1), run(1), "{line}");
@@ -100,7 +100,7 @@ fn does_a_seed_say_everything() {
 }
 
 #[test]
-fn do_phases_follow_each_other_and_sum_up() {
+fn phases_follow_each_other_and_sum_up() {
     for (line, names) in [
         (ALL[0], &["create", "transactions", "delete"][..]),
         (ALL[3], &["unpack", "configure", "build"]),
@@ -131,7 +131,7 @@ fn do_phases_follow_each_other_and_sum_up() {
 }
 
 #[test]
-fn does_a_faster_device_help_until_computing_is_all_that_is_left() {
+fn faster_device_helps_until_only_computing_is_left() {
     let line = "build,files=60,tests=10,compile=20ms,processes=2";
     let slow = run_on(line, target(4096), 1, Duration::from_ms(4));
     let fast = run_on(line, target(4096), 1, Duration::from_us(4));
@@ -174,7 +174,7 @@ const REAL: [Real; 2] = [
 ];
 
 #[test]
-fn does_postmark_ask_for_what_the_real_one_asks_for() {
+fn postmark_makes_the_requests_of_the_real_program() {
     for real in &REAL {
         let line = format!("postmark,files=500,transactions={}", real.transactions);
         let (mut creations, mut writes, mut flushes, mut bytes) = (0.0, 0.0, 0.0, 0.0);
@@ -214,7 +214,7 @@ fn does_postmark_ask_for_what_the_real_one_asks_for() {
 }
 
 #[test]
-fn are_the_shares_of_postmark_those_that_were_asked_for() {
+fn postmark_keeps_the_given_shares_of_operations() {
     let reads = run("postmark,read=100%,create=50%,transactions=1000,files=200");
     let appends = run("postmark,read=0%,create=50%,transactions=1000,files=200");
     let (few, many) =
@@ -228,7 +228,7 @@ fn are_the_shares_of_postmark_those_that_were_asked_for() {
 }
 
 #[test]
-fn does_a_journal_save_writes_and_end_with_force_unit_access() {
+fn journal_saves_writes_and_uses_force_unit_access() {
     let sync = run("postmark,mount=sync,transactions=300");
     let journal = run("postmark,mount=journal,transactions=300");
     assert!(journal.count(Operation::Write) * 4.0 < sync.count(Operation::Write));
@@ -237,7 +237,7 @@ fn does_a_journal_save_writes_and_end_with_force_unit_access() {
 }
 
 #[test]
-fn are_caches_cold_after_an_unmount_and_warm_within_a_phase() {
+fn caches_are_cold_after_an_unmount_and_warm_within_a_phase() {
     let build = run("build,files=100,headers=30,tests=5,size=16KiB");
     let unpacked = build.phase("unpack").written_bytes;
     let read = build.phase("build").read_bytes;
@@ -249,7 +249,7 @@ fn are_caches_cold_after_an_unmount_and_warm_within_a_phase() {
 }
 
 #[test]
-fn does_a_group_commit_gather_the_clients() {
+fn group_commit_gathers_the_clients() {
     let flushes = |clients: u64| {
         let line =
             format!("database,clients={clients},transactions=400,table=8MiB,pool=4MiB,checkpoint=1GiB");
@@ -265,7 +265,7 @@ fn does_a_group_commit_gather_the_clients() {
 }
 
 #[test]
-fn does_a_larger_pool_read_less_and_a_checkpoint_write_more() {
+fn larger_pool_reads_less_and_more_checkpoints_write_more() {
     let run = |pool, checkpoint| {
         run(&format!("database,transactions=1000,table=16MiB,pool={pool},checkpoint={checkpoint}"))
     };
@@ -278,19 +278,19 @@ fn does_a_larger_pool_read_less_and_a_checkpoint_write_more() {
 }
 
 #[test]
-fn is_there_a_bound_on_what_is_outstanding() {
+fn outstanding_requests_are_bounded() {
     let run = run("postmark,mount=journal,files=3000,transactions=0,cache=64MiB");
     assert!(run.outstanding_max <= 128, "{}", run.outstanding_max);
 }
 
 #[test]
-fn does_it_say_that_a_device_is_full() {
+fn full_device_is_reported() {
     let run = run_on("database,table=1GiB,transactions=10", target(64), 1, Duration::from_us(1));
     assert!(run.is_full);
 }
 
 #[test]
-fn are_mistakes_named() {
+fn mistakes_are_named() {
     for (line, part) in [
         ("random", "not an application"),
         ("postmark,file=3", "unknown key `file`"),
@@ -323,7 +323,7 @@ fn are_mistakes_named() {
 }
 
 #[test]
-fn can_descriptions_be_written_and_read_back() {
+fn descriptions_round_trip() {
     for line in ALL {
         let spec = WorkloadSpec::parse(line).expect(line);
         let text = toml::to_string(&spec).expect("it can be written");

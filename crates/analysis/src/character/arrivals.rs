@@ -1,8 +1,8 @@
-//! How irregular arrivals are.
+//! Irregularity of arrivals.
 //!
-//! The coefficient of variation of interarrival times is 1 for a Poisson process. The Hurst parameter is estimated
-//! from the variance of the counts in intervals of growing length: if it falls as `m^(2H-2)`, `H` is 0.5 without
-//! long-range dependence and up to 1 with it.
+//! The coefficient of variation of interarrival times is 1 for a Poisson process. The Hurst parameter is
+//! estimated from the variance of the counts in intervals of growing length: if the variance falls as
+//! `m^(2H-2)`, `H` is 0.5 without long-range dependence and up to 1 with it.
 //!
 //! # References
 //! Leland, Taqqu, Willinger and Wilson, IEEE/ACM Transactions on Networking 2(1), 1994 (variance-time plot);
@@ -15,7 +15,7 @@ use seeklab_core::{Duration, Instant};
 const BASE_NS: u64 = 1_000_000;
 /// Intervals are 1, 2, 4 … times as long: up to 1 ms × 2^40, some 35 years.
 const LEVELS: usize = 41;
-/// Intervals that a level must have seen for its variance to say something.
+/// Number of intervals that a level needs for its variance to be meaningful.
 const INTERVALS_MIN: u64 = 32;
 /// Empty intervals after which the rest of a gap is passed over: what follows is another piece.
 const GAP_MAX: u64 = 1 << 24;
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_empty_intervals_counted_together_as_one_by_one() {
+    fn empty_intervals_count_the_same_together_and_one_by_one() {
         let arrivals_ms = [0_u64, 0, 1, 4, 5, 12, 13, 40, 41, 1_000, 1_003, 1_004, 70_000];
         let mut arrivals = Arrivals::default();
         arrivals_ms.iter().for_each(|ms| arrivals.record(Instant::ZERO + Duration::from_ms(*ms)));

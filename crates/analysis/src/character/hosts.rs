@@ -1,14 +1,14 @@
-//! Who asked what of which device.
+//! Requests by device and initiator.
 
 use std::collections::BTreeMap;
 
 use seeklab_core::statistics::Moments;
 use seeklab_core::{Operation, TraceRecord};
 
-/// Pairs of device and initiator that are told apart.
+/// Maximum number of pairs of device and initiator that are counted separately.
 const PAIRS_MAX: usize = 4096;
 
-/// What one initiator asked of one device.
+/// Requests of one initiator to one device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Host {
     /// Reads.
@@ -36,7 +36,7 @@ impl Host {
 #[derive(Debug, Clone, Default)]
 pub struct Hosts {
     pairs: BTreeMap<(u16, u32), Host>,
-    /// Those of whom there were too many.
+    /// Sum over all further pairs, once there are too many.
     rest: Option<Host>,
 }
 
@@ -71,7 +71,7 @@ impl Hosts {
         all
     }
 
-    /// What came of initiators beyond the first 4,096.
+    /// Returns the requests of the pairs of device and initiator beyond the first 4,096.
     pub const fn rest(&self) -> Option<&Host> {
         self.rest.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What a trace is like: everything that people plot of one, from a single pass in bounded memory.
+//! Characteristics of a trace: all common figures and plots, from a single pass in bounded memory.
 //!
 //! ```text
 //!   TraceRecord ─▶ Character ─┬▶ over time: rates, response-time percentiles, outstanding, working set
@@ -9,9 +9,10 @@
 //! ```
 //!
 //! # Scope and limits
-//! About 20 MiB whatever the trace. Bins over time and place double their width as the trace goes on. What
-//! depends on every block ever asked for is estimated from a sample of the blocks, see [`reuse`]. Arrivals are
-//! taken in order; one that goes back counts with an interarrival time of zero.
+//! About 20 MiB whatever the trace. Bins over time and place double their width as the trace goes on. Figures
+//! that depend on every block ever accessed are estimated from a sample of the blocks, see [`reuse`].
+//! Arrivals must be in order; an arrival earlier than the one before counts with an interarrival time of
+//! zero.
 
 mod arrivals;
 mod hosts;
@@ -21,7 +22,7 @@ pub mod reuse;
 mod times;
 mod unique;
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{ByteSize, Operation, TraceRecord};
 
 pub use arrivals::{Arrivals, Variance};
@@ -37,7 +38,7 @@ use crate::seeks::Seeks;
 /// Reads, writes and all else, in the order of arrays by direction.
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "other"];
 
-/// Where reads, writes and all else are kept apart.
+/// Returns the index under which reads, writes and all other operations are counted separately.
 pub(crate) const fn direction(op: Operation) -> usize {
     match op {
         Operation::Read => 0,
@@ -45,6 +46,9 @@ pub(crate) const fn direction(op: Operation) -> usize {
         Operation::Flush | Operation::Discard | Operation::WriteZeroes => 2,
     }
 }
+
+/// Sizes in bytes, by power of two.
+type Sizes = LogHistogram<0>;
 
 /// Accumulates what a trace is like.
 #[derive(Debug, Clone)]
@@ -54,21 +58,21 @@ pub struct Character {
     pub over_time: OverTime,
     /// Response times by direction.
     pub response: [Distribution; 3],
-    /// Time in the host's block layer, from arrival to issue, where a trace says both.
+    /// Time in the host's block layer, from arrival to issue, where a trace contains both.
     pub host_queue: Distribution,
     /// Interarrival times.
     pub arrivals: Arrivals,
-    /// When anything was outstanding and when not.
+    /// Busy and idle periods.
     pub periods: Periods,
     /// Seek distances and sequential runs.
     pub seeks: Seeks,
     /// Requests over time and place.
     pub map: HeatMap,
-    /// Requests by the power of two of their bytes, for each direction.
-    pub sizes: [[u64; 64]; 3],
-    /// How blocks are asked for again.
+    /// Bytes of each request, for each direction.
+    sizes: [Sizes; 3],
+    /// Reuse of blocks.
     pub reuse: Reuse,
-    /// Who asked what of which device.
+    /// Requests by device and initiator.
     pub hosts: Hosts,
 }
 
@@ -85,7 +89,7 @@ impl Character {
             periods: Periods::default(),
             seeks: Seeks::new(block_bytes),
             map: HeatMap::default(),
-            sizes: [[0; 64]; 3],
+            sizes: Default::default(),
             reuse: Reuse::default(),
             hosts: Hosts::default(),
         }
@@ -106,11 +110,18 @@ impl Character {
         }
         self.seeks.record(record);
         if record.op.addresses_blocks() {
-            self.sizes[direction][bytes.max(1).ilog2() as usize] += 1;
+            self.sizes[direction].record(bytes.max(1));
             self.map.record(record.arrival, record.lbn.saturating_mul(self.block_bytes));
         }
         self.reuse.record(record, self.block_bytes);
         self.hosts.record(record, bytes);
+    }
+
+    /// Requests of at least so many bytes and below twice as many, for each direction; sizes without any are left out.
+    pub fn sizes(&self) -> Vec<(u64, [u64; 3])> {
+        let counts = |bucket| [0, 1, 2].map(|direction: usize| self.sizes[direction].count_in(bucket));
+        let all = (0..Sizes::BUCKETS).map(|bucket| (Sizes::least(bucket), counts(bucket)));
+        all.filter(|(_, counts)| counts.iter().any(|count| *count > 0)).collect()
     }
 }
 

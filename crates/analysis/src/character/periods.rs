@@ -1,7 +1,8 @@
-//! When a device had anything to do, and when not.
+//! Busy and idle periods of a trace.
 //!
-//! A *busy period* (burst) is a time in which at least one request was outstanding, an *idle period* one between
-//! them; taken from arrivals and completions of all devices of the trace together.
+//! A *busy period* (burst) is a time in which at least one request was outstanding. An *idle period* is a
+//! time between busy periods. Both are computed from arrivals and completions of all devices of the trace
+//! together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,14 +1,15 @@
-//! How blocks are asked for again: reuse distances, miss ratios, popularity, rewrites.
+//! Reuse of blocks: reuse distances, miss ratios, popularity, rewrites.
 //!
-//! The *reuse distance* of a unit of 4 KiB is the number of different units asked for since it was last. A
-//! least-recently-used cache of `C` units misses what is further away than `C`, so the distances give the miss
-//! ratio of every size at once (Mattson's stack). To hold that in bounded memory, only units whose hash falls below
-//! a threshold are followed (SHARDS): of a fixed number; when more come, the threshold sinks and those above it are
-//! forgotten. A distance among the followed stands for `1/rate` as many.
+//! The *reuse distance* of a unit of 4 KiB is the number of different units accessed since the last access to
+//! this unit. A least-recently-used cache of `C` units misses every access with a reuse distance above `C`,
+//! so the distances give the miss ratio of every cache size at once (Mattson's stack). To compute the
+//! distances in bounded memory, only units whose hash falls below a threshold are followed (SHARDS). The
+//! number of followed units is fixed: when more units appear, the threshold sinks and units above it are
+//! dropped. A distance among the followed units stands for a distance `1/rate` times as large.
 //!
 //! # Scope and limits
-//! 32,768 units are followed. Waldspurger et al. find a mean error of the miss ratio of about 0.01 with 8,192. Of
-//! requests longer than 4 MiB the first 4 MiB count.
+//! 32,768 units are followed. Waldspurger et al. find a mean error of the miss ratio of about 0.01 with
+//! 8,192. Of requests longer than 4 MiB the first 4 MiB count.
 //!
 //! # References
 //! Waldspurger, Park, Garthwaite and Ahmad, FAST 2015 (SHARDS, fixed size, with its correction SHARDS-adj);
@@ -16,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{Instant, Operation, TraceRecord};
 
 use super::arrivals::slope;
@@ -27,8 +28,10 @@ pub const UNIT_BYTES: u64 = 4096;
 const FOLLOWED_MAX: usize = 1 << 15;
 /// Places in the tree of last accesses; when they are used up, it is packed.
 const STAMPS: usize = FOLLOWED_MAX * 4;
-/// Buckets of distances: four for each power of two.
-const BUCKETS: usize = 64 * 4;
+/// Buckets of distances in quarters of a unit, four for each doubling.
+type Quarters = LogHistogram<2>;
+/// The bucket of a distance of one unit, the shortest.
+const UNIT: usize = Quarters::bucket(4);
 /// Units of a request that are looked at.
 const UNITS_MAX: u64 = 1024;
 
@@ -74,7 +77,7 @@ impl Default for Reuse {
             followed: BTreeMap::new(),
             tree: vec![0; STAMPS + 1],
             next: 1,
-            distances: vec![0.0; BUCKETS],
+            distances: vec![0.0; Quarters::BUCKETS - UNIT],
             first: 0.0,
             accesses: 0,
             rewrite: Distribution::default(),
@@ -260,12 +263,10 @@ impl Reuse {
 }
 
 fn bucket(distance: f64) -> usize {
-    let distance = distance.max(1.0);
-    let power = distance.log2().floor().clamp(0.0, 62.0);
-    power as usize * 4 + (((distance / power.exp2() - 1.0) * 4.0) as usize).min(3)
+    Quarters::bucket((distance * 4.0).max(4.0) as u64) - UNIT
 }
 
 /// The end of a bucket.
 fn upper(bucket: usize) -> f64 {
-    (bucket as f64 / 4.0).floor().exp2() * (1.0 + (bucket % 4 + 1) as f64 / 4.0)
+    Quarters::values(bucket + UNIT).end as f64 / 4.0
 }

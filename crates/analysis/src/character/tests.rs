@@ -1,4 +1,4 @@
-//! Is what is said of a trace true of traces whose answer is known?
+//! The characteristics of traces with known properties are correct.
 
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Duration, Instant};
@@ -25,7 +25,7 @@ fn draw(index: u64) -> u64 {
 }
 
 #[test]
-fn are_miss_ratios_those_of_a_cache_of_each_size() {
+fn miss_ratios_equal_those_of_a_cache_of_each_size() {
     // A loop over 100 units: a cache of 100 units misses the first round only, a smaller one always.
     let character = character((0..1000).map(|index| request(index, Operation::Read, index % 100, 1)));
     let ratio = |units: f64| {
@@ -39,7 +39,7 @@ fn are_miss_ratios_those_of_a_cache_of_each_size() {
 }
 
 #[test]
-fn does_sampling_keep_miss_ratios_and_units() {
+fn sampling_preserves_miss_ratios_and_units() {
     // Uniform over a million units: a cache of half of them hits half of the accesses in the steady state.
     let units = 1_000_000_u64;
     let requests = (0..4_000_000).map(|index| request(index, Operation::Read, draw(index) % units, 1));
@@ -59,7 +59,7 @@ fn does_sampling_keep_miss_ratios_and_units() {
 }
 
 #[test]
-fn are_regular_random_and_dependent_arrivals_told_apart() {
+fn regular_random_and_dependent_arrivals_are_distinguished() {
     let at = |us: u64| request(us, Operation::Read, 0, 1);
     let regular = character((0..100_000).map(|index| at(index * 1000)));
     assert!(regular.arrivals.variation().unwrap() < 1e-6);
@@ -88,7 +88,7 @@ fn are_regular_random_and_dependent_arrivals_told_apart() {
 }
 
 #[test]
-fn are_busy_and_idle_periods_told_apart() {
+fn busy_and_idle_periods_are_distinguished() {
     let character = character([
         request(0, Operation::Read, 0, 1),
         request(50, Operation::Write, 0, 1),
@@ -110,7 +110,7 @@ fn are_busy_and_idle_periods_told_apart() {
 }
 
 #[test]
-fn do_intervals_and_cells_widen_without_losing_anything() {
+fn intervals_and_cells_widen_without_loss() {
     let count = 50_000_u64;
     let character = character((0..count).map(|index| {
         let op = if index % 4 == 0 { Operation::Write } else { Operation::Read };
@@ -128,13 +128,13 @@ fn do_intervals_and_cells_widen_without_losing_anything() {
         assert_eq!(interval.outstanding, Some((0.0, 0)));
     }
     assert!(intervals.windows(2).all(|pair| pair[0].footprint_bytes <= pair[1].footprint_bytes));
-    assert_eq!(character.sizes[0][13], count * 3 / 4);
+    assert_eq!(character.sizes(), [(8192, [count * 3 / 4, count / 4, 0])]);
     let hosts = character.hosts.busiest();
     assert_eq!((hosts.len(), hosts[0].1.requests()), (1, count));
 }
 
 #[test]
-fn are_different_things_counted_within_a_few_percent() {
+fn different_items_are_counted_within_a_few_percent() {
     for count in [10_u64, 1_000, 100_000] {
         let mut unique = Unique::default();
         (0..count * 3).for_each(|index| unique.record(draw(index % count)));
@@ -145,7 +145,7 @@ fn are_different_things_counted_within_a_few_percent() {
 
 proptest! {
     #[test]
-    fn are_distances_those_of_the_stack(units in prop::collection::vec(0_u64..40, 1..300)) {
+    fn distances_equal_those_of_the_stack(units in prop::collection::vec(0_u64..40, 1..300)) {
         let character = character(units.iter().map(|unit| request(0, Operation::Read, *unit, 1)));
         // The plain way: a list, the latest first.
         let mut stack: Vec<u64> = Vec::new();

@@ -1,6 +1,7 @@
 //! Rates, response times, outstanding requests and the working set, interval by interval.
 
-use seeklab_core::{Duration, Instant, Operation, TraceRecord};
+use seeklab_core::statistics::LogHistogram;
+use seeklab_core::{Instant, Operation, TraceRecord};
 
 use super::direction;
 use super::reuse::{UNIT_BYTES, hash};
@@ -8,8 +9,10 @@ use super::unique::Unique;
 
 /// Intervals; when more would be needed, they double their length.
 const INTERVALS: usize = 256;
-/// Buckets of response times: eight for each power of two of nanoseconds, so wide as 9 %.
-const BUCKETS: usize = 64 * 8;
+/// Response times in nanoseconds, eight buckets for each doubling: 12 % wide at most.
+type Times = LogHistogram<3>;
+/// Shorter times count as this one.
+const TIME_NS_MIN: u64 = 8;
 /// Units of a request that are counted in the working set; of longer ones only so many, evenly chosen.
 const UNITS_MAX: u64 = 1024;
 
@@ -26,7 +29,7 @@ pub struct OverTime {
 struct Cell {
     requests: [u64; 3],
     bytes: [u64; 3],
-    buckets: Vec<u32>,
+    times: Times,
     outstanding: u64,
     outstanding_known: u64,
     outstanding_max: u32,
@@ -44,7 +47,7 @@ pub struct Interval {
     pub length_s: f64,
     /// Requests that arrived, by direction.
     pub requests: [u64; 3],
-    /// Bytes that they asked for, by direction.
+    /// Bytes of the requests, by direction.
     pub bytes: [u64; 3],
     /// 50th, 90th, 99th and 99.9th percentile of their response times in milliseconds, with an error of 9 %.
     pub response_ms: Option<[f64; 4]>,
@@ -88,10 +91,7 @@ impl OverTime {
         cell.requests[direction] += 1;
         cell.bytes[direction] += bytes;
         if let Some(response) = record.response_time() {
-            if cell.buckets.is_empty() {
-                cell.buckets = vec![0; BUCKETS];
-            }
-            cell.buckets[bucket(response)] += 1;
+            cell.times.record(response.as_ns().max(TIME_NS_MIN));
         }
         if let Some(outstanding) = outstanding {
             cell.outstanding += u64::from(outstanding);
@@ -148,11 +148,7 @@ impl Cell {
             self.requests[index] += other.requests[index];
             self.bytes[index] += other.bytes[index];
         }
-        if self.buckets.is_empty() {
-            self.buckets.clone_from(&other.buckets);
-        } else {
-            self.buckets.iter_mut().zip(&other.buckets).for_each(|(one, other)| *one += other);
-        }
+        self.times.merge(&other.times);
         self.outstanding += other.outstanding;
         self.outstanding_known += other.outstanding_known;
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
@@ -161,30 +157,8 @@ impl Cell {
     }
 
     fn percentiles(&self) -> Option<[f64; 4]> {
-        let total: u64 = self.buckets.iter().map(|count| u64::from(*count)).sum();
-        if total == 0 {
-            return None;
-        }
-        let quantile = |share: f64| {
-            let rank = ((total as f64 * share).ceil() as u64).clamp(1, total);
-            let mut sum = 0;
-            let found = self.buckets.iter().position(|count| {
-                sum += u64::from(*count);
-                sum >= rank
-            });
-            middle_ns(found.unwrap_or(BUCKETS - 1)) / 1e6
-        };
-        Some([0.5, 0.9, 0.99, 0.999].map(quantile))
+        let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|share| self.times.bucket_at(share));
+        let middle_ms = |bucket| (Times::least(bucket) as f64 + Times::width(bucket) as f64 / 2.0) / 1e6;
+        Some([p50?, p90?, p99?, p999?].map(middle_ms))
     }
-}
-
-fn bucket(duration: Duration) -> usize {
-    let ns = duration.as_ns().max(8);
-    let power = ns.ilog2();
-    power as usize * 8 + ((ns >> (power - 3)) & 7) as usize
-}
-
-/// The middle of a bucket in nanoseconds.
-fn middle_ns(bucket: usize) -> f64 {
-    (bucket as f64 / 8.0).floor().exp2() * (1.0 + (bucket % 8) as f64 / 8.0 + 1.0 / 16.0)
 }

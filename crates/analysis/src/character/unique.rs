@@ -1,4 +1,5 @@
-//! How many different things there were, estimated in 1 KiB: HyperLogLog with 1,024 registers, standard error 3 %.
+//! Estimate of the number of different items, in 1 KiB of memory: HyperLogLog with 1,024 registers, standard
+//! error 3 %.
 //!
 //! # References
 //! Flajolet, Fusy, Gandouet and Meunier, AofA 2007.
@@ -31,7 +32,7 @@ impl Unique {
         }
     }
 
-    /// How many there were, about.
+    /// Estimates the number of different items.
     pub fn estimate(&self) -> f64 {
         let count = REGISTERS as f64;
         let sum: f64 = self.0.iter().map(|rank| 0.5_f64.powi(i32::from(*rank))).sum();

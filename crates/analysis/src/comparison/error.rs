@@ -1,4 +1,4 @@
-//! Why two traces cannot be compared.
+//! Errors of comparing two traces.
 
 use std::error::Error;
 use std::fmt;
@@ -23,16 +23,16 @@ impl fmt::Display for Side {
     }
 }
 
-/// What identifies a request in both traces.
+/// Device, blocks and operation, which identify a request in both traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// Which device.
+    /// Number of the device.
     pub device: u16,
     /// First logical block.
     pub lbn: u64,
     /// Number of blocks.
     pub blocks: u32,
-    /// What it does.
+    /// Operation of the request.
     pub op: Operation,
 }
 
@@ -42,24 +42,24 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why two traces cannot be compared.
+/// Reason why two traces cannot be compared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ComparisonError {
     /// A row could not be read.
     #[error("row {row} of {side} cannot be read")]
     Read {
-        /// Which trace.
+        /// Trace with the error.
         side: Side,
         /// The row, counted from one.
         row: u64,
-        /// What went wrong.
+        /// Error that occurred while reading.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A row has no completion.
     #[error("row {row} of {side} has no completion, so its response time is unknown")]
     NoResponseTime {
-        /// Which trace.
+        /// Trace with the error.
         side: Side,
         /// The row, counted from one.
         row: u64,
@@ -81,9 +81,9 @@ pub enum ComparisonError {
     DifferentRequests {
         /// The request, counted from zero in order of arrival.
         index: u64,
-        /// What it is in the reference.
+        /// The request in the reference.
         reference: Address,
-        /// What it is in the other trace.
+        /// The request in the other trace.
         other: Address,
     },
     /// There is nothing to compare.

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Buckets at most; what lies outside is counted at the ends.
 const BUCKETS_MAX: i64 = 2_000;
 
-/// Counts of errors in equal buckets, in the unit that the histogram was asked in.
+/// Counts of errors in equal buckets, in the unit with which the histogram was requested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ErrorHistogram {
     /// Width of a bucket.

@@ -1,4 +1,4 @@
-//! Which request of one trace is which of the other.
+//! Pairing of the requests of two traces.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use seeklab_core::TraceRecord;
 
 use super::error::{Address, ComparisonError, Side};
 
-/// What is kept of a row: 40 bytes while pairing, 8 of them afterwards.
+/// Compact copy of a row: 40 bytes while pairing, 8 of them afterwards.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     arrival_ns: u64,

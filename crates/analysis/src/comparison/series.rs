@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_few_points_all_kept_and_of_many_every_extreme() {
+    fn few_points_are_all_kept_and_many_keep_every_extreme() {
         let series = |count: usize| (0..count).map(|index| (index as f64, (index * 7_919 % 1_000) as f64));
         assert!(extremes(series(4_000), 4_000).into_iter().eq(series(4_000)));
         let count = 100_003;

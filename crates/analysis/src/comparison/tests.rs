@@ -24,7 +24,7 @@ fn trace(rows: &[TraceRecord]) -> Vec<Result<TraceRecord, Infallible>> {
 }
 
 #[test]
-fn are_the_figures_those_of_the_equations() {
+fn figures_equal_those_of_the_equations() {
     let reference = [row(0, 1, 1_000), row(5_000, 2, 2_000), row(9_000, 3, 3_000)];
     let other = [row(0, 1, 1_300), row(5_000, 2, 2_000), row(9_000, 3, 2_900)];
     let seen = compare(trace(&reference), trace(&other)).unwrap().summary();
@@ -36,7 +36,7 @@ fn are_the_figures_those_of_the_equations() {
 }
 
 #[test]
-fn do_rows_in_completion_order_pair_by_arrival() {
+fn rows_in_completion_order_pair_by_arrival() {
     let reference = [row(0, 1, 1_000), row(100, 2, 5_000), row(200, 3, 1_000)];
     let other = [reference[2], reference[0], reference[1]];
     assert_eq!(compare(trace(&reference), trace(&other)).unwrap().summary().ei_rms_ms, 0.0);
@@ -48,7 +48,7 @@ fn do_rows_in_completion_order_pair_by_arrival() {
 }
 
 #[test]
-fn are_different_requests_refused_with_both_values() {
+fn different_requests_are_refused_with_both_values() {
     let check = |other: &[TraceRecord], message: &str| {
         let error = compare(trace(&[row(0, 1, 10), row(5, 2, 10)]), trace(other)).unwrap_err();
         assert_eq!(error.to_string(), message);
@@ -76,7 +76,7 @@ fn are_different_requests_refused_with_both_values() {
 }
 
 #[test]
-fn can_a_subset_be_compared() {
+fn subset_can_be_compared() {
     let hit = TraceRecord { buffer: BufferOutcome::Hit, ..row(5, 2, 100) };
     let reference = [row(0, 1, 1_000), hit];
     let other = [row(0, 1, 9_000), row(5, 2, 150)];
@@ -86,7 +86,7 @@ fn can_a_subset_be_compared() {
 }
 
 #[test]
-fn do_error_histograms_have_griffins_buckets() {
+fn error_histograms_have_griffins_buckets() {
     let pairs = [(1_000, 1_060), (1_000, 1_079), (1_000, 999), (1_000, 1_000), (1_000, 90_000)];
     let comparison = Comparison::from_pairs(pairs.map(|(r, o)| (us(r), us(o)))).unwrap();
     let histogram = comparison.error_histogram();
@@ -103,16 +103,34 @@ fn durations(values: &[u64]) -> Vec<Duration> {
 }
 
 #[test]
-fn do_unequal_numbers_compare_by_quantiles() {
+fn unequal_numbers_compare_by_quantiles() {
     // D_R = 1 ms everywhere; D_C = 1 ms up to 2/3, then 4 ms: the square root of 9/3.
     let seen = demerit(&durations(&[1_000, 1_000]), &durations(&[4_000, 1_000, 1_000])).unwrap();
     assert_eq!((seen.ea_rms_ms, seen.ea_rms_pct), (1.732051, Some(173.205081)));
     assert_eq!(demerit(&[], &durations(&[1])), None);
 }
 
+#[test]
+fn demerit_of_every_pair_of_lengths_equals_that_of_equal_lengths() {
+    // Steps of both end together at every common divisor of the lengths, and inside of each other elsewhere.
+    for (n, m) in (1..=12_u64).flat_map(|n| (1..=12_u64).map(move |m| (n, m))) {
+        let reference: Vec<Duration> = (0..n).map(|index| us(1_000 + 700 * index * index)).collect();
+        let other: Vec<Duration> = (0..m).map(|index| us(900 + 1_300 * index)).collect();
+        // Each value of one as often as the other has values, in ascending order.
+        let widened = |values: &[Duration], times: u64| -> Vec<u64> {
+            values.iter().flat_map(|value| std::iter::repeat_n(value.as_ns(), times as usize)).collect()
+        };
+        let (a, b) = (widened(&reference, m), widened(&other, n));
+        let squares: f64 = a.iter().zip(&b).map(|(a, b)| (a.abs_diff(*b) as f64 / 1e6).powi(2)).sum();
+        let expected = (squares / (n * m) as f64).sqrt();
+        let seen = demerit(&reference, &other).unwrap().ea_rms_ms;
+        assert!((seen - expected).abs() < 1e-6, "{n} and {m} values: {seen}, expected {expected}");
+    }
+}
+
 proptest! {
     #[test]
-    fn is_the_demerit_a_distance(
+    fn demerit_is_a_distance(
         a in prop::collection::vec(1_u64..100_000, 1..60),
         b in prop::collection::vec(1_u64..100_000, 1..60),
         shift in 0_u64..10_000,
@@ -141,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn do_figures_match_the_naive_computation(
+    fn figures_match_the_naive_computation(
         pairs in prop::collection::vec((1_u64..100_000, 1_u64..100_000), 1..200)
     ) {
         let n = pairs.len() as f64;

@@ -20,7 +20,8 @@
 //!   first. For equal concurrent requests this matches as many as can be matched.
 //! - A flush serves one flush; where there is none, a FUA write that contains it and has been served: what
 //!   has no FUA makes it a write, then a flush.
-//! - What is left without a partner is counted, and so is what shares only some of its bytes.
+//! - What is left without a partner is counted, and so is what shares only some of its bytes. The loop driver flushes
+//!   when it attaches a file and when it lets go; the host makes no request of that, so up to two flushes count apart.
 //!
 //! # Scope and limits
 //! Two requests that are equal in operation and range, and each of which could be the other in time, cannot
@@ -41,19 +42,22 @@ use serde::Serialize;
 
 use ranges::Ranges;
 
-/// How far a record may stick out of its request of the host, unless set: the stamps are of one clock, but
-/// may be read by different means.
+/// Default time by which a record may exceed its request of the host: the stamps are of one clock, but may be
+/// read by different means.
 const TOLERANCE: Duration = Duration::from_us(20);
 
-/// How long after a record has completed its request's completion in the host is awaited.
+/// Time after a record's completion during which the request's completion in the host is awaited.
 const PATIENCE: Duration = Duration::from_s(1);
 
-/// How far the host's side is known.
+/// Flushes that the loop driver makes by itself at most: one when it attaches the file, one when it lets go.
+pub const DRIVER_FLUSHES_MAX: u64 = 2;
+
+/// Times up to which the host's side is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostKnown {
     /// Every request that the host issued before this was given.
     pub issued: Instant,
-    /// Every request that completed in the host before this was given, if its completion was seen.
+    /// Every request that completed in the host before this time was given, if its completion was recorded.
     pub happened: Instant,
 }
 
@@ -62,7 +66,7 @@ impl HostKnown {
     pub const ALL: Self = Self { issued: Instant::MAX, happened: Instant::MAX };
 }
 
-/// How many requests found each other.
+/// Numbers of matched and unmatched requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct MatchCounts {
@@ -80,6 +84,8 @@ pub struct MatchCounts {
     pub unmatched_host: u64,
     /// Records that serve no request of the host.
     pub unmatched_emulated: u64,
+    /// Flushes among the records that the loop driver made by itself. They are not unmatched.
+    pub driver_flushes: u64,
     /// Requests of the host of which records serve only some bytes.
     pub partly_unmatched_host: u64,
     /// Records of which only some bytes serve a request of the host.
@@ -111,11 +117,11 @@ impl Class {
 struct Open {
     request: HostRequest,
     range: Range<u64>,
-    /// What no record serves yet; a flush has one byte.
+    /// Bytes that no record serves yet. A flush counts as one byte.
     left: Ranges,
     /// Records that serve it.
     records: u64,
-    /// Whether a flush of its own may yet come.
+    /// True if a flush of this request may still come.
     flush_to_come: bool,
 }
 
@@ -128,13 +134,14 @@ struct Sought {
     left: Ranges,
 }
 
-/// How well a request of the host fits a record; less is better.
+/// Misfit of a request of the host to a record. Less is better.
 type Misfit = (bool, bool, u8, Instant, u64);
 
-/// Fills in what the host saw (MP1) of the emulator's records.
+/// Adds the host's stamps (MP1) to the emulator's records.
 ///
-/// Requests and records are given as they become known, each side in roughly the order of time, and
-/// [`advance`](Self::advance) says how far both sides are known; records come out in order of arrival.
+/// Requests and records are given as they become known, each side roughly in order of time.
+/// [`advance`](Self::advance) takes the times up to which both sides are known. Records come out in order of
+/// arrival.
 #[derive(Debug)]
 pub struct Matcher {
     block_bytes: u64,
@@ -193,11 +200,12 @@ impl Matcher {
         self.records.insert((record.points.mp2_arrival.unwrap_or(record.arrival), number), record);
     }
 
-    /// Settles what can be settled when so much of the host is known, and every record that arrived before
-    /// `records_until` has been given.
+    /// Settles all records that can be settled when the host is known up to `host`, and every record that arrived
+    /// before `records_until` has been given.
     ///
-    /// A record of which the host saw no completion for a second after its own is waited for no longer: that was
-    /// lost. (Nor is the rest of a request that was split, if parts of it took so much longer than others.)
+    /// If the host reports no completion for a record within one second after the record's own, the completion is
+    /// taken as lost and no longer awaited. (The same holds for the rest of a split request, if some of its parts
+    /// took that much longer than others.)
     pub fn advance(&mut self, host: HostKnown, records_until: Instant, mut emit: impl FnMut(&TraceRecord)) {
         while let Some(entry) = self.records.first_entry() {
             let arrival = entry.key().0;
@@ -233,7 +241,7 @@ impl Matcher {
         self.counts
     }
 
-    /// How many have found each other so far.
+    /// Returns the numbers of matched and unmatched requests so far.
     pub fn counts(&self) -> &MatchCounts {
         &self.counts
     }
@@ -303,7 +311,7 @@ impl Matcher {
         }
     }
 
-    /// The record with what the host saw of it.
+    /// Returns the record with the stamps of the host's requests that it serves.
     fn matched(&mut self, mut record: TraceRecord, arrival: Instant) -> TraceRecord {
         let range = match record.op {
             Operation::Flush => 0..1,
@@ -340,7 +348,10 @@ impl Matcher {
         }
         self.counts.matched += u64::from(served > 0);
         self.counts.merged_groups += u64::from(served > 1);
-        self.counts.unmatched_emulated += u64::from(served == 0);
+        let by_driver = record.op == Operation::Flush && self.counts.driver_flushes < DRIVER_FLUSHES_MAX;
+        let unmatched =
+            if by_driver { &mut self.counts.driver_flushes } else { &mut self.counts.unmatched_emulated };
+        *unmatched += u64::from(served == 0);
         self.counts.partly_unmatched_emulated += u64::from(served > 0 && !sought.left.is_empty());
         record
     }
@@ -359,7 +370,7 @@ impl Matcher {
             .map(|(_, number)| number)
     }
 
-    /// How badly the request fits, if it can be served at all.
+    /// Returns the misfit of the request, or `None` if the record cannot serve it.
     fn misfit(&self, sought: &Sought, number: u64) -> Option<Misfit> {
         let open = &self.open[&number];
         let strict = self.within(sought, &open.request)?;
@@ -383,8 +394,8 @@ impl Matcher {
         Some((open.request.op != sought.op, !strict, shape, open.request.completion, number))
     }
 
-    /// Whether the record lies within the request in time: `Some(true)` without the tolerance,
-    /// `Some(false)` with it.
+    /// Tests whether the record lies within the request in time: `Some(true)` without the tolerance,
+    /// `Some(false)` with it, `None` otherwise.
     fn within(&self, sought: &Sought, request: &HostRequest) -> Option<bool> {
         let within = request.issue <= self.later(sought.arrival)
             && sought.completion <= self.later(request.completion);
@@ -435,7 +446,7 @@ impl Matcher {
     }
 }
 
-/// When the record was complete, at MP2 if that is known.
+/// Returns the completion of the record, at MP2 if known.
 fn completion_of(record: &TraceRecord, arrival: Instant) -> Instant {
     record.points.mp2_completion.or(record.completion).unwrap_or(arrival).max(arrival)
 }

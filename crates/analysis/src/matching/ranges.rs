@@ -1,4 +1,4 @@
-//! What is left of a range of bytes.
+//! Remaining parts of a range of bytes.
 
 use std::ops::Range;
 
@@ -21,17 +21,17 @@ impl Ranges {
         self.0.first().map(|range| range.start)
     }
 
-    /// Whether this is one range, that one.
+    /// Returns true if these ranges are exactly the given range.
     pub(super) fn is(&self, range: &Range<u64>) -> bool {
         matches!(self.0.as_slice(), [only] if only == range)
     }
 
-    /// Whether the range lies within one of these.
+    /// Returns true if the range lies within one of these ranges.
     pub(super) fn contains(&self, range: &Range<u64>) -> bool {
         self.0.iter().any(|own| own.start <= range.start && range.end <= own.end)
     }
 
-    /// What is in both.
+    /// Returns the intersection of both.
     pub(super) fn common(&self, other: &Self) -> Self {
         let mut common = Vec::new();
         let (mut own, mut others) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_arithmetic_that_of_sets(one in any_ranges(), two in any_ranges()) {
+        fn arithmetic_equals_that_of_sets(one in any_ranges(), two in any_ranges()) {
             let (ones, twos) = (bytes(&one), bytes(&two));
             let common: Vec<u64> = ones.iter().copied().filter(|byte| twos.contains(byte)).collect();
             prop_assert_eq!(bytes(&one.common(&two)), common);

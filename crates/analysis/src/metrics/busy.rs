@@ -1,4 +1,4 @@
-//! How long a device was busy: the length of a union of intervals, in one pass.
+//! Busy time of a device: the length of a union of intervals, in one pass.
 
 use std::collections::VecDeque;
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_late_long_interval_fill_the_gaps_it_covers() {
+    fn late_long_interval_fills_the_gaps_it_covers() {
         assert_eq!(union(&[(5, 1), (8, 1), (0, 10)]), 10);
         assert_eq!(union(&[(10, 2), (0, 10)]), 12);
         assert_eq!(union(&[(0, 2), (10, 2), (4, 2)]), 6);
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_union_exact_in_any_order(intervals in prop::collection::vec((0_u64..300, 0_u64..40), 0..60)) {
+        fn union_is_exact_in_any_order(intervals in prop::collection::vec((0_u64..300, 0_u64..40), 0..60)) {
             let mut covered = [false; 400];
             for (start, length) in &intervals {
                 covered[*start as usize..(start + length) as usize].fill(true);

@@ -99,7 +99,7 @@ struct Hits {
     misses: u64,
 }
 
-/// Where reads, writes and all else are kept apart.
+/// Returns the index under which reads, writes and all other operations are counted separately.
 const fn direction(op: Operation) -> usize {
     match op {
         Operation::Read => 0,
@@ -240,7 +240,7 @@ impl Metrics {
         self.block_size
     }
 
-    /// When the first request arrived, `None` of nothing.
+    /// Returns the arrival of the first request, or `None` if there is no request.
     pub fn first_arrival(&self) -> Option<Instant> {
         self.span.map(|(first, _)| first)
     }

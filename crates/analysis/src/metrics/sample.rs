@@ -5,26 +5,26 @@ use seeklab_core::{Duration, Instant, Operation};
 /// A request of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SamplePoint {
-    /// When it arrived.
+    /// Arrival of the request.
     pub arrival: Instant,
     /// First logical block.
     pub lbn: u64,
     /// Number of blocks.
     pub blocks: u32,
-    /// What it did.
+    /// Operation of the request.
     pub op: Operation,
-    /// How long it took, where that is known.
+    /// Response time, if known.
     pub response: Option<Duration>,
 }
 
 /// Points kept at most.
 pub(crate) const SAMPLE_MAX: usize = 4_000;
 
-/// Whether number `index` of a stream is in a sample of one in `2^halvings`.
+/// Returns true if number `index` of a stream is in a sample of one in `2^halvings`.
 ///
-/// It goes by a hash of the number (SplitMix64) rather than by every n-th, which would see only the
-/// reads of a stream that alternates; and by integers rather than by the logarithms of a reservoir,
-/// so that every machine keeps the same requests.
+/// The choice uses a hash of the number (SplitMix64). Choosing every n-th request instead could select only
+/// the reads of an alternating stream. The choice uses integers rather than the logarithms of a reservoir, so
+/// that every machine keeps the same requests.
 pub(crate) fn is_sampled(index: u64, halvings: u32) -> bool {
     let mut z = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_sample_bounded_and_even() {
+    fn sample_is_bounded_and_even() {
         let mut sample = Sample::default();
         for index in 0..1_000_000_u64 {
             sample.offer(|| SamplePoint {

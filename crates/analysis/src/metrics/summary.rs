@@ -38,8 +38,8 @@ pub struct MetricsSummary {
     pub mib_per_second: Option<f64>,
     /// Arrival to completion.
     pub response: Option<TimeSummary>,
-    /// The mean response time lies within this much of the expectation with 95 % confidence, by
-    /// batch means; `None` of a run too short to say.
+    /// Half width of the 95 % confidence interval of the mean response time, by batch means. `None` for a run too
+    /// short for an estimate.
     pub response_mean_half_width_95_ms: Option<f64>,
     /// Arrival to completion, of reads.
     pub read_response: Option<TimeSummary>,
@@ -67,7 +67,7 @@ pub struct MetricsSummary {
     pub read_buffer_hits_pct: Option<f64>,
     /// The same, of writes.
     pub write_buffer_hits_pct: Option<f64>,
-    /// Where the response time went, `None` if no request says so.
+    /// Composition of the response time. `None` if no request has a breakdown.
     pub breakdown: Option<BreakdownSummary>,
 }
 
@@ -99,12 +99,7 @@ impl TimeSummary {
     pub fn of(distribution: &Distribution) -> Option<Self> {
         let moments = distribution.moments();
         let (mean, max) = moments.mean().zip(moments.max())?;
-        // The histogram answers with the upper bound of a bucket, which may lie past the longest value.
-        let quantile = |q| {
-            distribution
-                .quantile(q)
-                .map_or(0.0, |duration| six_decimals((duration.as_ns() as f64).min(max) / 1e6))
-        };
+        let quantile = |q| distribution.quantile(q).map_or(0.0, |duration| six_decimals(duration.as_ms()));
         Some(Self {
             mean_ms: six_decimals(mean / 1e6),
             sd_ms: six_decimals(moments.standard_deviation().unwrap_or(0.0) / 1e6),

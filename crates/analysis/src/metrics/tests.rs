@@ -35,7 +35,7 @@ fn of(records: &[TraceRecord]) -> Metrics {
 }
 
 #[test]
-fn are_the_figures_of_three_requests_those_of_paper_and_pencil() {
+fn figures_of_three_requests_match_manual_calculation() {
     let hit = TraceRecord {
         op: Operation::Write,
         buffer: BufferOutcome::Hit,
@@ -66,7 +66,7 @@ fn are_the_figures_of_three_requests_those_of_paper_and_pencil() {
 }
 
 #[test]
-fn does_a_trace_of_arrivals_alone_have_rates_and_no_times() {
+fn trace_of_arrivals_alone_has_rates_and_no_times() {
     let records: Vec<TraceRecord> = (0..11)
         .map(|s| TraceRecord::new(Instant::ZERO + Duration::from_s(s), Operation::Read, s, 8))
         .collect();
@@ -82,7 +82,7 @@ fn does_a_trace_of_arrivals_alone_have_rates_and_no_times() {
 }
 
 #[test]
-fn does_json_always_have_the_same_keys_with_units() {
+fn json_always_has_the_same_keys_with_units() {
     let keys = |summary: &MetricsSummary| -> Vec<String> {
         let value = serde_json::to_value(summary).unwrap();
         value.as_object().unwrap().keys().cloned().collect()
@@ -97,7 +97,7 @@ fn does_json_always_have_the_same_keys_with_units() {
 }
 
 #[test]
-fn is_the_number_outstanding_that_of_the_events() {
+fn number_outstanding_equals_that_of_the_events() {
     // Little's law, its left side integrated from arrivals and completions as events.
     let mut stream = Seed(11).stream("little");
     let (mut arrival, mut free, mut records) = (Instant::ZERO, Instant::ZERO, Vec::new());
@@ -132,7 +132,7 @@ fn is_the_number_outstanding_that_of_the_events() {
 
 proptest! {
     #[test]
-    fn do_figures_match_the_naive_computation(
+    fn figures_match_the_naive_computation(
         rows in prop::collection::vec((0_u64..1_000_000, 0_u64..5_000, 1_u64..50_000), 1..200)
     ) {
         let records: Vec<TraceRecord> = rows

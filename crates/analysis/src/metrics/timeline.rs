@@ -10,12 +10,12 @@ const BINS_MAX: usize = 240;
 /// Width of a bin at first, as a power of two in nanoseconds: 1.024 µs.
 const WIDTH_SHIFT_MIN: u32 = 10;
 
-/// What completed in one stretch of the run.
+/// Requests that completed in one interval of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TimeBin {
-    /// Where the stretch begins, from the first arrival.
+    /// Start of the interval, from the first arrival.
     pub start_s: f64,
-    /// How long it is.
+    /// Length of the interval.
     pub width_s: f64,
     /// Requests that completed in it.
     pub requests: u64,
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_nothing_lost_when_bins_double() {
+    fn nothing_is_lost_when_bins_double() {
         let mut timeline = Timeline::default();
         let start = Instant::from_ns(7_000_000_000);
         for index in 0..100_000_u64 {

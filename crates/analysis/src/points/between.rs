@@ -45,7 +45,7 @@ pub struct BetweenSummary {
     pub groups: u64,
     /// Requests of the trace that belong to such groups.
     pub grouped_requests: u64,
-    /// Requests of the trace that were not seen at both points, or belong to a group that was not.
+    /// Requests of the trace that were not measured at both points, or belong to a group with such a request.
     pub left_out: u64,
     /// Arrival and completion errors apart: of all, then of each operation that occurs.
     pub errors: Vec<PathErrors>,
@@ -64,7 +64,8 @@ pub struct PathErrors {
     pub completion: ErrorSpread,
 }
 
-/// How errors are spread; negative where compensation exceeds what it compensates.
+/// Median and 99th percentile of errors. Negative where the compensation exceeds the delay that it
+/// compensates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ErrorSpread {
     /// Median.
@@ -73,13 +74,13 @@ pub struct ErrorSpread {
     pub p99_us: f64,
 }
 
-/// Why a trace cannot be compared between two measurement points.
+/// Reason why a trace cannot be compared between two measurement points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PointsError {
     /// Both points are the same.
     SamePoint(Point),
-    /// No request of the trace was seen there.
+    /// No request of the trace was measured at this point.
     NotMeasured(Point),
     /// Each point has requests, but none has both.
     NoCommonRequests(Point, Point),
@@ -110,10 +111,10 @@ impl fmt::Display for PointsError {
 impl std::error::Error for PointsError {}
 
 impl Stamps {
-    /// Compares two points, in either order; the one nearer to the model is the reference.
+    /// Compares two points, in either order. The point nearer to the model is the reference.
     ///
     /// # Errors
-    /// [`PointsError`], if the points are the same or no request was seen at both.
+    /// [`PointsError`], if the points are the same or no request was measured at both.
     pub fn between(&self, one: Point, other: Point) -> Result<Between, PointsError> {
         let (outer, reference) = (one.min(other), one.max(other));
         if outer == reference {

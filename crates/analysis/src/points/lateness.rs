@@ -1,4 +1,4 @@
-//! How late replies left the emulator, and why.
+//! Lateness of the replies that left the emulator, and its causes.
 
 use seeklab_core::{Duration, MissCause};
 use serde::ser::SerializeMap;
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::{NONE, Stamps, nearest_rank};
 use crate::rounding::six_decimals;
 
-/// A deadline is missed when the reply leaves later than this after it was due, unless told otherwise.
+/// Default deadline limit: a deadline is missed when the reply leaves later than this after it was due.
 pub const DEADLINE_LIMIT: Duration = Duration::from_us(20);
 
 /// Lateness: the completion at MP2 less what was due there; zero for replies that left early.

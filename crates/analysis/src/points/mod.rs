@@ -1,4 +1,4 @@
-//! How exact an emulation was: the same requests at several measurement points.
+//! Exactness of an emulation: the same requests at several measurement points.
 //!
 //! ```text
 //!            arrival error                          completion error
@@ -13,7 +13,7 @@
 //! - the *arrival error*, arrival at the reference less arrival at the outer point, and
 //! - the *completion error*, completion at the outer point less completion at the reference,
 //!
-//! which are told apart because all stamps are on one clock. Compensation makes either negative.
+//! which can be separated because all stamps are on one clock. Compensation makes either negative.
 //!
 //! | point | arrival | completion |
 //! | --- | --- | --- |
@@ -23,9 +23,9 @@
 //! | `mp3` | `arrival` | `completion` |
 //!
 //! # Groups
-//! Where the host split or merged requests, all that stand for one request of the host carry the same pair
-//! of stamps at MP1. At MP1 they are one request; at the other points it lasts from the earliest arrival to
-//! the latest completion of its members.
+//! Where the host split or merged requests, all requests that stand for one request of the host carry the
+//! same pair of stamps at MP1. They count as one request. At MP1 it has this pair of stamps; at the other
+//! points it lasts from the earliest arrival to the latest completion of its members.
 //!
 //! # Scope and limits
 //! Stamps are held in memory, 64 bytes per request. Lateness and misses are the emulator's and count every
@@ -40,18 +40,20 @@ mod trust;
 
 use seeklab_core::{Instant, MissCause, Operation, TraceRecord};
 
+use crate::matching::DRIVER_FLUSHES_MAX;
+
 pub use between::{Between, BetweenSummary, ErrorSpread, PathErrors, PointsError};
 pub use lateness::{DEADLINE_LIMIT, LatenessSummary, MissCounts};
 pub use trust::{Evidence, Trust, TrustLevel};
 
-/// Where a request is looked at, from the host inwards.
+/// Measurement points of a request, from the host inwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
     /// In the host.
     Mp1,
-    /// Where the emulator meets the host.
+    /// The point where the emulator meets the host.
     Mp2,
-    /// When its reply was due there.
+    /// The time at which the reply was due at MP2.
     Due,
     /// In the model.
     Mp3,
@@ -76,7 +78,7 @@ impl Point {
         Self::ALL.into_iter().find(|point| point.name() == name)
     }
 
-    /// What it is, in a few words.
+    /// Returns a description of the point in a few words.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Mp1 => "in the host",
@@ -151,15 +153,25 @@ impl Stamps {
         self.rows.len() as u64
     }
 
-    /// Requests that were seen at `point`, both their arrival and their completion.
+    /// Returns the number of requests with both arrival and completion measured at `point`.
     pub fn seen_at(&self, point: Point) -> u64 {
         self.rows.iter().filter(|row| row.at(point).is_some()).count() as u64
     }
 
     /// Requests that no stamps of the host could be matched with, `None` if MP1 was not measured at all.
+    /// [`driver_flushes`](Self::driver_flushes) do not count.
     pub fn unmatched(&self) -> Option<u64> {
         let seen = self.seen_at(Point::Mp1);
-        (seen > 0).then(|| self.requests() - seen)
+        (seen > 0).then(|| self.requests() - seen - self.driver_flushes())
+    }
+
+    /// Flushes without stamps of the host that the loop driver made by itself, 0 if MP1 was not measured at all.
+    pub fn driver_flushes(&self) -> u64 {
+        if self.seen_at(Point::Mp1) == 0 {
+            return 0;
+        }
+        let unseen = |row: &&Row| row.op == Operation::Flush && row.at(Point::Mp1).is_none();
+        (self.rows.iter().filter(unseen).count() as u64).min(DRIVER_FLUSHES_MAX)
     }
 }
 

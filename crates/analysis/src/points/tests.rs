@@ -8,7 +8,7 @@ fn us(us: u64) -> Instant {
     Instant::from_ns(us * 1_000)
 }
 
-/// A request that the model saw from `mp3.0` to `mp3.1`, all in microseconds.
+/// Returns a request that lasts from `mp3.0` to `mp3.1` in the model, all in microseconds.
 fn row(op: Operation, mp1: Option<(u64, u64)>, mp2: (u64, u64, u64), mp3: (u64, u64)) -> TraceRecord {
     let points = MeasurementPoints {
         mp1_arrival: mp1.map(|(arrival, _)| us(arrival)),
@@ -26,7 +26,7 @@ fn stamps(rows: &[TraceRecord]) -> Stamps {
 }
 
 #[test]
-fn are_arrival_and_completion_errors_told_apart() {
+fn arrival_and_completion_errors_are_distinguished() {
     let rows = [
         row(Operation::Read, Some((90, 1_150)), (100, 1_080, 1_085), (95, 1_100)),
         row(Operation::Write, Some((2_000, 4_060)), (2_030, 4_010, 4_012), (2_010, 4_050)),
@@ -46,7 +46,7 @@ fn are_arrival_and_completion_errors_told_apart() {
 }
 
 #[test]
-fn is_the_point_nearer_to_the_model_the_reference_in_either_order() {
+fn point_nearer_to_the_model_is_the_reference_in_either_order() {
     let rows = [row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90))];
     let stamps = stamps(&rows);
     for (one, other, reference_ms, error_ms) in [
@@ -64,7 +64,7 @@ fn is_the_point_nearer_to_the_model_the_reference_in_either_order() {
 }
 
 #[test]
-fn do_the_errors_of_the_ways_add_up_to_that_of_the_whole() {
+fn errors_of_the_parts_add_up_to_the_total_error() {
     let rows: Vec<TraceRecord> = (0..200)
         .map(|n| {
             let at = n * 1_000;
@@ -79,7 +79,7 @@ fn do_the_errors_of_the_ways_add_up_to_that_of_the_whole() {
 }
 
 #[test]
-fn is_a_request_that_the_host_split_one_pair() {
+fn request_split_by_the_host_is_one_pair() {
     let whole = Some((100, 900));
     let mut incomplete = row(Operation::Read, Some((3_000, 3_500)), (3_010, 3_400, 3_400), (3_010, 3_400));
     incomplete.completion = None;
@@ -106,10 +106,10 @@ fn is_a_request_that_the_host_split_one_pair() {
 }
 
 #[test]
-fn are_requests_that_the_host_did_not_see_counted() {
+fn requests_without_host_stamps_are_counted() {
     let rows = [
         row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90)),
-        row(Operation::Flush, None, (210, 280, 285), (205, 290)),
+        row(Operation::Write, None, (210, 280, 285), (205, 290)),
     ];
     assert_eq!(stamps(&rows).unmatched(), Some(1));
     assert_eq!(stamps(&rows[1..]).unmatched(), None, "MP1 was not measured");
@@ -117,7 +117,21 @@ fn are_requests_that_the_host_did_not_see_counted() {
 }
 
 #[test]
-fn is_what_was_not_measured_named() {
+fn flushes_of_the_loop_driver_count_apart() {
+    let seen = row(Operation::Read, Some((0, 100)), (10, 80, 85), (5, 90));
+    let flush = row(Operation::Flush, None, (210, 280, 285), (205, 290));
+    let counts = |rows: &[TraceRecord]| (stamps(rows).driver_flushes(), stamps(rows).unmatched());
+    assert_eq!(counts(&[flush, seen, flush]), (2, Some(0)));
+    assert_eq!(counts(&[flush, seen, flush, flush]), (2, Some(1)), "it makes two");
+    assert_eq!(counts(&[flush]), (0, None), "MP1 was not measured");
+    // A run of a hundred requests can be trusted.
+    let mut rows = vec![seen; 100];
+    rows.extend([flush, flush]);
+    assert_eq!(stamps(&rows).evidence(Duration::from_us(20), None).unmatched, Some(0));
+}
+
+#[test]
+fn unmeasured_points_are_named() {
     let plain = TraceRecord { completion: Some(us(5)), ..TraceRecord::new(us(0), Operation::Read, 0, 1) };
     let stamps: Stamps = [&plain].into_iter().collect();
     let error = |one, other| stamps.between(one, other).unwrap_err();
@@ -136,7 +150,7 @@ fn is_what_was_not_measured_named() {
 }
 
 #[test]
-fn is_lateness_told_without_hiding_the_tail() {
+fn lateness_is_reported_with_its_tail() {
     let mut rows: Vec<TraceRecord> =
         (0..100).map(|n| row(Operation::Read, None, (0, 100, 100 + n / 10), (0, 100))).collect();
     rows[99].points.mp2_completion = Some(us(5_100));
@@ -166,14 +180,27 @@ fn good() -> Evidence {
         reply_error_ms: Some(0.001),
         unmatched: Some(0),
         beyond_limit_pct: Some(0.4),
-        misses: MissCounts::new([0, 1, 0, 3]),
+        misses: MissCounts::new([0, 1, 0, 3, 0]),
         below_floor: Some(0),
         ..Evidence::default()
     }
 }
 
 #[test]
-fn does_the_sentence_say_how_far_a_run_can_be_trusted() {
+fn error_of_the_host_is_judged_by_the_same_requests_in_the_model() {
+    let rows = [
+        row(Operation::Read, Some((0, 1_010)), (1, 1_000, 1_000), (0, 1_000)),
+        row(Operation::Read, None, (0, 90_000, 90_000), (0, 90_000)),
+    ];
+    let evidence = stamps(&rows).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((evidence.requests, evidence.model_mean_ms), (2, 1.0));
+    assert_eq!(evidence.host_error_ms, Some(0.01));
+    let unseen = stamps(&rows[1..]).evidence(DEADLINE_LIMIT, None);
+    assert_eq!((unseen.host_error_ms, unseen.model_mean_ms), (None, 90.0));
+}
+
+#[test]
+fn sentence_describes_the_trust_in_a_run() {
     let trust = good().trust();
     assert_eq!(trust.level, TrustLevel::Trusted);
     assert_eq!(
@@ -192,7 +219,7 @@ fn does_the_sentence_say_how_far_a_run_can_be_trusted() {
 }
 
 #[test]
-fn does_the_worst_doubt_decide() {
+fn worst_criterion_decides() {
     let level = |evidence: Evidence| evidence.trust().level;
     for (error, expected) in [
         (-0.025, TrustLevel::Trusted),
@@ -217,7 +244,7 @@ fn does_the_worst_doubt_decide() {
 }
 
 #[test]
-fn is_what_was_not_measured_no_reason_to_trust() {
+fn unmeasured_quantities_do_not_increase_trust() {
     let blind = Evidence { host_error_ms: None, unmatched: None, ..good() }.trust();
     assert_eq!(blind.level, TrustLevel::WithCare);
     assert!(blind.sentence.ends_with("; what the host added was not measured."), "{}", blind.sentence);

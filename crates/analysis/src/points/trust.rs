@@ -1,4 +1,4 @@
-//! How far a run can be trusted, in one sentence.
+//! Trustworthiness of a run, in one sentence.
 //!
 //! | | trusted | with care | not |
 //! | --- | --- | --- | --- |
@@ -8,8 +8,8 @@
 //! | requests below the floor | ≤ 1 % | ≤ 10 % | more |
 //!
 //! The worst row decides. Without MP1 the first row is the mean error where the emulator meets the host (MP2
-//! against due), and the best is *with care*, for what the host added is not known. Every row that is not
-//! met is named, and so is what was not measured.
+//! against due), and the best verdict is *with care*, since the time added by the host is unknown. The
+//! sentence names every row that is not *trusted* and every quantity that was not measured.
 
 use std::fmt::Write as _;
 
@@ -19,12 +19,12 @@ use serde::Serialize;
 use super::{DEADLINE_LIMIT, MissCounts, Point, Stamps};
 use crate::rounding::{percent, six_decimals};
 
-/// What is known about the exactness of a run.
+/// Evidence for the exactness of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// Requests that the emulator answered.
     pub requests: u64,
-    /// Mean response time in the model.
+    /// Mean response time in the model, of the same requests as `host_error_ms`; of all if MP1 was not measured.
     pub model_mean_ms: f64,
     /// EI_avg at MP1 against the model, if MP1 was measured.
     pub host_error_ms: Option<f64>,
@@ -42,7 +42,7 @@ pub struct Evidence {
     pub below_floor: Option<u64>,
 }
 
-/// How far a run can be trusted.
+/// Trustworthiness of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Trust {
     /// The verdict.
@@ -77,7 +77,8 @@ impl TrustLevel {
 }
 
 impl Stamps {
-    /// What the stamps say about the run; a response time in the model below `floor` cannot be emulated.
+    /// Computes the evidence of the stamps about the run. Response times in the model below `floor` cannot be
+    /// emulated.
     pub fn evidence(&self, limit: Duration, floor: Option<Duration>) -> Evidence {
         let error = |one, other| self.between(one, other).ok().map(|between| between.comparison().summary());
         let host = error(Point::Mp1, Point::Mp3);
@@ -87,7 +88,10 @@ impl Stamps {
             model.clone().fold((0_u64, 0_u128), |(n, sum), ns| (n + 1, sum + u128::from(ns)));
         Evidence {
             requests: self.requests(),
-            model_mean_ms: six_decimals(sum as f64 / requests as f64 / 1e6),
+            model_mean_ms: host.map_or_else(
+                || six_decimals(sum as f64 / requests as f64 / 1e6),
+                |seen| seen.reference_mean_ms,
+            ),
             host_error_ms: host.map(|summary| summary.ei_avg_ms),
             reply_error_ms: reply.map(|summary| summary.ei_avg_ms),
             unmatched: self.unmatched(),
@@ -186,7 +190,7 @@ impl Evidence {
         told(level, sentence)
     }
 
-    /// The shares of requests that are in doubt, and what is said of each.
+    /// Returns the doubtful shares of the requests, each with its verdict and text.
     fn shares(&self) -> Vec<(TrustLevel, String)> {
         let level = |share| TrustLevel::of(share, 1.0, 10.0);
         let share = |count: u64| percent(count as f64, self.requests as f64).unwrap_or(0.0);

@@ -1,13 +1,13 @@
-//! How alike values are that follow each other at a distance.
+//! Autocorrelation of a series of values.
 //!
 //! ```text
 //! r(k) = Σ (x(t) − m)(x(t−k) − m) / Σ (x(t) − m)²      m: the mean of all
 //! ```
-//! Of independent values of number n, r(k) lies within ±2/√n of zero for 95 % of the lags.
+//! For n independent values, r(k) lies within ±2/√n of zero for 95 % of the lags.
 //!
 //! # Scope and limits
-//! One pass; what is kept are the last 100 values and sums. The lags are 1 to 16 each, then some to 100. Heavy tails
-//! spoil it: one enormous value makes the denominator; take logarithms then.
+//! One pass that keeps sums and the last 100 values. The lags are 1 to 16, then some to 100. Heavy tails
+//! distort the result, since one enormous value dominates the denominator; take logarithms in that case.
 //!
 //! # References
 //! G. E. P. Box, G. M. Jenkins, Time Series Analysis, section 2.1.5.
@@ -38,7 +38,8 @@ pub(super) struct Autocorrelation {
     products: [f64; LAGS.len()],
     /// The first values.
     first: Vec<f64>,
-    /// As many values as the farthest lag, zero where there was none yet, then those not multiplied yet.
+    /// The last values, one for each lag up to the farthest (zero where there was none yet), followed by the
+    /// values not yet multiplied.
     block: Vec<f64>,
 }
 
@@ -142,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_the_stream_what_the_formula_says(values in prop::collection::vec(1e6_f64..1.001e6, 5..1500)) {
+        fn streamed_coefficients_equal_the_formula(values in prop::collection::vec(1e6_f64..1.001e6, 5..1500)) {
             for (lag, coefficient) in streamed(&values) {
                 let expected = by_the_formula(&values, lag as usize);
                 prop_assert!((coefficient - expected).abs() < 1e-6, "{lag}: {coefficient}, {expected}");
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_chain_as_correlated_as_it_was_made() {
+    fn chain_has_the_correlation_it_was_made_with() {
         let mut stream = Seed(9).stream("chain");
         let (mut value, mut values) = (0.0, Vec::new());
         for _ in 0..200_000 {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn is_nothing_said_of_equal_values_or_too_few() {
+    fn equal_or_too_few_values_give_no_result() {
         assert!(streamed(&[7.3; 1000]).is_empty());
         assert!(streamed(&[]).is_empty());
         assert!(streamed(&[1.0, 2.0, 3.0]).is_empty());

@@ -1,21 +1,27 @@
-//! What response times are like in order of arrival: distributions, by operation and by queue length, dependence on
-//! those before, runs of slow ones.
+//! Profile of response times in order of arrival: distributions, by operation and by queue length, dependence
+//! on earlier requests, runs of slow requests.
 //!
 //! # Scope and limits
-//! One pass, a fixed number of steps for each request and bounded memory, whatever the length of the trace. Neither of two profiles
-//! that are compared knows the other: requests are not paired.
+//! One pass, a fixed number of steps for each request and bounded memory, whatever the length of the trace.
+//! Two profiles are compared as distributions: requests are not paired.
 
 mod autocorrelation;
 mod slow_runs;
-mod steps;
 
-use seeklab_core::statistics::Distribution;
+use seeklab_core::statistics::{Distribution, LogHistogram};
 use seeklab_core::{Duration, Operation};
 
 use autocorrelation::Autocorrelation;
-use steps::{CLASSES, class, least};
 
 pub use slow_runs::SlowRuns;
+
+/// Classes of numbers of requests: 0 to 7 each, then four for each doubling.
+type Classes = LogHistogram<2>;
+
+/// The least number of a class of numbers of 32 bits.
+fn least(class: usize) -> u32 {
+    u32::try_from(Classes::least(class)).expect("only numbers of 32 bits are classified")
+}
 
 /// Accumulates what response times are like.
 #[derive(Debug, Clone)]
@@ -33,16 +39,16 @@ pub struct ResponseProfile {
 pub struct AtQueueLength {
     /// The least queue length at arrival.
     pub least: u32,
-    /// How many requests.
+    /// Number of requests.
     pub requests: u64,
     /// Their mean response time in milliseconds.
     pub mean_ms: f64,
 }
 
-/// How a series depends on itself `lag` requests before.
+/// Dependence of a series on the values `lag` requests before.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AtLag {
-    /// How many requests before, in order of arrival.
+    /// Lag in requests, in order of arrival.
     pub lag: u32,
     /// Autocorrelation of the response times, from -1 to 1.
     pub times: f64,
@@ -57,7 +63,7 @@ impl ResponseProfile {
             operations: Default::default(),
             times: Autocorrelation::default(),
             logarithms: Autocorrelation::default(),
-            by_queue_length: vec![(0, 0.0); CLASSES],
+            by_queue_length: vec![(0, 0.0); Classes::bucket(u32::MAX as u64) + 1],
             slow: SlowRuns::beyond(slow),
         }
     }
@@ -68,7 +74,7 @@ impl ResponseProfile {
         let ns = response.as_ns() as f64;
         self.times.record(ns);
         self.logarithms.record(ns.max(1.0).ln());
-        let (requests, sum_ns) = &mut self.by_queue_length[class(queue_length)];
+        let (requests, sum_ns) = &mut self.by_queue_length[Classes::bucket(queue_length.into())];
         *requests += 1;
         *sum_ns += ns;
         self.slow.record(response);
@@ -124,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn are_runs_of_slow_requests_counted() {
+    fn runs_of_slow_requests_are_counted() {
         let profile = profile(&[50, 200, 300, 100, 101, 50, 200, 200, 200]);
         let slow = profile.slow();
         assert_eq!(slow.share(), Some(6.0 / 9.0));
@@ -135,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_mean_told_by_queue_length() {
+    fn mean_is_reported_by_queue_length() {
         let at = profile(&[10, 20, 30, 30, 40, 50]).by_queue_length();
         let expected = [(0, 0.02), (1, 0.03), (2, 0.04)];
         assert_eq!(at.len(), 3);
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn does_one_enormous_time_not_hide_dependence_from_the_logarithms() {
+    fn logarithms_show_dependence_despite_one_enormous_time() {
         let mut times: Vec<u64> =
             (0..2_000).map(|index| if index / 20 % 2 == 0 { 100 } else { 10_000 }).collect();
         times[777] = 1_000_000_000;
@@ -156,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn is_nothing_said_of_nothing() {
+    fn empty_profile_gives_no_result() {
         let none = profile(&[]);
         assert!(none.autocorrelation().is_empty() && none.by_queue_length().is_empty());
         assert_eq!((none.slow().share(), none.slow().mean(), none.slow().at_least().len()), (None, None, 0));

@@ -4,7 +4,7 @@
 
 use seeklab_core::Duration;
 
-use super::steps::{CLASSES, class, least};
+use super::Classes;
 
 /// Runs of requests beyond a response time, in order of arrival.
 #[derive(Debug, Clone)]
@@ -15,14 +15,14 @@ pub struct SlowRuns {
     /// Slow requests since the last that was not.
     current: u32,
     longest: u32,
-    /// Runs by the class of their length.
-    runs: Vec<u64>,
+    /// Lengths of the runs that ended.
+    runs: Classes,
 }
 
 impl SlowRuns {
     /// Requests that take longer than `threshold` are slow.
     pub(super) fn beyond(threshold: Duration) -> Self {
-        Self { threshold, requests: 0, slow: 0, current: 0, longest: 0, runs: vec![0; CLASSES] }
+        Self { threshold, requests: 0, slow: 0, current: 0, longest: 0, runs: Classes::default() }
     }
 
     pub(super) fn record(&mut self, response: Duration) {
@@ -31,13 +31,13 @@ impl SlowRuns {
             self.slow += 1;
             self.current = self.current.saturating_add(1);
         } else if self.current > 0 {
-            self.runs[class(self.current)] += 1;
+            self.runs.record(self.current.into());
             self.longest = self.longest.max(self.current);
             self.current = 0;
         }
     }
 
-    /// What a slow request exceeds.
+    /// Returns the time that a slow request exceeds.
     pub const fn threshold(&self) -> Duration {
         self.threshold
     }
@@ -47,9 +47,9 @@ impl SlowRuns {
         (self.requests > 0).then(|| self.slow as f64 / self.requests as f64)
     }
 
-    /// How many runs there were, one that lasts to the end included.
+    /// Returns the number of runs, including a run that lasts to the end.
     pub fn runs(&self) -> u64 {
-        self.runs.iter().sum::<u64>() + u64::from(self.current > 0)
+        self.runs.count() + u64::from(self.current > 0)
     }
 
     /// Requests of a run on average; `None` if there was none.
@@ -66,16 +66,14 @@ impl SlowRuns {
     pub fn at_least(&self) -> Vec<(u32, u64)> {
         let mut runs = self.runs.clone();
         if self.current > 0 {
-            runs[class(self.current)] += 1;
+            runs.record(self.current.into());
         }
-        let mut left = runs.iter().sum();
+        let mut left = runs.count();
         let mut at_least = Vec::new();
-        for (length, count) in runs.iter().enumerate().skip(1) {
-            if left == 0 {
-                break;
-            }
-            at_least.push((least(length), left));
-            left -= count;
+        let classes = runs.occupied().next_back().map_or(0..0, |(longest, _)| 1..longest + 1);
+        for class in classes {
+            at_least.push((super::least(class), left));
+            left -= runs.count_in(class);
         }
         at_least
     }

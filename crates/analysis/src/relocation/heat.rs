@@ -1,4 +1,4 @@
-//! How often each piece of a device is asked for.
+//! Number of accesses to each piece of a device.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,7 +66,7 @@ impl Heat {
         Ok(())
     }
 
-    /// The block behind the last that was asked for.
+    /// Returns the block after the last block that was accessed.
     pub const fn end(&self) -> u64 {
         self.end
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_request_heat_every_piece_that_it_touches() {
+    fn request_heats_every_piece_that_it_touches() {
         let mut heat = Heat::new(8);
         let mut ask =
             |op, lbn, blocks| heat.record(&TraceRecord::new(Instant::ZERO, op, lbn, blocks)).unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_request_of_too_many_pieces_refused_before_they_are_counted() {
+    fn request_of_too_many_pieces_is_refused_before_counting() {
         let mut heat = Heat::new(1);
         let record = TraceRecord::new(Instant::ZERO, Operation::Write, 0, u32::MAX);
         assert_eq!(heat.record(&record), Err(TooManyPieces));

@@ -1,17 +1,17 @@
-//! Data moved to other places of a device: what a trace would have asked had the blocks lain elsewhere.
+//! Relocation of data on a device: rewrites a trace as if its blocks were placed elsewhere.
 //!
 //! ```text
 //!  pieces   0 1 2 3 4 5 6 7 …      a piece is a number of blocks, the last partial one stays where it is
 //!           │ ╲╱      ╲
 //!  places   0 2 1 3 4 7 6 5 …      a bijection: no place is taken twice, none is left over
 //! ```
-//! As Thornock, Tu and Flanagan do it: nothing is copied, the addresses of a trace are.
-//! A relocation is one of
+//! The method follows Thornock, Tu and Flanagan: no data is copied, only the addresses of a trace change. A
+//! relocation is one of
 //! - pieces named by pairs (a swap, a mapping file), checked to be a bijection;
 //! - the hottest pieces to the outer edge, from block 0 on, in order of heat; the pieces that lay there go to
 //!   the places that become free, the one nearest the edge to the place of the hottest;
-//! - organ pipe: the hottest piece in the middle, the others beside it by turns, by heat; what lay there goes
-//!   to the places that become free in the same way;
+//! - organ pipe: the hottest piece in the middle, the others beside it by turns, by heat; the pieces that lay
+//!   there go to the places that become free in the same way;
 //! - a shuffle of all pieces, keyed by a seed, in no memory.
 //!
 //! # References
@@ -31,7 +31,7 @@ pub use heat::{Heat, TooManyPieces};
 pub use moved::{Crossing, Moved, Remapper};
 use shuffle::Shuffle;
 
-/// Why pairs are no bijection.
+/// Reason why pairs are no bijection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoBijection {
@@ -52,9 +52,9 @@ pub enum NoBijection {
     },
     /// A piece or a place lies beyond the end.
     Beyond {
-        /// Which.
+        /// Number of the piece or place beyond the end.
         piece: u64,
-        /// How many there are.
+        /// Number of pieces.
         pieces: u64,
     },
 }
@@ -85,7 +85,7 @@ pub struct Relocation(Kind);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    /// Those that move, with where to.
+    /// Pieces that move, with their places.
     Pairs(BTreeMap<u64, u64>),
     Shuffle(Shuffle),
 }
@@ -171,10 +171,10 @@ impl Relocation {
         Self(Kind::Shuffle(Shuffle::new(pieces, seed)))
     }
 
-    /// Where a piece lies.
+    /// Returns the place of a piece.
     ///
     /// # Panics
-    /// If a shuffle were no bijection: its inverse is tried on every piece asked for.
+    /// If a shuffle were no bijection: its inverse is verified for every piece looked up.
     pub fn place(&self, piece: u64) -> u64 {
         match &self.0 {
             Kind::Pairs(moves) => moves.get(&piece).copied().unwrap_or(piece),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn do_the_hottest_lie_at_the_edge_in_order_and_the_others_where_they_were() {
+    fn hottest_pieces_lie_at_the_edge_in_order_and_others_stay() {
         let relocation = Relocation::to_the_edge(&[5, 1, 7], 8);
         // 0 and 2 made place: they lie where 5 and 7 did; 1 was in its place.
         assert_eq!(places(&relocation, 8), [5, 1, 7, 3, 4, 0, 6, 2]);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn does_an_organ_pipe_have_its_loudest_in_the_middle() {
+    fn organ_pipe_has_its_hottest_piece_in_the_middle() {
         let relocation = Relocation::organ_pipe(&[0, 1, 2, 3, 4], 5);
         assert_eq!(places(&relocation, 5), [2, 3, 1, 4, 0]);
         let relocation = Relocation::organ_pipe(&[9, 8, 7], 10);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn are_swaps_made_one_after_the_other() {
+    fn swaps_are_applied_in_order() {
         let relocation = Relocation::of_swaps([(5, 2)], 8).unwrap();
         assert_eq!(places(&relocation, 8), [0, 1, 5, 3, 4, 2, 6, 7]);
         // 0 goes to 1, then what lies at 1 to 2.
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_no_bijection_refused() {
+    fn pairs_that_are_no_bijection_are_refused() {
         let pairs = |pairs: &[(u64, u64)]| Relocation::of_pairs(pairs.iter().copied(), 10).unwrap_err();
         assert_eq!(pairs(&[(1, 2), (1, 3)]), NoBijection::MovedTwice { piece: 1 });
         assert_eq!(pairs(&[(1, 3), (2, 3)]), NoBijection::TakenTwice { place: 3 });
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn are_breaks_found_without_walking_through_what_stays() {
+    fn breaks_are_found_without_visiting_unmoved_pieces() {
         let relocation = Relocation::of_swaps([(1 << 40, 5)], u64::MAX).unwrap();
         assert_eq!(relocation.next_break(0, 1 << 50), 5);
         assert_eq!(relocation.next_break(5, 1 << 50), 6);
@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_every_relocation_a_bijection(
+        fn every_relocation_is_a_bijection(
             hottest in prop::collection::btree_set(0_u64..200, 0..200),
             order in any::<u64>(),
             swaps in prop::collection::vec((0_u64..200, 0_u64..200), 0..40),
@@ -312,7 +312,7 @@ mod tests {
         }
 
         #[test]
-        fn are_breaks_where_neighbours_part(
+        fn breaks_are_where_neighbours_part(
             swaps in prop::collection::vec((0_u64..60, 0_u64..60), 0..12),
             start in 0_u64..60,
             length in 1_u64..60,

@@ -4,17 +4,18 @@ use seeklab_core::{BufferOutcome, MeasurementPoints, Status, TraceRecord};
 
 use super::Relocation;
 
-/// What becomes of a request whose pieces no longer lie side by side.
+/// Treatment of a request whose pieces no longer lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Crossing {
-    /// It becomes several requests that arrive at the same time, in order of what they ask for.
+    /// The request becomes several requests that arrive at the same time, in the order of its blocks.
     #[default]
     Split,
-    /// It goes as a whole to where its first piece lies, back from the end of the device if it does not fit.
+    /// The whole request goes to the place of its first piece, moved back from the end of the device if it does
+    /// not fit.
     Whole,
 }
 
-/// What was done.
+/// Counts of a relocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Requests that came.
@@ -40,8 +41,8 @@ pub struct Remapper {
 }
 
 impl Remapper {
-    /// `pieces` pieces of `piece_blocks` blocks lie as `relocation` says; `end` is the block behind the last of
-    /// the device.
+    /// Creates a remapper for `pieces` pieces of `piece_blocks` blocks, placed by `relocation`. `end` is the
+    /// block after the last block of the device.
     ///
     /// # Panics
     /// If a piece has no blocks.
@@ -55,7 +56,7 @@ impl Remapper {
         &self.relocation
     }
 
-    /// What was done so far.
+    /// Returns the counts so far.
     pub const fn counts(&self) -> Moved {
         self.counts
     }
@@ -105,7 +106,8 @@ impl Remapper {
         self.counts.moved += u64::from(elsewhere);
     }
 
-    /// Where block `lbn` lies, and the first block before `end` that does not lie behind it as before.
+    /// Returns the new place of block `lbn`, and the first block before `end` that no longer follows it
+    /// contiguously.
     fn run(&self, lbn: u64, end: u64) -> (u64, u64) {
         let piece = lbn / self.piece_blocks;
         let beyond = self.pieces.saturating_mul(self.piece_blocks);
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_request_split_where_its_pieces_part() {
+    fn request_is_split_where_its_pieces_part() {
         let relocation = Relocation::of_swaps([(1, 5)], 8).unwrap();
         let mut remapper = Remapper::new(relocation, 8, 8, 70, Crossing::Split);
         assert_eq!(parts(&mut remapper, &read(4, 16)), [(4, 4), (40, 8), (16, 4)]);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_whole_request_go_where_its_first_piece_lies() {
+    fn whole_request_goes_to_the_place_of_its_first_piece() {
         let relocation = Relocation::of_swaps([(0, 7)], 8).unwrap();
         let mut remapper = Remapper::new(relocation, 8, 8, 64, Crossing::Whole);
         assert_eq!(parts(&mut remapper, &read(2, 4)), [(58, 4)]);
@@ -175,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_every_block_go_where_its_piece_does(
+        fn every_block_moves_with_its_piece(
             swaps in prop::collection::vec((0_u64..20, 0_u64..20), 0..10),
             shuffled in any::<bool>(),
             lbn in 0_u64..170,

@@ -26,12 +26,12 @@ impl Shuffle {
         Self { count, half_bits, seed: seed.0 }
     }
 
-    /// Where `piece` goes; what is beyond the end stays.
+    /// Returns the place of `piece`. A piece beyond the end stays.
     pub(super) fn place(&self, piece: u64) -> u64 {
         self.walk(piece, Self::forward)
     }
 
-    /// What goes to `place`.
+    /// Returns the piece at `place`.
     pub(super) fn piece(&self, place: u64) -> u64 {
         self.walk(place, Self::backward)
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_every_piece_somewhere_else_by_each_seed() {
+    fn places_differ_between_seeds() {
         let places = |seed| -> Vec<u64> {
             let shuffle = Shuffle::new(1000, Seed(seed));
             (0..1000).map(|piece| shuffle.place(piece)).collect()
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn do_the_smallest_and_largest_sizes_work() {
+    fn smallest_and_largest_sizes_work() {
         for count in [1, 2, 3, 4, 5, u64::MAX] {
             let shuffle = Shuffle::new(count, Seed(7));
             for piece in 0..count.min(5) {

@@ -1,4 +1,4 @@
-//! `seeklab calibrate`: what this machine adds to every emulated request.
+//! `seeklab calibrate`: measures the time that this machine adds to every emulated request.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use seeklab_core::Duration;
 use seeklab_emulator::calibration::{
     Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Route, Row,
 };
-use seeklab_emulator::clock::{Clock, ClockReport, ClockSource, KeptAwake, Processors};
+use seeklab_emulator::clock::{Clock, KeptAwake, Processors};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::session::Session;
@@ -20,15 +20,15 @@ Examples:
   seeklab calibrate --frontend nbd
   seeklab calibrate --json > calibration.json";
 
-/// Measures what this machine adds to every emulated request, and keeps it for `serve` and `run`.
+/// Measures the time that this machine adds to every emulated request, and saves it for `serve` and `run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Only this frontend, leaving what is known of others: nbd (over a unix socket), nbd-tcp, fuse, block;
-    /// all if absent
+    /// Calibrate only this frontend and keep the results of the others: nbd (over a unix socket), nbd-tcp, fuse,
+    /// block [default: all]
     #[arg(long, value_name = "NAME")]
     frontend: Vec<FrontendKind>,
-    /// Where to keep it; in the user's state directory if absent
+    /// File to save the calibration in [default: calibration.json in the user's state directory]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print one JSON document
@@ -76,7 +76,7 @@ impl Arguments {
     }
 }
 
-/// Keeps what is known of frontends that are not measured now.
+/// Keeps the saved results of frontends that are not measured now.
 fn keep_others(session: &Session, calibration: &mut Calibration, path: &Path) {
     match Calibration::load_from(path, &Machine::this()) {
         Ok(known) => calibration.frontends = known.frontends,
@@ -152,7 +152,6 @@ fn page(calibration: &Calibration, path: &Path) -> String {
         wakeups.sleeps,
         calibration.margin().as_us()
     );
-    text += &format!("clock     {}\n", clock_text(&calibration.clock));
     text + &format!("kept      {} (for this machine, kernel and boot)\n", path.display())
 }
 
@@ -161,26 +160,6 @@ fn sized(row: &Row) -> String {
     match bytes {
         1024.. if bytes.is_multiple_of(1024) => format!("{op} {} KiB", bytes / 1024),
         _ => format!("{op} {bytes} B"),
-    }
-}
-
-fn clock_text(clock: &ClockReport) -> String {
-    let source = match (clock.source, clock.why_system) {
-        (ClockSource::Counter, _) => format!(
-            "the processor's counter at {:.6} MHz, at most {:.2} us off the system's",
-            clock.ticks_per_s.unwrap_or(0) as f64 / 1e6,
-            clock.error_max_ns as f64 / 1e3
-        ),
-        (ClockSource::System, Some(why)) => format!("the system's ({})", why.text()),
-        (ClockSource::System, None) => "the system's".to_owned(),
-    };
-    match clock.drift {
-        Some(drift) if drift.elapsed_ns > 0 => format!(
-            "{source}; uncorrected it would have drifted {:+.2} us in {:.1} s",
-            drift.drift_ns as f64 / 1e3,
-            drift.elapsed_ns as f64 / 1e9
-        ),
-        _ => source,
     }
 }
 
@@ -213,7 +192,6 @@ fn document(calibration: &Calibration, path: &Path) -> Value {
         "file": path.display().to_string(),
         "measured_at_s": calibration.measured_at_s,
         "machine": calibration.machine,
-        "clock": calibration.clock,
         "wakeups": {
             "sleeps": wakeups.sleeps,
             "p50_us": us(wakeups.p50),

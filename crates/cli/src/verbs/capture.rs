@@ -1,4 +1,4 @@
-//! `seeklab capture`: what a block device of this machine is asked, as a trace.
+//! `seeklab capture`: records the requests sent to a block device of this machine as a trace.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_lab::capture::{Child, Outcome, Wishes, run};
-use seeklab_lab::emulate::signals;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
 use seeklab_lab::session::Session;
@@ -26,30 +25,31 @@ Keep the trace on another device than the one that is captured.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The block device
+    /// Block device to record
     device: PathBuf,
-    /// The trace to write; its suffix tells format and compression
+    /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// How long to capture at most, such as 60s
+    /// Stop after this time, for example 60s [default: no limit]
     #[arg(long, value_name = "TIME")]
     duration: Option<Duration>,
-    /// Leave out when and by whom requests were made: one event less for each
+    /// Omit the queue times and initiators of requests. Saves one event per request
     #[arg(long)]
     no_queue_times: bool,
-    /// Kernel memory for the events of one kind on one processor, an event takes about 100B; unless said a share of 64MiB, at most 2MiB
+    /// Kernel memory for each kind of event on each processor. An event takes about 100B [default: an equal share
+    /// of 64MiB, from 256KiB to 2MiB]
     #[arg(long, value_name = "SIZE")]
     kernel_buffer: Option<ByteSize>,
-    /// Print one JSON document; what the command prints goes to stderr
+    /// Print one JSON document. The output of COMMAND goes to stderr
     #[arg(long)]
     json: bool,
-    /// A command during which to capture
+    /// Run COMMAND and capture until it ends
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 impl Arguments {
-    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let command = match self.command.is_empty() {
             true => None,
             false => Some(Child::new(&self.command, self.json)?),
@@ -61,7 +61,7 @@ impl Arguments {
             queue_times: !self.no_queue_times,
             buffer: self.kernel_buffer,
         };
-        let outcome = run(&wishes, command, &signals()?)?;
+        let outcome = run(session, &wishes, command)?;
         if self.json {
             print_json(&document(&wishes, &outcome))?;
         } else {

@@ -1,4 +1,4 @@
-//! `seeklab compare`: two traces of the same requests, or one at two of its measurement points.
+//! `seeklab compare`: compares two traces of the same requests, or two measurement points of one trace.
 
 use std::path::{Path, PathBuf};
 
@@ -22,30 +22,31 @@ Examples:
   seeklab compare a.parquet b.parquet --json
   seeklab compare emulated.parquet --between mp1,mp3 --report accuracy.html";
 
-/// Errors per request (EI), between the distributions (EA, the demerit), and plots of both.
+/// Compares response times: errors per request (EI), between the distributions (EA, the demerit), and plots
+/// of both.
 ///
 /// Response times are held in memory: about 100 bytes per request, 200 with --between.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The trace to be matched: measured, or of another model; with --between the only one
+    /// Reference trace: measured, or of another model. With --between, the only trace
     reference: PathBuf,
-    /// The trace of the same requests that is judged; with --between there is none
+    /// Trace of the same requests to compare with the reference. Omit with --between
     other: Option<PathBuf>,
     /// Compare two measurement points of one trace of an emulated device: mp1 (host), mp2 (emulator), due
-    /// (when the reply was due at mp2), mp3 (model); the one nearer to the model is the reference
+    /// (deadline of the reply at mp2), mp3 (model). The point nearer to the model is the reference
     #[arg(long, value_name = "POINT,POINT", value_parser = parse_pair)]
     between: Option<(Point, Point)>,
-    /// Format of the reference; guessed if absent
+    /// Format of the reference [default: guessed]
     #[arg(long, value_name = "FORMAT")]
     reference_format: Option<String>,
-    /// Format of the other trace; guessed if absent
+    /// Format of the other trace [default: guessed]
     #[arg(long, value_name = "FORMAT", requires = "other")]
     other_format: Option<String>,
-    /// Settle what the format of the reference leaves open; `seeklab trace formats` lists the options
+    /// Set an option of the format of the reference. `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
     reference_format_option: Vec<Setting>,
-    /// Settle what the format of the other trace leaves open
+    /// Set an option of the format of the other trace
     #[arg(long, value_name = "NAME=VALUE", requires = "other")]
     other_format_option: Vec<Setting>,
     /// Write a report with plots
@@ -76,7 +77,7 @@ impl Arguments {
         }
     }
 
-    /// Two traces of the same requests.
+    /// Compares two traces of the same requests.
     fn two(&self, session: &Session, other_path: &Path) -> Result<(), Failure> {
         let mut reference =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
@@ -103,7 +104,7 @@ impl Arguments {
         self.tell(report, &comparison.summary())
     }
 
-    /// Two measurement points of one trace.
+    /// Compares two measurement points of one trace.
     fn between(&self, session: &Session, (one, other): (Point, Point)) -> Result<(), Failure> {
         let mut trace =
             open(&self.reference, self.reference_format.as_deref(), &self.reference_format_option)?;
@@ -143,7 +144,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// What has to be known about a trace that was read.
+/// Returns notes on how a trace was read: the guessed format, assumptions and changes to rows.
 fn notes(path: &Path, trace: &OpenTrace) -> Vec<Note> {
     let guess = trace.guess().map(|guess| Note::Remark(format!("{}: read as {guess}", path.display())));
     let found = trace.notes().into_iter().map(|note| Note::Warning(format!("{}: {note}", path.display())));

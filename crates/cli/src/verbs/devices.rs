@@ -1,4 +1,4 @@
-//! `seeklab devices`: the catalog, and one device of it.
+//! `seeklab devices`: lists the catalog or shows one device.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use seeklab_devices::{Description, Kind, catalog, schema};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
+use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::learnt;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -25,19 +26,19 @@ Examples:
   seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml
   seeklab devices --parameters disk                    which keys a description may have";
 
-/// The catalog, or one device.
+/// Lists the catalog or shows one device.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A catalog name or a TOML file; all of the catalog if absent
+    /// Catalog name or TOML file [default: list the catalog]
     name: Option<String>,
-    /// Change a parameter first, by its name or path
+    /// Set a parameter of the device, by its name or path
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
     overrides: Vec<String>,
-    /// Print the complete description, which can be saved, changed and used as a device
+    /// Print the complete description as TOML. It can be saved, edited and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
     toml: bool,
-    /// Write what a cloned device has learnt as a page with plots
+    /// Write a page with plots of the fitted model of a cloned device
     #[arg(long, value_name = "FILE.html", requires = "name")]
     report: Option<PathBuf>,
     /// List the kinds of devices and layers
@@ -105,6 +106,7 @@ fn list(json: bool) -> Result<(), Failure> {
                     "kind": description.kind().name,
                     "title": description.header.title,
                     "capacity_bytes": capacity_bytes(description)?,
+                    "capacity_is_lower_bound": capacity_is_lower_bound(description),
                     "validated": description.validated(),
                 }))
             })
@@ -118,7 +120,7 @@ fn list(json: bool) -> Result<(), Failure> {
         table.add_row([
             description.name.clone(),
             description.header.title.clone(),
-            human_bytes(capacity_bytes(description)?),
+            capacity(description)?,
             description.validated().to_owned(),
         ]);
     }
@@ -137,6 +139,19 @@ fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
     Ok(description.capabilities()?.capacity().as_bytes())
 }
 
+/// Returns true for a fitted device whose trace did not state its size.
+fn capacity_is_lower_bound(description: &Description) -> bool {
+    description.parameters().iter().any(|(name, value, _)| {
+        // A long value is cut.
+        name.rsplit('.').take(2).eq(["capacity", "fit"]) && AT_LEAST.starts_with(value.trim_end_matches('…'))
+    })
+}
+
+fn capacity(description: &Description) -> Result<String, Failure> {
+    let bytes = human_bytes(capacity_bytes(description)?);
+    Ok(if capacity_is_lower_bound(description) { format!("at least {bytes}") } else { bytes })
+}
+
 fn human_bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -150,7 +165,7 @@ fn human_bytes(bytes: u64) -> String {
 fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
-    text += &format!("capacity   {}\n", human_bytes(capacity_bytes(description)?));
+    text += &format!("capacity   {}\n", capacity(description)?);
     text += &format!("validated  {}\n\n", description.validated());
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
@@ -182,13 +197,14 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "kind": description.kind().name,
         "title": description.header.title,
         "capacity_bytes": capacity_bytes(description)?,
+        "capacity_is_lower_bound": capacity_is_lower_bound(description),
         "validated": description.validated(),
         "parameters": parameters,
         "learnt": description.learnt()?.as_ref().map(learnt::document),
     }))
 }
 
-/// What a cloned device has learnt.
+/// Returns the page with the fitted model of a cloned device.
 fn plotted(description: &Description) -> Result<Page, Failure> {
     let learnt = description.learnt()?.ok_or_else(|| {
         Failure::new(format!("--report: `{}` was not learnt from a trace", description.name))

@@ -1,4 +1,4 @@
-//! `seeklab experiment`: everything that a file crosses, on all cores.
+//! `seeklab experiment`: runs every combination listed in a file, on all processors.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -53,19 +53,19 @@ Examples:
   seeklab experiment schedulers.toml --jobs 4 --json > cells.json
   seeklab experiment schedulers.toml --fresh --output /tmp/again"#;
 
-/// Runs devices × workloads × schedulers × arrivals × parameters, and ends with one table and one report.
+/// Runs devices × workloads × schedulers × arrivals × parameters, and prints one table and one report.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
-    /// The experiment, a TOML file
+    /// TOML file that describes the experiment
     file: PathBuf,
-    /// Runs at a time; as many as there are cores unless said
+    /// Number of simultaneous runs [default: the number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
-    /// Run everything again, whatever an earlier run left
+    /// Run everything again and ignore saved results
     #[arg(long)]
     fresh: bool,
-    /// Where the results go, without suffix; what the file says unless said
+    /// Path of the result files, without suffix [default: `output` in FILE]
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Write a report with plots

@@ -1,10 +1,10 @@
-//! `seeklab fit`: a device cloned from its trace.
+//! `seeklab fit`: clones a device from its trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use seeklab_core::{Ratio, Seed};
+use seeklab_core::{ByteSize, Ratio, Seed};
 use seeklab_devices::fit::{LeftOut, MODELS, Model, find};
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
@@ -31,57 +31,58 @@ Examples:
 
 The saved device is fitted to the whole trace; before that, one that is fitted to the first part predicts the rest.";
 
-/// Fits a device to a trace with response times, and says how well it predicts what it did not see.
+/// Fits a device to a trace with response times, and reports how well it predicts the rest of the trace.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A trace with response times, or results of fio as JSON
+    /// Trace with response times, or results of fio as JSON
     trace: PathBuf,
-    /// Further results of fio
+    /// More results of fio
     more: Vec<PathBuf>,
-    /// Where to write the description of the device
+    /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
     reading: Reading,
-    /// The model; further ones are fitted and compared beside it, the first is saved
+    /// Models to fit and compare. The first is saved
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "station", value_parser = model)]
     model: Vec<&'static Model>,
-    /// Which device of the trace; its only one unless said
+    /// Number of the device in the trace [default: the only device]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
-    /// Share of the time that is fitted before the rest is predicted
+    /// Size of the device, for example 500GB [default: as the trace states, otherwise the highest block addressed]
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<ByteSize>,
+    /// Share of the trace's time to fit before the rest is predicted
     #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_split)]
     split: Ratio,
-    /// Let the arrivals of the prediction wait for nothing; else one waits for what it
-    /// had waited for: for the device to be idle, or for a completion that it arrived soon after
+    /// Predict with the recorded arrival times. By default, a request that followed a completion in the trace, or
+    /// arrived at an idle device, does so in the prediction
     #[arg(long)]
     open: bool,
-    /// Since when times count: since the request arrived, or since it was given to the driver; the
-    /// latter unless said where the trace was captured by seeklab, for in front of the clone a
-    /// host makes requests wait by itself again
+    /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
+    /// received it [default: issue if seeklab captured the trace, otherwise arrival]
     #[arg(long, value_name = "WHEN")]
     since: Option<SinceName>,
-    /// Do not look for rate and burst limits, of models that do
+    /// Do not fit rate and burst limits
     #[arg(long)]
     no_limits: bool,
-    /// Do not ask for those features (of models that do), such as pace or idle,before: what one gains shows
-    /// in how the prediction is without it
+    /// Fit without these features, for example `pace` or `idle,before`, to see what they contribute
     #[arg(long, value_name = "FEATURE", value_delimiter = ',', value_parser = feature)]
     without: Vec<Feature>,
-    /// Classes of request lengths for each doubling: 1, 2 or 4
+    /// Classes of request lengths per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().lengths_per_octave)]
     length_classes: u32,
-    /// Classes of queue lengths for each doubling: 1, 2 or 4
+    /// Classes of queue lengths per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().queues_per_octave)]
     queue_classes: u32,
-    /// Classes of seek distances for each doubling: 1, 2 or 4
+    /// Classes of seek distances per doubling: 1, 2 or 4
     #[arg(long, value_name = "N", default_value_t = Classes::default().distances_per_octave)]
     distance_classes: u32,
-    /// Root of the draws of the prediction
+    /// Seed of the random draws of the prediction
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
-    /// Write a report with plots: what was measured beside what each model said
+    /// Write a report with plots of the measured times and the predictions of each model
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Print one JSON document
@@ -91,9 +92,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SinceName {
-    /// What it waited for in the host's own queues is the device's
+    /// Arrival at the host's queue. Queue time in the host belongs to the device
     Arrival,
-    /// What it waited for in the host is the host's
+    /// Issue to the driver. Queue time in the host is excluded
     Issue,
 }
 
@@ -122,6 +123,7 @@ impl Arguments {
         let options = FitOptions {
             models: self.model.clone(),
             device: self.device,
+            capacity: self.capacity,
             split: self.split,
             is_open: self.open,
             since: self.since.map(Since::from),
@@ -165,7 +167,7 @@ impl Arguments {
     }
 }
 
-/// The model of that name.
+/// Returns the model of that name.
 fn model(name: &str) -> Result<&'static Model, String> {
     let names = || MODELS.iter().map(|model| model.name).collect::<Vec<_>>().join(", ");
     find(name).ok_or_else(|| format!("there is no such model; there are {}", names()))
@@ -176,7 +178,7 @@ fn feature(name: &str) -> Result<Feature, String> {
     Feature::from_name(name).ok_or_else(|| format!("there is no such feature; there are {}", names()))
 }
 
-/// A share of the time that is fitted: some of it, up to all.
+/// Parses the share of the time to fit: more than 0 % and at most 100 %.
 fn parse_split(text: &str) -> Result<Ratio, String> {
     let split: Ratio = text.parse().map_err(|error| format!("{error}"))?;
     match split.as_f64() {
@@ -198,9 +200,10 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
         "output": arguments.output,
         "report": arguments.report,
         "split": arguments.split.to_string(),
-        "parts": report::alike(report),
-        "arrivals": report::arrivals(report),
-        "better": report::better(report),
+        "parts_alike": report.rest.as_ref().filter(|rest| rest.is_telling()).map(|rest| rest.parts_alike),
+        "arrival_model": report::ArrivalModel::of(report),
+        "best_model": report::best_model(report).map(|best| best.model),
+        "notes": sentences(report).chain(notes(report)).collect::<Vec<_>>(),
         "fit": report,
     })
 }
@@ -225,7 +228,7 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
     text
 }
 
-/// What was fitted, in one line.
+/// Describes the fitted requests in one line.
 fn about(report: &FitReport) -> String {
     format!(
         "device {}, {} requests with response times over {:.1} s",
@@ -233,24 +236,25 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-/// How the trace was read, what was left out, and since when times count where that makes a difference.
+/// Returns notes on the fit: how the trace was read, how many requests were omitted, and the start of the
+/// response times if requests waited in the host.
 fn notes(report: &FitReport) -> Vec<String> {
-    let without_issue = if report.since == Since::Issue { report.without_issue } else { 0 };
+    let without_issue = if report.times_from == Since::Issue { report.requests_without_issue } else { 0 };
     let counts = [
         (without_issue, "requests do not say when they were issued; their times count since they arrived"),
-        (report.without_response, "requests have no response time and were left out"),
-        (report.failed, "requests failed and were left out"),
-        (report.recorders_own, "requests were the recorder's own and were left out"),
+        (report.requests_without_response, "requests have no response time and were left out"),
+        (report.failed_requests, "requests failed and were left out"),
+        (report.recorder_requests, "requests were the recorder's own and were left out"),
     ];
     let left_out =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
     report.notes.iter().cloned().chain(left_out).chain(since(report)).collect()
 }
 
-/// Since when times count, if requests waited before they were issued.
+/// Returns a note on the start of the response times, if requests waited in the host before their issue.
 fn since(report: &FitReport) -> Option<String> {
-    let waited = report.waited_before_issue_ms.filter(|ms| *ms > 0.0)?;
-    Some(match report.since {
+    let waited = report.host_queue_mean_ms.filter(|ms| *ms > 0.0)?;
+    Some(match report.times_from {
         Since::Issue => format!(
             "times count since the issue to the driver, not the {waited:.3} ms that requests had waited on average \
              before: a host in front of the clone makes them wait again (--since arrival)"
@@ -266,27 +270,39 @@ fn parts(arguments: &Arguments, report: &FitReport) -> Option<String> {
     let first = report.evaluations.first()?;
     Some(format!(
         "fitted to {} requests in the first {:.0} % of the time, the {} others predicted",
-        first.fitted,
+        first.fitted_requests,
         100.0 * arguments.split.as_f64(),
-        first.predicted
+        first.predicted_requests
     ))
 }
 
 fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
-    let [times, demerits, slow] =
-        [report::times(report), report::demerits(report), report::slow(report)].map(|table| aligned(&table));
+    let [times, demerits, verdicts, slow] =
+        [report::times(report), report::demerits(report), report::verdicts(report), report::slow(report)]
+            .map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
     let caption = report::slow(report).caption;
-    let sentences = [report::better(report), report::alike(report), report::arrivals(report)];
-    let sentences: Vec<String> = sentences.into_iter().flatten().map(|text| folded(&text)).collect();
+    let sentences: Vec<String> = sentences(report).map(|text| folded(&text)).collect();
+    let bounds = folded(&report::verdicts(report).caption);
     format!(
-        "\n{}:\n\n{times}\n{demerits}\n{}\n\n{slow}{caption}\n\n{density}",
+        "\n{}:\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
         parts(arguments, report).unwrap_or_default(),
         sentences.join("\n"),
     )
 }
 
-/// The lines of a text, each at most 80 columns wide.
+/// Statements on the prediction, the most important first.
+fn sentences(report: &FitReport) -> impl Iterator<Item = String> {
+    let all = [
+        report::worst_class(report),
+        report::better(report),
+        report::stationarity(report),
+        report::arrivals(report),
+    ];
+    all.into_iter().flatten()
+}
+
+/// Wraps a text into lines of at most 80 columns.
 fn folded(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -302,15 +318,10 @@ fn folded(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The report with plots.
+/// Returns the report with plots.
 fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes = report::better(report)
-        .into_iter()
-        .chain(report::alike(report))
-        .chain(report::arrivals(report))
-        .chain(limits)
-        .chain(notes(report));
+    let notes = sentences(report).chain(limits).chain(notes(report));
     Page {
         title: format!("{}, predicted", file_name(&arguments.trace)),
         subtitle: parts(arguments, report)

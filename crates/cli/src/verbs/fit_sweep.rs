@@ -1,4 +1,4 @@
-//! `seeklab fit` of a benchmark's results: what is printed.
+//! `seeklab fit` of a benchmark's results: the printed tables.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::delivery::Delivery;
 
-/// Fits to fio's results if the first file holds some; whether it did.
+/// Fits a device to fio's results if the first file holds them, and returns true. Otherwise returns false.
 pub(super) fn run(
     session: &Session,
     first: &Path,

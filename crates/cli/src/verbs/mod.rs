@@ -23,7 +23,7 @@ use clap::Subcommand;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
-/// What to do.
+/// The verbs of `seeklab`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the catalog, or show one device with its parameters, units and sources.
@@ -32,21 +32,22 @@ pub(crate) enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     Experiment(experiment::Arguments),
-    /// Run programs on emulated devices and say how long they took on each.
+    /// Run programs on emulated devices and report the run times on each device.
     Run(Box<run::Arguments>),
-    /// Emulate a device in real time: a block device, a file, an NBD export.
+    /// Emulate a device in real time, as a block device, a file or an NBD export.
     Serve(Box<serve::Arguments>),
-    /// Measure what this machine adds to every emulated request, so that emulation can compensate for it.
+    /// Measure the time that this machine adds to every emulated request, so that emulation can compensate for
+    /// it.
     Calibrate(calibrate::Arguments),
-    /// Record what a block device of this machine is asked, as a trace.
+    /// Record the requests sent to a block device.
     Capture(capture::Arguments),
-    /// Serve a real file or device and record every request on its way to it, without privilege over NBD.
+    /// Serve a real file or device and record every request to it. Over NBD, this needs no privileges.
     Record(record::Arguments),
-    /// Fit a device to a trace: a clone that every other verb takes.
+    /// Fit a device model to a trace. The result can be used as a device by every other verb.
     Fit(fit::Arguments),
-    /// Compare the response times of two traces of the same requests, or of one at two measurement points.
+    /// Compare the response times of two traces of the same requests, or at two measurement points of one trace.
     Compare(compare::Arguments),
-    /// Look into traces and convert them.
+    /// Describe, convert, cut and rewrite traces.
     Trace(trace::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! The flags that say how exactly a device is emulated, the same for every verb that emulates one.
+//! Options for the accuracy of emulation, shared by all verbs that emulate a device.
 
 use clap::{Args, ValueEnum};
 use seeklab_analysis::points::DEADLINE_LIMIT;
@@ -10,51 +10,52 @@ use seeklab_lab::emulate::{Calibrated, Pace};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
-/// How exactly a device is emulated.
+/// Options for the accuracy of emulation.
 #[derive(Debug, Args)]
 pub(crate) struct PaceFlags {
-    /// How much processor time exactness may cost
+    /// Trade processor time for accuracy
     #[arg(long, value_enum, default_value = "balanced")]
     pacing: PacingName,
-    /// How the model is run against the wall clock
+    /// Method to run the model against the wall clock
     #[arg(long, value_enum, default_value = "rollback")]
     mode: ModeName,
-    /// How far ahead of the wall clock a synchronous model runs, such as 20us; as calibrated unless said
+    /// Time that a synchronous model runs ahead of the wall clock, for example 20us [default: the calibrated
+    /// lookahead]
     #[arg(long, value_name = "TIME")]
     lookahead: Option<Duration>,
-    /// How late a reply may leave before its deadline counts as missed
+    /// Lateness above which a reply counts as a missed deadline
     #[arg(long, value_name = "TIME", default_value_t = DEADLINE_LIMIT)]
     deadline_limit: Duration,
-    /// Compensate for nothing, whatever `seeklab calibrate` found
+    /// Ignore the saved calibration
     #[arg(long)]
     uncalibrated: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PacingName {
-    /// Spin for long before each deadline, and keep idle processors awake where that may be asked for
+    /// Spin for a long time before each deadline and, if permitted, keep idle processors awake
     Exact,
-    /// Spin shortly before each deadline
+    /// Spin for a short time before each deadline
     Balanced,
-    /// Never spin: as late as the kernel wakes
+    /// Never spin. Replies are as late as the kernel's wake-ups
     Frugal,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeName {
-    /// Each answer is fixed when the request arrives
+    /// Fix each completion time when the request arrives
     RunToCompletion,
-    /// Answers are speculated and recomputed when a request arrives before them
+    /// Predict completion times, and recompute them if a request arrives earlier
     Rollback,
-    /// The model's clock follows the wall clock
+    /// Let the model's clock follow the wall clock
     Synchronous,
 }
 
 impl PaceFlags {
-    /// How exactly a device is emulated that clients reach by that door.
+    /// Returns the options for emulating a device that clients reach through the frontend `kind`.
     ///
     /// # Errors
-    /// If the flags contradict each other, or the door cannot be served here.
+    /// If the options contradict each other, or the frontend cannot be served on this machine.
     pub(crate) fn pace(&self, session: &Session, kind: FrontendKind) -> Result<Pace, Failure> {
         let (pacing, mode) = (self.pacing(), self.mode());
         if self.lookahead.is_some() && mode != Mode::Synchronous {

@@ -1,29 +1,30 @@
-//! The flags that say how the host treats a block device, the same for every verb that makes one.
+//! Options for the host's queue of a block device, shared by all verbs that make one.
 
 use clap::Args;
 use seeklab_core::ByteSize;
 use seeklab_emulator::frontend::loop_device::QueueWishes;
 
-/// How the host treats a block device.
+/// Options for the host's queue of a block device.
 #[derive(Debug, Args)]
 pub(crate) struct QueueFlags {
-    /// The host's scheduler for the block device, such as none or mq-deadline; by the kind of device unless
-    /// said
+    /// The host's scheduler for the block device, for example none or mq-deadline [default: mq-deadline if the
+    /// emulated device is a rotating disk, otherwise none]
     #[arg(long, value_name = "NAME")]
     host_scheduler: Option<String>,
-    /// How far the host reads ahead on the block device, such as 128KiB
+    /// Read-ahead of the host on the block device [default: 128KiB]
     #[arg(long, value_name = "SIZE")]
     host_read_ahead: Option<ByteSize>,
-    /// Whether the host takes the block device for a disk that turns; by the kind of device unless said
+    /// Report the block device to the host as a rotating disk [default: true if the emulated device is a rotating
+    /// disk]
     #[arg(long, value_name = "true|false")]
     host_rotational: Option<bool>,
-    /// Requests that the host holds for the block device
+    /// Requests that the host's queue holds for the block device [default: the kernel's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     host_requests: Option<u32>,
 }
 
 impl QueueFlags {
-    /// What they ask for; what they leave open is the device's.
+    /// Returns the queue options that were given. Each omitted option takes the default of the device.
     pub(crate) fn wishes(&self) -> QueueWishes {
         QueueWishes {
             rotational: self.host_rotational,

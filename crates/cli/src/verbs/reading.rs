@@ -1,4 +1,4 @@
-//! The flags that say how a trace is read, the same for every verb that reads one.
+//! Options for reading a trace, shared by all verbs that read one.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Note, OpenTrace, Position, ReadOptions, Setting, Source};
 
-/// How a trace is read.
+/// Options for reading a trace.
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
-    /// Format to read; guessed if absent
+    /// Format of the trace [default: guessed]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) from: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
+    /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]
     pub(crate) block_size: Option<ByteSize>,
-    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
+    /// Set an option of the format, for example byte-order=big. `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) format_option: Vec<Setting>,
 }
@@ -58,13 +58,13 @@ impl Reading {
     }
 }
 
-/// What a trace was taken for, in brackets, unless the user said it.
+/// Returns the guessed format of a trace in brackets, or an empty string if the user named the format.
 pub(crate) fn guess(trace: &OpenTrace) -> String {
     trace.guess().map(|guess| format!(" (read as {guess})")).unwrap_or_default()
 }
 
-/// Tells on stderr what was assumed of a trace that was read, and done to its rows, and what was `lost` in writing them; the
-/// same for a document.
+/// Prints the notes on a trace to stderr and returns them: assumptions, changes to its rows, and `lost`, the
+/// values that were lost in writing.
 pub(crate) fn told(session: &Session, trace: &OpenTrace, lost: &[Note]) -> Vec<String> {
     let mut notes = notes(trace);
     notes.extend(lost.iter().map(ToString::to_string));

@@ -1,6 +1,7 @@
-//! `seeklab record`: a real file or device, every request recorded on its way.
+//! `seeklab record`: serves a real file or device and records every request to it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +14,7 @@ use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::passthrough::Backing;
 use seeklab_emulator::store::Access;
 use seeklab_files::check_distinct;
-use seeklab_lab::emulate::{Doors, Observer, Sink, passing, signals};
+use seeklab_lab::emulate::{Doors, Observer, Sink, passing};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -30,23 +31,27 @@ Examples:
 Clients use what it serves in place of the backing: an NBD export (no privilege), a block device (--block), a file
 (--fuse). Ctrl-C ends it in order.";
 
-/// Serves a real file or device and records every request on its way to it.
+/// Serves a real file or device and records every request to it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file or block device that holds the data
+    /// File or block device that holds the data
     #[arg(long, value_name = "FILE|DEV")]
     backing: PathBuf,
-    /// The trace to write; its suffix tells format and compression
+    /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
+    /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
+    /// or --fuse is given]
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
-    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
+    /// Limit of NBD connections at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    connections: Option<NonZeroUsize>,
+    /// Serve it as a block device of the kernel, /dev/loopN. Needs root and FUSE
     #[arg(long)]
     block: bool,
-    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    /// Serve it as a plain file, `disk`, in this directory, through FUSE. Needs no root
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
     /// Refuse writes
@@ -57,7 +62,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Writes the trace, beside the loop that serves.
+/// Writes the trace on a thread separate from serving.
 struct Recording {
     writer: Box<dyn TraceWriter>,
     metrics: Metrics,
@@ -80,7 +85,7 @@ impl Sink for Recording {
 }
 
 impl Recording {
-    /// Says in the trace how much of it is missing, and gives it its name.
+    /// Writes the number of lost requests to the trace and completes the file.
     fn end(self, lost: u64, elapsed_ns: u64) -> Result<MetricsSummary, Failure> {
         let Self { mut writer, metrics, failed } = self;
         if let Some(error) = failed {
@@ -94,35 +99,34 @@ impl Recording {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         check_distinct(&self.output, [&self.backing])?;
         let access = if self.read_only { Access::ReadOnly } else { Access::ReadWrite };
         let backing = Backing::open(&self.backing, access)?;
         let is_direct = backing.is_direct();
         if !is_direct {
-            eprintln!(
+            session.remark(format!(
                 "note: {} is read and written through the page cache: its times are the cache's",
                 self.backing.display()
-            );
+            ));
         }
         let block_bytes = backing.block_bytes();
-        let metadata = Metadata {
+        let mut metadata = Metadata {
             block_size: ByteSize::from_bytes(u64::from(block_bytes)),
             version: Some(VERSION.to_owned()),
             clock: Some("monotonic".to_owned()),
             labels: vec![self.backing.display().to_string()],
             other: BTreeMap::from([
                 ("capture.command".to_owned(), command_line()),
-                ("capture.size".to_owned(), format!("{}B", backing.size().as_bytes())),
                 (OBSERVED.to_owned(), "interposed".to_owned()),
                 ("capture.page_cache".to_owned(), if is_direct { "passed by" } else { "used" }.to_owned()),
             ]),
             ..Metadata::default()
         };
+        metadata.set_capacity(0, backing.size());
         let writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let metrics = Metrics::new(metadata.block_size);
         let observer = Observer::start(Recording { writer, metrics, failed: None });
-        let signals = signals()?;
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),
@@ -130,7 +134,7 @@ impl Arguments {
             None => Some(super::serve::own_socket()?),
         };
         let block = self.block.then(|| QueueWishes::of_device(false));
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let title = self.backing.display().to_string();
         let mut running =
             passing::start(backing, title, doors, self.read_only, observer.observe(), &Stop::new()?)?;
@@ -145,12 +149,7 @@ impl Arguments {
         } else {
             print(&ready)?;
         }
-        running.until(&signals, |path| {
-            eprintln!(
-                "{} is still in use: it is served until that ends (umount it), or until a second signal",
-                path.display()
-            );
-        });
+        running.until_stopped(session);
         let outcome = running.end()?;
         let (recording, lost) = observer.finish();
         let summary = recording.end(lost, outcome.elapsed.as_ns())?;

@@ -1,4 +1,4 @@
-//! `seeklab run`: unmodified programs on emulated devices.
+//! `seeklab run`: runs unmodified programs on emulated devices.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,6 @@ use seeklab_workloads::application::Builtin;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
-
 use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
@@ -33,44 +32,45 @@ Examples:
 Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. They need root, FUSE and loop devices;
 --builtin needs nothing.";
 
-/// Runs programs on emulated devices: makes a device, a file system and a mount, runs, unmounts, reports.
+/// Runs programs on emulated devices: makes a device and a file system, mounts, runs, unmounts and reports.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A catalog name or a TOML file
+    /// Catalog name or TOML file
     device: String,
-    /// Run on these devices too, in turns
+    /// Run on these devices too. An uncounted pass on a device that takes no time comes first; each repetition
+    /// begins with the next device
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     compare: Vec<String>,
-    /// How often on each device
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    repeat: u64,
-    /// An application of ours over NBD, which needs no privilege: postmark, build or database, with
-    /// parameters such as postmark,transactions=500
+    /// Repetitions on each device [default: 3 with --compare, otherwise 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: Option<u64>,
+    /// Run a built-in application over NBD instead of COMMAND. Needs no privileges. Applications: postmark, build
+    /// or database, with parameters, for example postmark,transactions=500
     #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["command", "phases", "setup", "image", "user"])]
     builtin: Option<String>,
-    /// What is made on the device: ext2, ext4, xfs, btrfs, or none
+    /// File system to make on the device: ext2, ext4, xfs, btrfs, or none
     #[arg(long, value_name = "FS", default_value = "ext4")]
     fs: FileSystem,
-    /// Bytes of each device; what the smallest has if absent
+    /// Size of each device [default: the capacity of the smallest]
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-    /// What the device holds at first, instead of a new file system: a raw image
+    /// Initial contents of the device, a raw image, instead of a new file system
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
-    /// Run once in the new file system, in no model time
+    /// Run COMMAND once in the new file system, before the measurement and without emulated times
     #[arg(long, value_name = "COMMAND")]
     setup: Option<String>,
-    /// A command that is timed on its own, on a cold mount, before COMMAND; any number of them
+    /// Time a command separately, on a cold mount, before COMMAND. May be given several times
     #[arg(long = "phase", value_name = "NAME=COMMAND", value_parser = parse_phase)]
     phases: Vec<(String, String)>,
-    /// How it is mounted, such as sync
+    /// Mount options, for example sync
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     mount_options: MountOptions,
     /// Drop the caches of the whole machine before each phase
     #[arg(long)]
     drop_caches: bool,
-    /// Whom commands run as; who called sudo, or root, unless said
+    /// User who runs the commands [default: the user who called sudo, or root]
     #[arg(long, value_name = "U")]
     user: Option<String>,
     #[command(flatten)]
@@ -79,25 +79,25 @@ pub(crate) struct Arguments {
     pace: PaceFlags,
     #[command(flatten)]
     setup_flags: SetupFlags,
-    /// Root of all random draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
-    /// A folder for a trace of each repetition, with every measurement point
+    /// Write a trace of each repetition to this folder, with the times at every measurement point
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// Keep results here as they come, so that a broken series goes on where it was
+    /// Save each result to this file, so that an interrupted series can be resumed
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
-    /// Forget what --results holds
+    /// Discard the results saved by --results
     #[arg(long, requires = "results")]
     fresh: bool,
-    /// Write the report as one HTML page
+    /// Write a report as one HTML page
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print one JSON document; commands write to stderr
+    /// Print one JSON document. The output of commands goes to stderr
     #[arg(long)]
     json: bool,
-    /// What to run, after `--`
+    /// Command to run, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -146,7 +146,7 @@ impl Arguments {
             devices,
             // What every block size of the catalog divides.
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
-            repetitions: self.repeat,
+            repetitions: self.repeat.unwrap_or(if self.compare.is_empty() { 1 } else { 3 }),
             seed: self.seed,
             pace: self.pace.pace(session, application.door())?,
             application,

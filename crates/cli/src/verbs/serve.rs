@@ -1,5 +1,6 @@
-//! `seeklab serve`: a device in real time.
+//! `seeklab serve`: emulates a device in real time.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +16,7 @@ use seeklab_files::{check_distinct, check_writable};
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
     Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
-    Wishes, capabilities_of, exported_size, save, signals, start,
+    Wishes, capabilities_of, exported_size, save, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
@@ -43,29 +44,33 @@ Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A catalog name or a TOML file
+    /// Catalog name or TOML file
     device: String,
-    /// Where NBD clients connect: unix:PATH or tcp:ADDR; a socket in the temporary folder unless another door is asked for
+    /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
+    /// or --fuse is given]
     #[arg(long, value_name = "ADDRESS")]
     nbd: Option<Address>,
-    /// Make it a block device of the kernel, /dev/loopN; needs root and FUSE
+    /// Limit of NBD connections at a time [default: 64]
+    #[arg(long, value_name = "N")]
+    connections: Option<NonZeroUsize>,
+    /// Serve it as a block device of the kernel, /dev/loopN. Needs root and FUSE
     #[arg(long)]
     block: bool,
-    /// Make it a plain file, `disk`, in this directory, through FUSE; needs no root
+    /// Serve it as a plain file, `disk`, in this directory, through FUSE. Needs no root
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
     #[command(flatten)]
     queue: QueueFlags,
-    /// Bytes to export; the whole device if absent
+    /// Bytes to export [default: the whole device]
     #[arg(long, value_name = "SIZE")]
     size: Option<ByteSize>,
-    /// Where the bytes live: ram, or file:PATH (sparse, kept); ram unless said
+    /// Store for the data: ram, or file:PATH (sparse, kept on exit)
     #[arg(long, value_name = "WHERE", default_value = "ram", value_parser = parse_store)]
     store: StoreChoice,
-    /// Memory that a store in RAM may take; half of what is available unless said
+    /// Memory limit of a RAM store [default: half of the available memory]
     #[arg(long, value_name = "SIZE")]
     cap: Option<ByteSize>,
-    /// What the device holds at first: a raw image
+    /// Initial contents of the device, a raw image
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
     /// Let --image overwrite what the file of the store holds: its name, typed again
@@ -79,16 +84,16 @@ pub(crate) struct Arguments {
     read_only: bool,
     #[command(flatten)]
     pace: PaceFlags,
-    /// Keep the block device to its model's times by the host's own stamps, as `run` does: what the machine adds is
-    /// followed as it changes, for 2 to 3 us of processor time each request
+    /// Measure the compensation of the block device continuously from the host's own time stamps, as `run` does.
+    /// Costs 2 to 3 us of processor time per request
     #[arg(long, requires = "block", conflicts_with_all = ["nbd", "fuse", "uncalibrated"])]
     follow_host: bool,
-    /// Write every request as a trace, times as the emulator saw them
+    /// Write every request to a trace, with the times measured by the emulator
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
     #[command(flatten)]
     setup: SetupFlags,
-    /// Root of the model's random draws
+    /// Seed of the model's random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
     /// Print one JSON document at the end
@@ -133,8 +138,7 @@ impl Arguments {
         if let Some(recorder) = &recorder {
             wishes.observe = Some(recorder.observe());
         }
-        let signals = signals()?;
-        let mut running = start(&device, store, wishes, &Stop::new()?)?;
+        let mut running = start(session, &device, store, wishes, &Stop::new()?)?;
         if let Some(host) = &mut followed
             && let Err(failure) = host.watch(&running)
         {
@@ -148,12 +152,7 @@ impl Arguments {
         } else {
             print(&text)?
         }
-        running.until(&signals, |path| {
-            eprintln!(
-                "{} is still in use: it is served until that ends (umount it), or until a second signal",
-                path.display()
-            );
-        });
+        running.until_stopped(session);
         let outcome = running.end()?;
         let (written, lost) = recorder.map_or((Ok(()), 0), Observer::finish);
         let written = written.map_err(Failure::from);
@@ -171,7 +170,7 @@ impl Arguments {
         Delivery::of(printed).and(written).and(unfollowed).and(saved).finish()
     }
 
-    /// Where it is, and what to do with it.
+    /// Returns the text for the user: the places where the device is served, and commands to try.
     fn ready(&self, device: &Resolved, running: &Running) -> String {
         let (mut places, mut ways) = (Vec::new(), Vec::new());
         if let Some(block) = running.block() {
@@ -198,7 +197,7 @@ impl Arguments {
 
     fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Recorder>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
-        let mut metadata = metadata(device, capabilities_of(device)?.block_size, self.seed);
+        let mut metadata = metadata(device, &capabilities_of(device)?, self.seed);
         pace.describe(&mut metadata);
         let writer = seeklab_columnar::create(path, None, &metadata)?;
         Ok(Some(Recorder::new(writer)))
@@ -228,7 +227,7 @@ impl Arguments {
                 Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
             })
             .transpose()?;
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block };
+        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let pace = self.pace.pace(session, doors.kind())?;
         Ok(Wishes {
             doors,
@@ -253,16 +252,18 @@ fn us(duration: Option<Duration>) -> f64 {
     duration.unwrap_or_default().as_us()
 }
 
-/// What is known of its exactness; without `host`, its side is not seen here.
+/// Returns the evidence for the accuracy of the run. Without `host`, the errors at the host are unknown.
 fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
     let tally = &outcome.tally;
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
     let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
     let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    let host_seen = host.filter(|host| host.requests > 0);
     Evidence {
         requests: tally.requests,
-        model_mean_ms: mean_ms(&tally.modelled).unwrap_or_default(),
-        host_error_ms: host.filter(|host| host.requests > 0).map(|host| host.ei_avg_ms),
+        model_mean_ms: host_seen
+            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
+        host_error_ms: host_seen.map(|host| host.ei_avg_ms),
         unmatched: host.map(|host| host.unmatched),
         reply_error_ms: mean_ms(tally.deadlines.lateness()),
         limit: outcome.deadline_limit,
@@ -339,6 +340,8 @@ fn document(
         "elapsed_s": outcome.elapsed.as_s(),
         "requests": tally.requests,
         "refused": tally.refused,
+        "failed_requests": tally.failed_requests,
+        "undelivered_replies": tally.undelivered_replies,
         "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
         "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
         "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),

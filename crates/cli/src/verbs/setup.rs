@@ -1,28 +1,28 @@
-//! The flags that say how a device is set up, the same for every verb that builds one.
+//! Options for setting up a device, shared by all verbs that build one.
 
 use clap::Args;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_lab::devices::Setup;
 
-/// How a device is set up.
+/// Options for setting up a device.
 #[derive(Debug, Args)]
 pub(crate) struct SetupFlags {
-    /// The host's queue in front of the device; fcfs unless said
+    /// Scheduler of the host's queue in front of the device [default: fcfs, as deep as the device's own queue]
     #[arg(long, value_name = "S")]
     scheduler: Option<SchedulerSpec>,
-    /// Requests that the host lets the device hold at a time; 1 unless said
+    /// Requests that the host lets the device hold at a time [default: 1]
     #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// A disk's mechanics alone: no overheads, buffer or bus
+    /// Emulate only a disk's mechanics, without overheads, buffer and bus
     #[arg(long)]
     bare: bool,
-    /// Change a parameter of the device, by its name or path; after --bare
+    /// Set a parameter of the device, by its name or path. Applies after --bare
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
 
 impl SetupFlags {
-    /// What they ask for.
+    /// Returns the setup that the options describe.
     pub(crate) fn setup(&self) -> Setup {
         let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
         Setup { bare: self.bare, overrides: self.overrides.clone(), queue }

@@ -1,4 +1,4 @@
-//! `seeklab simulate`: a workload on one or more devices.
+//! `seeklab simulate`: simulates a workload on one or more devices.
 
 use std::path::{Path, PathBuf};
 
@@ -40,49 +40,50 @@ pub(crate) struct Arguments {
     /// Catalog names or TOML files
     #[arg(required = true)]
     device: Vec<String>,
-    /// A trace, a TOML file or a line that describes the workload
+    /// Workload: a trace, a TOML file, or a line that describes it
     #[arg(long, short, value_name = "W")]
     workload: String,
-    /// Requests arrive at the times of the trace or process (the default)
+    /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
+    /// arrivals]
     #[arg(long, group = "arrivals")]
     open: bool,
-    /// So many requests are outstanding; `auto` takes the trace's mean
+    /// Keep N requests outstanding. `auto`: the mean number outstanding in the trace
     #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
     closed: Option<Closed>,
-    /// Open, interarrival times divided by a factor
+    /// Send requests as with --open, with the interarrival times divided by F
     #[arg(long, value_name = "F", group = "arrivals")]
     scale: Option<Ratio>,
-    /// One at a time, with the trace's think time from each completion to the next arrival
+    /// Send one request at a time, with the trace's think time from each completion to the next arrival
     #[arg(long, group = "arrivals")]
     think: bool,
     #[command(flatten)]
     setup: SetupFlags,
-    /// Root of all random draws
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
-    /// Requests at most
+    /// Maximum number of requests [default: all of the workload]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Requests of a trace beyond the end of the device: error, wrap, scale or drop
+    /// Treatment of requests of a trace beyond the end of the device: error, wrap, scale or drop [default: error]
     #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
     beyond: Option<Beyond>,
-    /// Outstanding requests at which an open load counts as one that the device cannot sustain
+    /// Stop if an open load has this many requests outstanding: the device cannot sustain it
     #[arg(long, value_name = "N", default_value_t = Limits::default().outstanding_max as u64,
           value_parser = clap::value_parser!(u64).range(1..))]
     max_outstanding: u64,
-    /// Format of the trace; guessed if absent
+    /// Format of the trace [default: guessed]
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
+    /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]
     block_size: Option<ByteSize>,
-    /// Settle what the format of the trace leaves open; `seeklab trace formats` lists the options
+    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
-    /// The trace whose interarrival times a workload with `process = "shaped"` takes
+    /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE")]
     shape: Option<PathBuf>,
-    /// Write every request as a trace; `{device}` in the name stands for the device
+    /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
     out: Option<String>,
     /// Write a report with plots
@@ -93,7 +94,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A population, or the trace's own.
+/// Number of outstanding requests. `None`: the mean of the trace.
 #[derive(Debug, Clone, Copy)]
 struct Closed(Option<u32>);
 
@@ -134,7 +135,7 @@ struct DeviceDocument<'a> {
     throughput: Throughput,
 }
 
-/// Throughput over time, in stretches of equal width from the first arrival on.
+/// Throughput over time, in intervals of equal length from the first arrival.
 #[derive(Debug, Serialize)]
 struct Throughput {
     stretch_s: f64,
@@ -219,13 +220,13 @@ impl Arguments {
         }
     }
 
-    /// The files that are read, among names that are none.
+    /// Returns all arguments that may name an input file.
     fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
         let named = self.device.iter().chain([&self.workload]).map(PathBuf::from);
         named.chain(workload.trace().map(PathBuf::from)).chain(self.shape.clone()).collect()
     }
 
-    /// Where each device's trace goes.
+    /// Returns the trace file for each device.
     fn outputs(&self, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
         let Some(out) = &self.out else { return Ok(vec![None; devices.len()]) };
         if devices.len() > 1 && !out.contains("{device}") {
@@ -255,9 +256,8 @@ impl Arguments {
         let Some(path) = out else {
             return run(device, workload, self.seed, limits, None, session);
         };
-        let block_size = device.build(self.seed, "disk0")?.capabilities().block_size;
-        let mut writer: Box<dyn TraceWriter> =
-            seeklab_columnar::create(path, None, &metadata(device, block_size, self.seed))?;
+        let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
+        let mut writer: Box<dyn TraceWriter> = seeklab_columnar::create(path, None, &metadata)?;
         let mut outcome = run(device, workload, self.seed, limits, Some(&mut *writer), session)?;
         if outcome.write_error.is_none() {
             outcome.write_error = writer.finish().err().map(Failure::from);
@@ -354,7 +354,7 @@ impl Arguments {
                 .iter()
                 .zip(devices)
                 .map(|(outcome, device)| {
-                    DeviceSection::new(device.label(), &device.description.header.title, &outcome.metrics)
+                    DeviceSection::new(device.label(), device.about(), &outcome.metrics)
                         .with_parameters(device.parameters())
                 })
                 .collect(),

@@ -1,10 +1,11 @@
-//! `seeklab trace`: look into traces and convert them.
+//! `seeklab trace`: describes, converts, cuts and rewrites traces.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
+use seeklab_analysis::seeks::Seeks;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_columnar::FORMATS;
 use seeklab_core::{Duration, Instant, TraceRecord};
@@ -24,7 +25,7 @@ Examples:
   seeklab trace info week.srt --format-option sector-size=512B
   seeklab trace head run.parquet --rows 5";
 
-/// Traces: what is in them, and other formats of them.
+/// Describes, converts, cuts and rewrites traces.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// What a trace contains, from one streaming pass
+    /// Describe the contents of traces, in one pass
     Info {
         /// Traces
         #[arg(required = true)]
@@ -47,40 +48,40 @@ enum TraceCommand {
     },
     /// Write a trace in another format
     Convert {
-        /// The trace to read
+        /// Trace to read
         input: PathBuf,
-        /// The trace to write; its suffix tells format and compression
+        /// Trace to write. The suffix selects format and compression
         output: PathBuf,
         #[command(flatten)]
         reading: Reading,
-        /// Format to write, where the suffix does not tell
+        /// Format to write [default: by the suffix of OUTPUT]
         #[arg(long, value_name = "FORMAT")]
         to: Option<String>,
         /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// The first rows
+    /// Print the first rows of traces
     Head {
         /// Traces
         #[arg(required = true)]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,
-        /// How many rows
+        /// Number of rows
         #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
         rows: u64,
         /// Print one JSON document
         #[arg(long)]
         json: bool,
     },
-    /// The plots that people expect of a trace, as one HTML page
+    /// Write the usual plots of a trace as one HTML page
     Report(super::trace_report::ReportArguments),
-    /// What a trace would ask had the data lain elsewhere
+    /// Rewrite a trace as if the data were placed elsewhere
     Remap(super::trace_remap::RemapArguments),
-    /// A part of a trace
+    /// Copy a part of a trace
     Slice(super::trace_remap::SliceArguments),
-    /// The formats that can be read and written
+    /// List the formats that can be read and written
     Formats {
         /// Print one JSON document
         #[arg(long)]
@@ -107,7 +108,7 @@ impl Arguments {
     }
 }
 
-/// What a trace contains.
+/// Contents of a trace.
 #[derive(Debug, Serialize)]
 struct Info {
     file: String,
@@ -120,17 +121,17 @@ struct Info {
     request_blocks_min: u32,
     request_blocks_mean: f64,
     request_blocks_max: u32,
-    sequential_pct: f64,
+    sequential_pct: Option<f64>,
     has_response_times: bool,
     /// Requests whose response time is known.
     requests_with_response: u64,
     has_think_times: bool,
     has_breakdown: bool,
-    /// What the format cannot say.
+    /// Columns that the format cannot record.
     lacks: Vec<&'static str>,
     #[serde(skip)]
     lacks_in_words: Vec<String>,
-    /// What the format leaves open and how it was read.
+    /// Options of the format, and the values used to read the trace.
     options: Vec<AppliedOption>,
     metadata: BTreeMap<String, String>,
     notes: Vec<String>,
@@ -146,13 +147,11 @@ struct AppliedOption {
     meaning: &'static str,
 }
 
-/// Accumulates what [`Metrics`] does not.
+/// Accumulates the figures that [`Metrics`] does not have.
 #[derive(Debug, Default)]
 struct Addresses {
     devices: BTreeMap<u16, u64>,
-    ends: BTreeMap<u16, u64>,
     extent_blocks: u64,
-    sequential: u64,
     requests: u64,
     blocks: u64,
     blocks_min: Option<u32>,
@@ -160,7 +159,7 @@ struct Addresses {
     with_think: u64,
     with_response: u64,
     with_breakdown: u64,
-    /// The latest arrival, and rows that arrive before it.
+    /// Latest arrival so far, and number of rows that arrived before an earlier row.
     latest: Instant,
     backward: u64,
 }
@@ -172,9 +171,6 @@ impl Addresses {
         *self.devices.entry(record.device).or_default() += 1;
         self.backward += u64::from(record.arrival < self.latest);
         self.latest = self.latest.max(record.arrival);
-        if self.ends.insert(record.device, end) == Some(record.lbn) {
-            self.sequential += 1;
-        }
         self.extent_blocks = self.extent_blocks.max(end);
         self.blocks += u64::from(record.blocks);
         self.blocks_min = Some(self.blocks_min.map_or(record.blocks, |min| min.min(record.blocks)));
@@ -186,7 +182,7 @@ impl Addresses {
 }
 
 impl Addresses {
-    /// What is to be known of the order of rows.
+    /// Returns a note on rows that are not in order of arrival.
     fn note(&self) -> Option<String> {
         (self.backward > 0).then(|| {
             format!(
@@ -201,11 +197,16 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
     let mut trace = reading.open(session, path)?;
     let mut progress = session.progress_of(&path.display().to_string(), &trace);
     let mut metrics = Metrics::new(trace.metadata().block_size);
-    let mut addresses = Addresses::default();
+    let (mut addresses, mut seeks) =
+        (Addresses::default(), Seeks::new(trace.metadata().block_size.as_bytes()));
+    let recorder = trace.metadata().recorder();
     for record in trace.by_ref() {
         let record = record?;
         metrics.record(&record);
         addresses.record(&record);
+        if !recorder.is_recorders_own(&record) {
+            seeks.record(&record);
+        }
         progress.step()?;
     }
     let metadata = trace.metadata();
@@ -217,18 +218,13 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
         guess: trace.guess().map(str::to_owned),
         block_size_bytes: metadata.block_size.as_bytes(),
         labels: metadata.labels.clone(),
-        metadata: metadata
-            .to_pairs()
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|(key, _)| key != "device")
-            .collect(),
+        metadata: metadata.to_pairs().unwrap_or_default().into_iter().collect(),
         devices: addresses.devices,
         extent_blocks: addresses.extent_blocks,
         request_blocks_min: addresses.blocks_min.unwrap_or(0),
         request_blocks_mean: (addresses.blocks as f64 / requests * 1e3).round() / 1e3,
         request_blocks_max: addresses.blocks_max,
-        sequential_pct: (addresses.sequential as f64 / requests * 1e5).round() / 1e3,
+        sequential_pct: seeks.sequential_pct(),
         has_response_times: addresses.with_response > 0,
         requests_with_response: addresses.with_response,
         has_think_times: addresses.with_think > 0,
@@ -260,7 +256,7 @@ fn info(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> 
     print(&text.join("\n"))
 }
 
-/// Names of initiators that a page shows.
+/// Maximum number of initiators on a page.
 const INITIATORS_SHOWN: usize = 16;
 
 fn page(info: &Info) -> String {
@@ -295,8 +291,11 @@ fn page(info: &Info) -> String {
     line(
         "request size",
         format!(
-            "{} to {} blocks, mean {}; {} % sequential",
-            info.request_blocks_min, info.request_blocks_max, info.request_blocks_mean, info.sequential_pct
+            "{} to {} blocks, mean {}; {} sequential",
+            info.request_blocks_min,
+            info.request_blocks_max,
+            info.request_blocks_mean,
+            info.sequential_pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"))
         ),
     );
     line(
@@ -325,7 +324,11 @@ fn page(info: &Info) -> String {
         line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
     }
     // Names of processes are in a report, by what each asked.
-    let shown = |key: &str| key != "block_size" && key != "schema" && !key.starts_with("process.");
+    let shown =
+        |key: &str| !matches!(key, "block_size" | "schema" | "device") && !key.starts_with("process.");
+    if let Some(description) = info.metadata.get("device") {
+        line("description", format!("{} lines of TOML, see --json", description.lines().count()));
+    }
     let mut initiators = 0_usize;
     for (key, value) in info.metadata.iter().filter(|(key, _)| shown(key)) {
         initiators += usize::from(key.starts_with("initiator."));

@@ -1,5 +1,5 @@
-//! `seeklab trace remap`: the requests of a trace, had the data lain elsewhere; `seeklab trace slice`: a part of
-//! a trace.
+//! `seeklab trace remap`: rewrites a trace as if the data were placed elsewhere. `seeklab trace slice`:
+//! copies a part of a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -32,55 +32,55 @@ A mapping file has a line `FROM,TO` for each piece that moves. The data of a dev
 --block-size: what made place goes where place was made. Measured times are left out: they were those of the old
 places.";
 
-/// Relocates blocks: what the trace would ask had the data lain elsewhere.
+/// Rewrites a trace as if the data were placed elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
 pub(crate) struct RemapArguments {
-    /// The trace to read
+    /// Trace to read
     input: PathBuf,
-    /// The trace to write; its suffix tells format and compression
+    /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// Size of the pieces that are moved
+    /// Size of the pieces to move
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     block_size: ByteSize,
-    /// Move the N hottest pieces to the outer edge, from block 0 on, in order of heat
+    /// Move the N most requested pieces to the outer edge, from block 0 on, the most requested first
     #[arg(long, value_name = "N")]
     hottest: Option<u64>,
-    /// Swap two pieces; may be given several times
+    /// Swap two pieces. May be given several times
     #[arg(long, value_name = "A:B", value_parser = parse_swap)]
     swap: Vec<(u64, u64)>,
-    /// Lay the hottest piece in the middle, the others beside it by turns
+    /// Place the most requested piece in the middle, and the others on alternate sides of it in order of requests
     #[arg(long)]
     organ_pipe: bool,
-    /// Lay all pieces in an order drawn from --seed
+    /// Place all pieces in a random order drawn from --seed
     #[arg(long)]
     shuffle: bool,
-    /// Move pieces as a file says
+    /// Move pieces as listed in a file with a line FROM,TO for each piece
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
-    /// Trace by which heat is judged, instead of the one that is remapped
+    /// Count the requests to each piece in this trace [default: INPUT]
     #[arg(long, value_name = "TRACE")]
     heat_of: Option<PathBuf>,
-    /// Root of the draws of --shuffle
+    /// Seed of the random draws of --shuffle
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
-    /// Bytes that the device holds; as far as the trace asks if absent
+    /// Capacity of the device [default: up to the last block requested in the trace]
     #[arg(long, value_name = "SIZE")]
     capacity: Option<ByteSize>,
-    /// Keep requests whole whose pieces no longer lie side by side: they go where their first piece lies
+    /// Move each request whole, to the place of its first piece, even if its pieces are no longer adjacent
     #[arg(long)]
     whole: bool,
-    /// Only the requests of one device of the trace are relocated; all, each device by itself, if absent
+    /// Relocate only the requests of this device of the trace [default: all devices, each separately]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
-    /// Format to read; guessed if absent
+    /// Format of the trace [default: guessed]
     #[arg(long, value_name = "FORMAT")]
     from: Option<String>,
-    /// Block size of a trace that does not say its own; 512B unless said
+    /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]
     trace_block_size: Option<ByteSize>,
-    /// Settle what the format leaves open, such as byte-order=big; `seeklab trace formats` lists the options
+    /// Set an option of the format, for example byte-order=big. `seeklab trace formats` lists the options
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
     /// Print one JSON document
@@ -93,7 +93,7 @@ fn parse_swap(text: &str) -> Result<(u64, u64), String> {
     numbers.ok_or_else(|| "two numbers of pieces, such as 5000:2, are allowed".to_owned())
 }
 
-/// What the second pass knows of one device.
+/// State of the second pass for one device.
 struct Device {
     remapper: Remapper,
     hot_share: Option<f64>,
@@ -157,7 +157,7 @@ impl RemapArguments {
         Ok(())
     }
 
-    /// As other verbs read, whose `--block-size` is the trace's.
+    /// Returns the options for reading the trace. Here, `--trace-block-size` is the block size of the trace.
     fn reading(&self) -> Reading {
         Reading {
             from: self.from.clone(),
@@ -183,7 +183,7 @@ impl RemapArguments {
         Ok(bytes / block_bytes)
     }
 
-    /// The first pass: how often each piece of each device is asked for, and how far the trace asks.
+    /// Counts the requests to each piece of each device and finds the last block requested: the first pass.
     fn heats(&self, session: &Session, path: &Path) -> Result<BTreeMap<u16, Heat>, Failure> {
         let mut trace = self.reading().open(session, path)?;
         let recorder = trace.metadata().recorder();
@@ -256,8 +256,8 @@ impl RemapArguments {
             json!({
                 "seek_distance_total_bytes": seeks.total_bytes().to_string().parse::<f64>().ok(),
                 "seek_distance_mean_bytes": seeks.mean_bytes(),
-                "seek_zero_pct": seeks.zero_share().map(|share| share * 100.0),
-                "sequential_pct": seeks.sequential_share().map(|share| share * 100.0),
+                "seek_zero_pct": seeks.zero_pct(),
+                "sequential_pct": seeks.sequential_pct(),
             })
         };
         let devices: Vec<Value> = devices
@@ -288,7 +288,7 @@ impl RemapArguments {
     }
 }
 
-/// Pairs of pieces, one on a line.
+/// Reads pairs of pieces, one per line.
 fn mapping(path: &Path, pieces: u64) -> Result<Relocation, Failure> {
     let told = |what: String| Failure::new(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path)
@@ -320,9 +320,7 @@ fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
     let mut text = String::new();
     for (number, device) in devices {
         let counts = device.remapper.counts();
-        let percent = |share: Option<f64>| {
-            share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0))
-        };
+        let percent = |pct: Option<f64>| pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"));
         let _ = writeln!(
             text,
             "device {number}: {} requests, {} ask elsewhere, {} span pieces that part; {} rows{}{}",
@@ -345,8 +343,8 @@ fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
                 text,
                 "  {name:<7} mean seek distance {:.1} MiB, {} at distance zero, {} sequential",
                 seeks.mean_bytes().unwrap_or(0.0) / f64::from(1 << 20),
-                percent(seeks.zero_share()),
-                percent(seeks.sequential_share()),
+                percent(seeks.zero_pct()),
+                percent(seeks.sequential_pct()),
             );
         }
     }
@@ -356,24 +354,24 @@ fn summary(devices: &BTreeMap<u16, Device>, output: &Path) -> String {
 /// Copies a part of a trace: a window of time, one device, one kind of operation.
 #[derive(Debug, Args)]
 pub(crate) struct SliceArguments {
-    /// The trace to read
+    /// Trace to read
     input: PathBuf,
-    /// The trace to write; its suffix tells format and compression
+    /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// Arrivals from this time of the trace on
+    /// Copy arrivals from this time of the trace on
     #[arg(long, value_name = "TIME", default_value = "0")]
     start: Duration,
-    /// Arrivals for so long; to the end if absent
+    /// Copy arrivals for this time after --start [default: to the end of the trace]
     #[arg(long, value_name = "TIME")]
     length: Option<Duration>,
-    /// Only the requests of this device of the trace
+    /// Copy only the requests of this device of the trace [default: all devices]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
-    /// Only requests of this operation
+    /// Copy only requests of this operation [default: all operations]
     #[arg(long, value_name = "OP", value_parser = parse_operation)]
     op: Option<Operation>,
-    /// Leave the times as they are, instead of counting from --start
+    /// Keep the times of the trace. By default, times count from --start
     #[arg(long)]
     keep_time: bool,
     #[command(flatten)]
@@ -446,7 +444,7 @@ impl SliceArguments {
     }
 }
 
-/// Moves every time of a request to `by` earlier.
+/// Subtracts `by` from every time of a request.
 fn shift(record: &mut TraceRecord, by: Duration) {
     let points = &mut record.points;
     let mut arrival = Some(record.arrival);

@@ -1,4 +1,4 @@
-//! `seeklab trace report`: the plots that people expect of a trace.
+//! `seeklab trace report`: writes the usual plots of a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -25,16 +25,16 @@ Examples:
   seeklab trace report prod.parquet --report prod.html
   seeklab trace report proj_0.csv.gz --from msr --device 0 --json";
 
-/// Looks at a trace from every side, in one pass and bounded memory.
+/// Plots the properties of a trace, in one pass and bounded memory.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
-    /// The trace
+    /// Trace to read
     file: PathBuf,
     /// Write the plots as one HTML page
     #[arg(long, value_name = "FILE.html", required_unless_present = "json")]
     report: Option<PathBuf>,
-    /// Only the requests of this device of the trace
+    /// Report only the requests of this device of the trace [default: all devices]
     #[arg(long, value_name = "N")]
     device: Option<u16>,
     #[command(flatten)]
@@ -121,7 +121,7 @@ fn subtitle(metrics: &Metrics, label: &str, device: Option<u16>) -> String {
     )
 }
 
-/// What the trace says is missing in it.
+/// Returns notes on the events and requests that the trace lacks.
 fn missing(metadata: &Metadata) -> Vec<String> {
     let told = |key: &str, what: &str| {
         let count = metadata.other.get(key)?.parse::<u64>().ok().filter(|count| *count > 0)?;
@@ -137,7 +137,7 @@ fn missing(metadata: &Metadata) -> Vec<String> {
     .collect()
 }
 
-/// Names of processes or other initiators by their numbers.
+/// Returns the names of processes or other initiators by their numbers.
 fn names(metadata: &Metadata) -> BTreeMap<u32, String> {
     let named = metadata.other.iter().filter_map(|(key, name)| {
         let number = key.strip_prefix("process.").or_else(|| key.strip_prefix("initiator."))?;
@@ -184,11 +184,9 @@ fn document(
             })
         })
         .collect();
-    let sizes: Vec<Value> = (0..64)
-        .filter(|power| character.sizes.iter().any(|counts| counts[*power] > 0))
-        .map(|power| {
-            json!({ "bytes_min": 1_u64 << power, "requests": by_direction([0, 1, 2].map(|at: usize| character.sizes[at][power])) })
-        })
+    let sizes = character.sizes().into_iter();
+    let sizes: Vec<Value> = sizes
+        .map(|(bytes_min, counts)| json!({ "bytes_min": bytes_min, "requests": by_direction(counts) }))
         .collect();
     let hosts: Vec<Value> = character
         .hosts
@@ -218,8 +216,8 @@ fn document(
         "idle_p50_ms": character.periods.idle.quantile(0.5).map(Duration::as_ms),
         "busy_p50_ms": character.periods.busy.quantile(0.5).map(Duration::as_ms),
         "seek_distance_mean_bytes": character.seeks.mean_bytes(),
-        "seek_zero_pct": character.seeks.zero_share().map(|share| share * 100.0),
-        "sequential_pct": character.seeks.sequential_share().map(|share| share * 100.0),
+        "seek_zero_pct": character.seeks.zero_pct(),
+        "sequential_pct": character.seeks.sequential_pct(),
         "units_4kib": character.reuse.units(),
         "zipf_exponent": character.reuse.zipf(),
         "read_only_pct": overlap.map(|shares| shares[0] * 100.0),

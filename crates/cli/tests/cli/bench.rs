@@ -69,7 +69,7 @@ impl Run {
         self.stdout
     }
 
-    /// It failed, printed nothing on stdout, and stderr has all of `parts`.
+    /// Asserts that the command failed, printed nothing on stdout, and that stderr has all of `parts`.
     #[track_caller]
     pub(crate) fn fails(&self, parts: &[&str]) {
         assert_eq!(self.code, 2, "seeklab {}: {}", self.command, self.stderr);

@@ -1,4 +1,4 @@
-//! What a conversion carries over, and what it says that it lost.
+//! Conversions of traces: values that are carried over, and notes on values that are lost.
 
 use crate::bench::Bench;
 
@@ -12,7 +12,7 @@ TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)
 const WPA: &[u8] = include_bytes!("../../../traces/tests/data/wpa/sample.csv");
 
 #[test]
-fn are_names_that_appear_with_the_rows_converted() {
+fn convert_keeps_names_that_appear_with_the_rows() {
     let bench = Bench::new();
     bench.write("b.txt", BIOSNOOP);
     bench.write("w.csv", WPA);
@@ -29,7 +29,7 @@ fn are_names_that_appear_with_the_rows_converted() {
 }
 
 #[test]
-fn does_a_disk_keep_its_name_in_formats_that_name_it_in_every_row() {
+fn disk_keeps_its_name_in_formats_that_name_it_in_every_row() {
     let bench = Bench::new();
     let rows: String = (128_166_372_000_000_000_u64..)
         .zip([("hm", 1), ("hm", 0), ("web", 7), ("hm", 1)])
@@ -47,7 +47,7 @@ fn does_a_disk_keep_its_name_in_formats_that_name_it_in_every_row() {
 }
 
 #[test]
-fn is_what_a_format_cannot_say_counted() {
+fn convert_counts_values_that_the_format_cannot_hold() {
     let bench = Bench::new();
     let rows = "0,0,read,0,8,900\n1500000000,0,write,8,8,1500000900\n2000000000,0,read,16,8,\n";
     bench.write("t.csv", format!("arrival_ns,device,op,lbn,blocks,completion_ns\n{rows}"));
@@ -66,7 +66,7 @@ fn is_what_a_format_cannot_say_counted() {
 }
 
 #[test]
-fn are_several_devices_refused_where_the_format_names_none() {
+fn formats_without_device_numbers_refuse_several_devices() {
     let bench = Bench::new();
     let trace = |devices: [u16; 2]| {
         let [one, other] = devices;
@@ -85,7 +85,7 @@ fn are_several_devices_refused_where_the_format_names_none() {
 }
 
 #[test]
-fn does_a_slice_that_ends_behind_the_clock_go_to_the_end() {
+fn slice_beyond_the_largest_time_goes_to_the_end() {
     let bench = Bench::new();
     bench.write("t.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n11000000000,read,0,8\n");
     let slice = ["trace", "slice", "t.csv", "-o", "s.csv", "--start", "10s", "--length", "18446744073s"];
@@ -93,7 +93,7 @@ fn does_a_slice_that_ends_behind_the_clock_go_to_the_end() {
 }
 
 #[test]
-fn are_initiators_named_in_a_report_and_few_of_them_on_the_page() {
+fn report_names_initiators_and_info_lists_at_most_16() {
     let bench = Bench::new();
     bench.write("w.csv", WPA);
     bench.run(&["trace", "report", "w.csv", "--from", "wpa", "--report", "w.html"]).done();

@@ -15,7 +15,7 @@ mod traces;
 use bench::Bench;
 
 #[test]
-fn does_every_help_end_with_examples() {
+fn every_help_ends_with_examples() {
     let bench = Bench::new();
     for (verb, flags) in [
         ("devices", ["--set", "--toml", "--json"].as_slice()),
@@ -62,7 +62,7 @@ fn does_every_help_end_with_examples() {
 }
 
 #[test]
-fn does_a_reader_that_goes_away_end_it_quietly() {
+fn closed_output_pipe_ends_the_command_quietly() {
     use std::process::{Command, Stdio};
     let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"))
         .args(["devices", "cheetah9lp", "--toml"])

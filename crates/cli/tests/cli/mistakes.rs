@@ -1,11 +1,11 @@
-//! What a hostile or a new user types: each mistake is told in one message, with exit code 2.
+//! Mistakes of a hostile or new user: each gives one message and exit code 2.
 
 use crate::bench::{Bench, RANDOM};
 
 const BEYOND: &str = "arrival_ns,op,lbn,blocks\n0,read,0,8\n1000000,read,2054860,8\n2000000,read,5000000,8\n";
 
 #[test]
-fn are_broken_traces_told() {
+fn broken_traces_are_reported() {
     let bench = Bench::new();
     for name in ["t.csv", "t.parquet", "t.csv.gz", "t.csv.zst"] {
         bench.trace(name);
@@ -46,7 +46,7 @@ fn are_broken_traces_told() {
 }
 
 #[test]
-fn are_hostile_traces_told_with_the_place_of_what_is_wrong() {
+fn hostile_traces_are_reported_with_the_place_of_the_mistake() {
     let bench = Bench::new();
     let row = "0,1000,0,read,0,8\n";
     let rows = |rows: &str| format!("arrival_ns,response_ns,device,op,lbn,blocks\n{row}{rows}");
@@ -84,7 +84,7 @@ fn are_hostile_traces_told_with_the_place_of_what_is_wrong() {
 }
 
 #[test]
-fn is_a_share_that_leaves_nothing_to_fit_refused() {
+fn split_outside_0_to_100_percent_is_refused() {
     let bench = Bench::new();
     bench.trace("t.csv");
     for split in ["0%", "0", "150%", "-1%", "half"] {
@@ -99,7 +99,7 @@ fn is_a_share_that_leaves_nothing_to_fit_refused() {
 }
 
 #[test]
-fn is_a_device_that_the_trace_has_not_told_by_every_verb() {
+fn every_verb_reports_a_device_that_the_trace_lacks() {
     let bench = Bench::new();
     let rows: String = (0..40).map(|number| format!("{number},100,{number},read,0,8\n")).collect();
     bench.write("many.csv", format!("arrival_ns,response_ns,device,op,lbn,blocks\n{rows}"));
@@ -116,7 +116,7 @@ fn is_a_device_that_the_trace_has_not_told_by_every_verb() {
 }
 
 #[test]
-fn is_it_told_why_there_is_nothing_to_learn() {
+fn fit_reports_why_there_is_nothing_to_fit() {
     let bench = Bench::new();
     let head = "arrival_ns,response_ns,op,lbn,blocks,status\n";
     let rows = |row: &dyn Fn(u64) -> String| -> String { (0..60).map(row).collect() };
@@ -140,7 +140,7 @@ fn is_it_told_why_there_is_nothing_to_learn() {
 }
 
 #[test]
-fn are_requests_beyond_the_end_an_error_unless_asked_for() {
+fn requests_beyond_the_end_are_an_error_by_default() {
     let bench = Bench::new();
     bench.write("beyond.csv", BEYOND);
     let run =
@@ -158,7 +158,7 @@ fn are_requests_beyond_the_end_an_error_unless_asked_for() {
 }
 
 #[test]
-fn are_broken_descriptions_told() {
+fn broken_descriptions_are_reported() {
     let bench = Bench::new();
     let whole = bench.run(&["devices", "hp-c2247a", "--toml"]).done();
     let check = |name: &str, from: &str, to: &str, parts: &[&str]| {
@@ -228,7 +228,7 @@ fn are_broken_descriptions_told() {
 }
 
 #[test]
-fn are_wrong_arguments_told() {
+fn wrong_arguments_are_reported() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("folder")).unwrap();
     let check = |arguments: &[&str], parts: &[&str]| {
@@ -286,7 +286,7 @@ fn are_wrong_arguments_told() {
 }
 
 #[test]
-fn is_a_load_that_cannot_be_sustained_a_failed_check() {
+fn load_that_cannot_be_sustained_is_a_failed_check() {
     let bench = Bench::new();
     let run = bench.run(&[
         "simulate",

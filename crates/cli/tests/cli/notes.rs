@@ -1,4 +1,4 @@
-//! What was done to the rows of a trace, and what was assumed of it, is told by whoever reads it.
+//! Every verb that reads a trace prints notes on changed rows and on assumptions.
 
 use super::bench::Bench;
 
@@ -14,7 +14,7 @@ const MOVED: &str = "7 rows lie further out of order than the 4096 rows";
 const GUESS: &str = "read as `msr`, recognised by its first bytes";
 
 #[test]
-fn does_a_fit_tell_of_rows_that_were_moved_in_time() {
+fn fit_reports_rows_that_were_moved_in_time() {
     let bench = Bench::new();
     bench.write("late.msr", late(7));
     let fit = ["fit", "late.msr", "-o", "clone.toml", "--model", "plain", "--report", "fit.html"];
@@ -33,7 +33,7 @@ fn does_a_fit_tell_of_rows_that_were_moved_in_time() {
 }
 
 #[test]
-fn is_nothing_learnt_where_many_rows_would_be_moved() {
+fn fit_refuses_a_trace_with_many_rows_to_move_in_time() {
     let bench = Bench::new();
     for (rows, is_fitted) in [(101, true), (102, false)] {
         bench.write("late.msr", late(rows));
@@ -51,7 +51,7 @@ fn is_nothing_learnt_where_many_rows_would_be_moved() {
 }
 
 #[test]
-fn do_remap_and_slice_tell_what_was_done_and_assumed() {
+fn remap_and_slice_report_changes_and_assumptions() {
     let bench = Bench::new();
     bench.write("late.msr", late(7));
     bench.write("fio.log", "0, 500, 0, 4096, 8192, 0\n1, 600, 0, 4096, 4096, 0\n");

@@ -1,4 +1,4 @@
-//! What is read is never written over, and what is read twice is no pipe.
+//! Input files are never overwritten, and an input that is read twice must not be a pipe.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::bench::{Bench, RANDOM};
 
 #[test]
-fn is_what_is_read_never_written_over() {
+fn input_files_are_never_overwritten() {
     let bench = Bench::new();
     bench.trace("t.csv");
     let before = bench.read("t.csv");
@@ -52,7 +52,7 @@ fn is_what_is_read_never_written_over() {
 }
 
 #[test]
-fn is_no_file_of_a_trace_of_several_written_over() {
+fn no_file_of_a_multi_file_trace_is_overwritten() {
     let bench = Bench::new();
     fs::create_dir(bench.path("folder")).unwrap();
     bench.write("folder/sdb.blktrace.0", "0");
@@ -68,7 +68,7 @@ fn is_no_file_of_a_trace_of_several_written_over() {
 }
 
 #[test]
-fn is_a_pipe_refused_where_a_trace_is_read_twice() {
+fn pipe_is_refused_where_a_trace_is_read_twice() {
     let bench = Bench::new();
     bench.trace("t.csv");
     for arguments in [

@@ -14,7 +14,7 @@ arrival_ns,completion_ns,op,lbn,blocks,mp1_arrival_ns,mp1_completion_ns,mp2_arri
 ";
 
 #[test]
-fn does_one_trace_compare_at_two_of_its_points() {
+fn one_trace_is_compared_at_two_measurement_points() {
     let bench = Bench::new();
     bench.write("seen.csv", SEEN);
     for pair in ["mp1,mp3", "MP3, mp1"] {
@@ -48,7 +48,7 @@ fn does_one_trace_compare_at_two_of_its_points() {
 }
 
 #[test]
-fn is_a_comparison_between_points_that_cannot_be_told_why() {
+fn impossible_comparison_of_points_is_refused_with_its_reason() {
     let bench = Bench::new();
     bench.write("seen.csv", SEEN);
     bench.trace("t.csv");

@@ -1,10 +1,10 @@
-//! What a run prints and writes: JSON, reports, the same bytes from the same seed.
+//! Output of runs: JSON, reports, the same bytes from the same seed.
 
 use serde_json::Value;
 
 use crate::bench::{Bench, RANDOM};
 
-/// The document without what tells the machine's speed and the command.
+/// Returns the document without the command and the figures that depend on the speed of the machine.
 fn without_speed(mut document: Value) -> Value {
     document.as_object_mut().unwrap().remove("command");
     for device in document["devices"].as_array_mut().unwrap() {
@@ -19,7 +19,7 @@ fn without_speed(mut document: Value) -> Value {
 }
 
 #[test]
-fn is_the_document_what_it_is_said_to_be() {
+fn document_has_the_documented_keys() {
     let bench = Bench::new();
     let document = bench.json(&["simulate", "hp-c2247a", "barracuda", "-w", RANDOM]);
     assert_eq!(document["seed"], 1);
@@ -42,7 +42,7 @@ fn is_the_document_what_it_is_said_to_be() {
 }
 
 #[test]
-fn does_the_same_seed_give_the_same_bytes() {
+fn same_seed_gives_the_same_bytes() {
     let bench = Bench::new();
     for suffix in ["csv", "parquet"] {
         let run = |name: &str, seed: &str| {
@@ -57,7 +57,7 @@ fn does_the_same_seed_give_the_same_bytes() {
 }
 
 #[test]
-fn is_a_description_from_a_file_the_same_device() {
+fn description_from_a_file_is_the_same_device() {
     let bench = Bench::new();
     bench.write("saved.toml", bench.run(&["devices", "hp-c2247a", "--toml"]).done());
     bench.write("based.toml", "base = \"hp-c2247a\"\n[set]\nrpm = \"10000rpm\"\n");
@@ -82,7 +82,7 @@ fn is_a_description_from_a_file_the_same_device() {
 }
 
 #[test]
-fn does_a_report_stand_alone() {
+fn report_needs_no_other_file() {
     let bench = Bench::new();
     bench.run(&["simulate", "hp-c2247a", "barracuda", "-w", RANDOM, "--report", "out.html"]).done();
     let html = String::from_utf8(bench.read("out.html")).unwrap();
@@ -95,7 +95,7 @@ fn does_a_report_stand_alone() {
 }
 
 #[test]
-fn does_an_application_say_how_long_each_phase_took_on_each_device() {
+fn application_reports_the_time_of_each_phase_on_each_device() {
     let arguments = ["simulate", "cheetah-36es", "immediate", "--workload", "postmark,scale=0.02"];
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).output().unwrap();
     let text =
@@ -106,4 +106,15 @@ fn does_an_application_say_how_long_each_phase_took_on_each_device() {
             assert!(text.contains(&format!("{device}: {phase}")), "{phase} of {device} is not in\n{text}");
         }
     }
+}
+
+#[test]
+fn drive_measured_behind_a_slow_host_bus_says_so_in_devices_and_reports() {
+    let bench = Bench::new();
+    let bus = "measured drive behind a 5 MB/s host bus";
+    assert!(bench.run(&["devices", "barracuda"]).done().contains(bus));
+    bench.run(&["simulate", "barracuda", "-w", RANDOM, "--report", "it.html"]).done();
+    // A slash is escaped.
+    let page = String::from_utf8(bench.read("it.html")).unwrap().replace("&#x2f;", "/");
+    assert!(page.contains(bus));
 }

@@ -11,7 +11,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn does_a_clone_say_what_fio_measured() {
+fn clone_has_the_times_that_fio_measured() {
     let bench = Bench::new();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/data/fio/disk.json");
     let sample = sample.to_str().unwrap();
@@ -38,7 +38,7 @@ fn does_a_clone_say_what_fio_measured() {
 }
 
 #[test]
-fn does_a_clone_flush_as_fio_measured() {
+fn clone_flushes_as_fio_measured() {
     let bench = Bench::new();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/tests/data/fio/flushes.json");
     let document = bench.json(&["fit", sample.to_str().unwrap(), "-o", "clone.toml"]);
@@ -67,7 +67,7 @@ fn does_a_clone_flush_as_fio_measured() {
 }
 
 #[test]
-fn is_what_is_wrong_with_results_told() {
+fn mistakes_in_fio_results_are_reported() {
     let bench = Bench::new();
     bench.write("cut.json", "{\"fio version\": \"fio-3.33\", \"jobs\": [");
     bench.run(&["fit", "cut.json", "-o", "x.toml"]).fails(&["cut.json", "line 1", "not JSON", "hint"]);

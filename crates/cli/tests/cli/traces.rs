@@ -3,7 +3,7 @@
 use crate::bench::{Bench, RANDOM};
 
 #[test]
-fn does_a_trace_survive_every_format_that_can_hold_it() {
+fn trace_survives_every_format_that_can_hold_it() {
     let bench = Bench::new();
     bench.trace("t.csv");
     bench.trace("t.parquet");
@@ -37,7 +37,7 @@ fn does_a_trace_survive_every_format_that_can_hold_it() {
 }
 
 #[test]
-fn do_think_times_survive_the_validate_format() {
+fn think_times_survive_the_validate_format() {
     let bench = Bench::new();
     let closed = "random,closed=1,think=2ms,requests=100";
     bench.run(&["simulate", "hp-c2247a", "-w", closed, "--out", "t.csv"]).done();
@@ -48,7 +48,7 @@ fn do_think_times_survive_the_validate_format() {
 }
 
 #[test]
-fn is_a_trace_like_itself_and_unlike_another() {
+fn trace_equals_itself_and_differs_from_another() {
     let bench = Bench::new();
     bench.trace("t.csv");
     let figures = bench.json(&["compare", "t.csv", "t.csv"]);
@@ -68,7 +68,7 @@ fn is_a_trace_like_itself_and_unlike_another() {
 }
 
 #[test]
-fn can_a_trace_be_replayed_in_every_way() {
+fn trace_replays_with_every_kind_of_arrivals() {
     let bench = Bench::new();
     bench.trace("t.csv");
     let run = |arguments: &[&str]| {
@@ -86,7 +86,7 @@ fn can_a_trace_be_replayed_in_every_way() {
 }
 
 #[test]
-fn does_each_device_of_a_trace_have_its_own_instance() {
+fn each_device_of_a_trace_has_its_own_instance() {
     let bench = Bench::new();
     let rows: String =
         (0..40_u64).map(|i| format!("{},{},read,{},8\n", i / 4 * 1000, i % 4, i * 1000)).collect();
@@ -106,7 +106,7 @@ fn does_each_device_of_a_trace_have_its_own_instance() {
 }
 
 #[test]
-fn is_the_trace_of_a_reordered_run_the_same_load_again() {
+fn trace_of_a_reordered_run_replays_as_the_same_load() {
     let bench = Bench::new();
     let workload = "synthetic,size=8KiB,read=66%,poisson=130/s,requests=2000";
     let simulate =
@@ -124,7 +124,7 @@ fn is_the_trace_of_a_reordered_run_the_same_load_again() {
 }
 
 #[test]
-fn does_the_trace_of_a_run_one_at_a_time_carry_its_think_times() {
+fn trace_of_a_run_one_at_a_time_has_its_think_times() {
     let bench = Bench::new();
     let workload = "synthetic,size=8KiB,read=66%,closed=1,think=5ms,requests=500";
     let first = bench.json(&["simulate", "atlas10k", "-w", workload, "--out", "t.csv"]);
@@ -133,7 +133,7 @@ fn does_the_trace_of_a_run_one_at_a_time_carry_its_think_times() {
 }
 
 #[test]
-fn may_a_flush_have_no_address() {
+fn flush_needs_no_address() {
     let bench = Bench::new();
     bench.write("f.csv", "arrival_ns,op,lbn,blocks\n0,write,8,8\n5000,flush,,\n");
     let document = bench.json(&["simulate", "atlas10k", "-w", "f.csv"]);
@@ -141,7 +141,7 @@ fn may_a_flush_have_no_address() {
 }
 
 #[test]
-fn are_sizes_below_a_block_rounded_up_and_said() {
+fn sizes_below_a_block_are_rounded_up_and_reported() {
     let bench = Bench::new();
     let document = bench.json(&["simulate", "nearline-7200", "-w", "fileserver,requests=100"]);
     let note = document["devices"][0]["notes"][0].as_str().unwrap();
@@ -159,7 +159,7 @@ fn dtb(is_big: bool) -> Vec<u8> {
 }
 
 #[test]
-fn can_what_a_format_leaves_open_be_settled_in_every_verb_that_reads_traces() {
+fn every_verb_that_reads_traces_takes_format_options() {
     let bench = Bench::new();
     bench.write("little.dtb", dtb(false));
     bench.write("big.dtb", dtb(true));
@@ -207,7 +207,7 @@ fn can_what_a_format_leaves_open_be_settled_in_every_verb_that_reads_traces() {
 }
 
 #[test]
-fn are_no_rates_reported_where_no_time_passes() {
+fn no_rates_are_reported_where_no_time_passes() {
     let bench = Bench::new();
     let rows: String = (0..500).map(|index| format!("{} 8 0 {index}\n", index * 37 % 1_000)).collect();
     bench.write("it.lis", rows);
@@ -221,7 +221,7 @@ fn are_no_rates_reported_where_no_time_passes() {
 }
 
 #[test]
-fn is_it_said_that_a_trace_is_too_short_to_tell_whether_its_parts_are_alike() {
+fn fit_reports_a_trace_too_short_to_compare_its_parts() {
     let bench = Bench::new();
     let rows: String = (0..200)
         .map(|index| {
@@ -235,6 +235,26 @@ fn is_it_said_that_a_trace_is_too_short_to_tell_whether_its_parts_are_alike() {
         .collect();
     bench.write("short.csv", format!("arrival_ns,response_ns,device,op,lbn,blocks\n{rows}"));
     let document = bench.json(&["fit", "short.csv", "-o", "x.toml"]);
-    assert!(document["fit"]["rest"]["floor_of_stretches"].is_null(), "{}", document["fit"]["rest"]);
-    assert!(document["parts"].as_str().unwrap().contains("too short"), "{}", document["parts"]);
+    assert!(document["fit"]["rest"]["variation_between_parts"].is_null(), "{}", document["fit"]["rest"]);
+    assert!(document["parts_alike"].is_null(), "{document}");
+    assert!(document["notes"].to_string().contains("too short to estimate random variation"), "{document}");
+}
+
+#[test]
+fn verbs_agree_on_the_share_of_sequential_requests() {
+    let bench = Bench::new();
+    let mut rows = "arrival_ns,device,op,lbn,blocks\n".to_owned();
+    // Two devices in turns, each sequential, with a flush behind every second write.
+    for index in 0..60_u64 {
+        let (device, place) = (index % 2, index / 2);
+        rows += &format!("{},{device},write,{},8\n", index * 1_000_000, 5_000 * device + 8 * place);
+        if index % 4 == 3 {
+            rows += &format!("{},{device},flush,0,0\n", index * 1_000_000 + 500_000);
+        }
+    }
+    bench.write("t.csv", rows);
+    let info = bench.json(&["trace", "info", "t.csv"])["traces"][0]["sequential_pct"].take();
+    let report = bench.json(&["trace", "report", "t.csv"])["sequential_pct"].take();
+    assert_eq!((info.as_f64(), report.as_f64()), (Some(100.0), Some(100.0)));
+    assert!(bench.run(&["trace", "info", "t.csv"]).done().contains("100.0 % sequential"));
 }

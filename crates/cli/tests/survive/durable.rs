@@ -1,4 +1,4 @@
-//! What was flushed is there after `kill -9`, and no flush is answered before its `fdatasync`.
+//! Flushed data survives `kill -9`, and no flush is answered before its `fdatasync`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ const BLOCK: u64 = 4096;
 const SIZE: u64 = 4 << 20;
 
 #[test]
-fn is_everything_flushed_there_after_a_kill() {
+fn flushed_data_survives_a_kill() {
     for round in 0..6u64 {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("disk.img");
@@ -83,7 +83,7 @@ fn is_everything_flushed_there_after_a_kill() {
 }
 
 #[test]
-fn is_the_whole_device_what_the_client_knows_after_a_kill() {
+fn whole_device_has_the_expected_contents_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("file:{}", folder.path().join("disk.img").display());
     let arguments = ["exponential", "--set", "service_time=50us", "--size", "4MiB", "--store", &store];
@@ -119,8 +119,8 @@ fn flush_of(cookie: u64) -> String {
 }
 
 #[test]
-fn is_no_flush_answered_before_its_fdatasync() {
-    if !has("is_no_flush_answered_before_its_fdatasync", &["strace"])
+fn no_flush_is_answered_before_its_fdatasync() {
+    if !has("no_flush_is_answered_before_its_fdatasync", &["strace"])
         || !succeeds("strace", &["-o", "/dev/null", "true"])
     {
         return eprintln!("skipped: strace cannot trace here");

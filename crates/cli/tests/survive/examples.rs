@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::harness::{Guarded, SEEKLAB, can_mount, has};
 
 #[test]
-fn does_postmark_say_what_the_dissertation_says_of_three_disks() {
+fn postmark_reproduces_the_dissertation_for_three_disks() {
     let needs = ["postmark", "mkfs.ext2", "python3", "timeout"];
-    if !can_mount("does_postmark_say_what_the_dissertation_says_of_three_disks", &needs) {
+    if !can_mount("postmark_reproduces_the_dissertation_for_three_disks", &needs) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -74,8 +74,8 @@ fn does_postmark_say_what_the_dissertation_says_of_three_disks() {
 }
 
 #[test]
-fn can_a_program_run_on_a_mount_without_root() {
-    let name = "can_a_program_run_on_a_mount_without_root";
+fn program_runs_on_a_mount_without_root() {
+    let name = "program_runs_on_a_mount_without_root";
     if !has(name, &["fusermount3", "fuse2fs", "mkfs.ext4", "setpriv", "timeout"]) {
         return;
     }
@@ -144,10 +144,10 @@ fn left_behind(out: &Path) -> Vec<String> {
 }
 
 #[test]
-fn does_the_experiment_of_the_clone_run_and_leave_nothing() {
+fn clone_experiment_runs_and_leaves_nothing() {
     let needs =
         ["postmark", "mkfs.ext4", "python3", "timeout", "make", "cc", "setpriv", "unshare", "losetup", "dd"];
-    if !can_mount("does_the_experiment_of_the_clone_run_and_leave_nothing", &needs) {
+    if !can_mount("clone_experiment_runs_and_leaves_nothing", &needs) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

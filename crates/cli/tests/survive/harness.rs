@@ -36,7 +36,7 @@ impl Drop for Guarded {
 /// `seeklab serve --json`, possibly under another program.
 pub(crate) struct Served {
     pub(crate) child: Guarded,
-    /// Where it is: an NBD URI or a block device.
+    /// Place where the device is served: an NBD URI or a block device.
     pub(crate) place: String,
     pub(crate) socket: PathBuf,
 }
@@ -91,7 +91,7 @@ impl Served {
     }
 }
 
-/// Whether all these programs are there; says what is not.
+/// Returns true if all these programs are installed. Otherwise prints the missing program.
 pub(crate) fn has(test: &str, programs: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let missing =
@@ -102,7 +102,7 @@ pub(crate) fn has(test: &str, programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Whether block devices can be made here; says why not.
+/// Returns true if block devices can be made here. Otherwise prints the reason.
 pub(crate) fn can_mount(test: &str, programs: &[&str]) -> bool {
     let reason = if !rustix::process::geteuid().is_root() {
         Some("it needs root".to_owned())
@@ -161,11 +161,11 @@ impl Draw {
 /// The variable by which the processes of a test are known.
 pub(crate) const MARK: &str = "SEEKLAB_TEST_MARK";
 
-/// What a running `seeklab` holds of the host, seen from outside.
+/// Host resources that a running `seeklab` holds, observed from outside.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) loops: BTreeSet<String>,
-    /// Whether any of them was seen bound: that the check for what is left would have failed then.
+    /// True if a loop device was observed bound, so that the check for leftovers would have failed at that time.
     pub(crate) is_bound: bool,
     connections: BTreeSet<String>,
 }
@@ -196,7 +196,7 @@ impl Held {
     }
 }
 
-/// Whether a loop device stands over the file of an emulator.
+/// Returns true if a loop device is bound to the file of an emulator.
 fn is_bound(name: &str) -> bool {
     let backing = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file"));
     backing.is_ok_and(|file| file.starts_with("/seeklab-"))
@@ -225,7 +225,8 @@ impl Scene {
         command
     }
 
-    /// What is left of it, if anything.
+    /// Fails with the first leftover of the process: a process, file, mount, bound loop device or FUSE
+    /// connection.
     pub(crate) fn left(&self, pid: u32, held: &Held) -> Result<(), String> {
         let mark = format!("{MARK}={}", self.mark);
         for entry in fs::read_dir("/proc").unwrap().flatten() {

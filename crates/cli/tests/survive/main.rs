@@ -8,4 +8,5 @@ mod examples;
 mod harness;
 mod run;
 mod served;
+mod signals;
 mod simulated;

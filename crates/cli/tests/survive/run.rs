@@ -1,4 +1,4 @@
-//! `seeklab run`: what it says, that it goes on, and that nothing of it is left however it ends.
+//! `seeklab run`: its output, resumption of a series, and no leftovers however the run ends.
 
 use std::fs;
 use std::process::{Output, Stdio};
@@ -21,14 +21,15 @@ fn document(output: &Output) -> Value {
 }
 
 #[test]
-fn does_the_document_say_everything() {
-    const KEYS: [&str; 20] = [
+fn document_has_every_key() {
+    const KEYS: [&str; 21] = [
         "elapsed_s",
         "flush_s",
         "user_s",
         "system_s",
         "emulator_cpu_s",
         "requests",
+        "compared_requests",
         "mp1_mean_ms",
         "mp3_mean_ms",
         "ei_avg_ms",
@@ -44,7 +45,7 @@ fn does_the_document_say_everything() {
         "out_of_validated_range",
         "exit_code",
     ];
-    if !can_mount("does_the_document_say_everything", &NEEDS) {
+    if !can_mount("document_has_every_key", &NEEDS) {
         return;
     }
     let scene = Scene::new("document");
@@ -75,6 +76,10 @@ fn does_the_document_say_everything() {
             }
             assert!(repetition["requests"].as_u64() > Some(0), "{repetition}");
             assert_eq!(repetition["exit_code"].as_i64(), Some(0));
+            let [host, model, error] =
+                ["mp1_mean_ms", "mp3_mean_ms", "ei_avg_ms"].map(|key| repetition[key].as_f64().unwrap());
+            // Each is rounded to a nanosecond.
+            assert!((host - model - error).abs() < 2e-6, "{repetition}");
             let causes = repetition["deadline_misses"].as_object().unwrap();
             assert_eq!(causes.len(), 4, "{causes:?}");
         }
@@ -85,8 +90,8 @@ fn does_the_document_say_everything() {
 }
 
 #[test]
-fn do_exit_codes_tell_failed_commands_from_wrong_usage() {
-    if !can_mount("do_exit_codes_tell_failed_commands_from_wrong_usage", &NEEDS) {
+fn exit_codes_distinguish_failed_commands_from_wrong_usage() {
+    if !can_mount("exit_codes_distinguish_failed_commands_from_wrong_usage", &NEEDS) {
         return;
     }
     let scene = Scene::new("codes");
@@ -110,9 +115,76 @@ fn do_exit_codes_tell_failed_commands_from_wrong_usage() {
     until(|| scene.left(u32::MAX, &Held::default()));
 }
 
+/// The devices and repetitions of a journal, in the order in which they were run.
+fn cells(journal: &str) -> Vec<(String, u64)> {
+    let lines = fs::read_to_string(journal).unwrap();
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines = lines.filter(|line| line.get("cell").is_some());
+    lines
+        .map(|line| (line["cell"].as_str().unwrap().to_owned(), line["repetition"].as_u64().unwrap()))
+        .collect()
+}
+
 #[test]
-fn are_finished_repetitions_not_run_again() {
-    if !can_mount("are_finished_repetitions_not_run_again", &NEEDS) {
+fn comparison_rotates_the_devices_over_three_repetitions() {
+    let scene = Scene::new("rotates");
+    let results = scene.path("results");
+    let compared = ["immediate", "--compare", "constant,exponential", "--size", "64MiB", "--json"];
+    let rest = ["--results", &results, "--builtin", "postmark,transactions=5,files=5"];
+    let output = run(&scene, &[&compared[..], &rest].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(document(&output)["uncounted_passes"].as_u64(), Some(1));
+    let order = [
+        "immediate",
+        "constant",
+        "exponential",
+        "constant",
+        "exponential",
+        "immediate",
+        "exponential",
+        "immediate",
+        "constant",
+    ];
+    let expected: Vec<(String, u64)> =
+        order.iter().enumerate().map(|(place, device)| ((*device).to_owned(), place as u64 / 3)).collect();
+    assert_eq!(cells(&results), expected);
+    // One device alone is run once, and a time with cold caches is none to compare with.
+    let alone = ["immediate", "--size", "64MiB", "--json"];
+    let output = run(&scene, &[&alone[..], &rest].concat());
+    assert_eq!(document(&output)["uncounted_passes"].as_u64(), Some(0));
+    assert_eq!(document(&output)["devices"][0]["repetitions"].as_array().unwrap().len(), 1);
+    assert_eq!(cells(&results).len(), 10);
+}
+
+#[test]
+fn comparison_begins_with_one_uncounted_pass() {
+    if !can_mount("comparison_begins_with_one_uncounted_pass", &NEEDS) {
+        return;
+    }
+    let scene = Scene::new("uncounted");
+    let (results, count) = (scene.path("results"), scene.path("count"));
+    let line = format!("echo $SEEKLAB_DEVICE >> {count}");
+    let runs = || fs::read_to_string(&count).unwrap().lines().count();
+    let arguments = |repeat| {
+        let compared =
+            ["immediate", "--compare", "constant", "--size", "32MiB", "--json", "--repeat", repeat];
+        [&compared[..], &["--results", &results, "--", "sh", "-c", &line]].concat()
+    };
+    let output = run(&scene, &arguments("1"));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(runs(), 3, "two counted, one not");
+    // All is known.
+    let again = run(&scene, &arguments("1"));
+    assert_eq!(runs(), 3, "{again:?}");
+    assert_eq!(document(&again)["devices"], document(&output)["devices"]);
+    // The caches may be cold by now.
+    let more = run(&scene, &arguments("2"));
+    assert_eq!(runs(), 6, "{more:?}");
+}
+
+#[test]
+fn finished_repetitions_are_not_run_again() {
+    if !can_mount("finished_repetitions_are_not_run_again", &NEEDS) {
         return;
     }
     let scene = Scene::new("resumes");
@@ -153,12 +225,12 @@ fn are_finished_repetitions_not_run_again() {
 }
 
 #[test]
-fn are_files_whole_on_every_file_system() {
+fn files_are_whole_on_every_file_system() {
     std::thread::scope(|scope| {
         for (fs, size) in [("ext4", "64MiB"), ("ext2", "64MiB"), ("xfs", "320MiB"), ("btrfs", "128MiB")] {
             scope.spawn(move || {
                 let mkfs = format!("mkfs.{fs}");
-                if !can_mount("are_files_whole_on_every_file_system", &[&mkfs]) {
+                if !can_mount("files_are_whole_on_every_file_system", &[&mkfs]) {
                     return;
                 }
                 let scene = Scene::new(fs);
@@ -184,8 +256,8 @@ const STUBBORN: &str = "trap '' TERM HUP INT; \
     i=0; while [ $i -lt 40 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
 
 #[test]
-fn is_nothing_left_however_a_run_is_ended() {
-    if !can_mount("is_nothing_left_however_a_run_is_ended", &NEEDS) {
+fn nothing_is_left_however_a_run_is_ended() {
+    if !can_mount("nothing_is_left_however_a_run_is_ended", &NEEDS) {
         return;
     }
     let _control = crate::served::FuseControl::mount();

@@ -11,7 +11,7 @@ use crate::client::{DISCONNECT, READ, Request, WRITE};
 use crate::harness::{Guarded, Held, Scene, Served, can_mount, output, succeed, until};
 
 #[test]
-fn do_ten_thousand_clients_leave_nothing() {
+fn ten_thousand_clients_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::nbd(folder.path(), &["immediate", "--size", "16MiB"]);
     let pid = served.pid();
@@ -59,7 +59,7 @@ fn do_ten_thousand_clients_leave_nothing() {
 }
 
 #[test]
-fn is_a_full_store_told_and_what_it_holds_kept() {
+fn full_store_is_reported_and_keeps_its_contents() {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::nbd(folder.path(), &["immediate", "--size", "64MiB", "--cap", "4MiB"]);
     let mut client = served.connect();
@@ -82,8 +82,8 @@ fn is_a_full_store_told_and_what_it_holds_kept() {
 }
 
 #[test]
-fn does_a_full_block_device_say_so() {
-    if !can_mount("does_a_full_block_device_say_so", &["dd"]) {
+fn full_block_device_reports_no_space() {
+    if !can_mount("full_block_device_reports_no_space", &["dd"]) {
         return;
     }
     let served = Served::block(&["immediate", "--size", "64MiB", "--cap", "8MiB"]);
@@ -106,8 +106,8 @@ fn does_a_full_block_device_say_so() {
 }
 
 #[test]
-fn is_all_that_was_flushed_there_after_unmounting_and_ending_under_a_load() {
-    let name = "is_all_that_was_flushed_there_after_unmounting_and_ending_under_a_load";
+fn flushed_data_survives_unmounting_and_ending_under_load() {
+    let name = "flushed_data_survives_unmounting_and_ending_under_load";
     if !can_mount(name, &["mkfs.ext4", "mount", "umount", "dd", "timeout"]) {
         return;
     }

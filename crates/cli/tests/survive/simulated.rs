@@ -1,10 +1,10 @@
-//! What the emulator's model did, the simulator's does again: zero difference.
+//! A simulation of the recorded requests completes at the same nanoseconds as the emulation.
 
 use crate::client::{READ, Request, WRITE};
 use crate::harness::{Draw, SEEKLAB, Served, succeed};
 
 #[test]
-fn does_a_replay_complete_at_the_same_nanoseconds() {
+fn replay_completes_at_the_same_nanoseconds() {
     let devices: [&[&str]; 3] = [
         &["atlas10k"],
         &["exponential", "--set", "service_time=200us"],

@@ -2,40 +2,31 @@
 
 use std::ops::Range;
 
-use hdrhistogram::Histogram;
-
-use super::Moments;
+use super::{LogHistogram, Moments};
 use crate::units::Duration;
+
+/// Buckets of times: 1,024 for each doubling, so 0.1 % wide at most.
+type Times = LogHistogram<10>;
 
 /// A distribution of durations: exact count, mean, deviation and extremes; percentiles to three
 /// significant digits whatever the range, in bounded memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Distribution {
     moments: Moments,
-    histogram: Histogram<u64>,
-}
-
-impl Default for Distribution {
-    fn default() -> Self {
-        let histogram = Histogram::new(3).expect("three significant digits are allowed");
-        Self { moments: Moments::default(), histogram }
-    }
+    times: Times,
 }
 
 impl Distribution {
     /// Takes one duration in.
-    ///
-    /// # Panics
-    /// If it is 2^63 ns (292 years) or longer.
     pub fn record(&mut self, duration: Duration) {
         self.moments.record(duration.as_ns() as f64);
-        self.histogram.record(duration.as_ns()).expect("the histogram resizes itself up to 2^63 ns");
+        self.times.record(duration.as_ns());
     }
 
     /// Takes all durations of `other` in.
     pub fn merge(&mut self, other: &Self) {
         self.moments.merge(&other.moments);
-        self.histogram.add(&other.histogram).expect("both histograms resize themselves");
+        self.times.merge(&other.times);
     }
 
     /// Moments in nanoseconds.
@@ -43,24 +34,23 @@ impl Distribution {
         &self.moments
     }
 
-    /// The duration at `quantile` in `[0, 1]`, `None` of nothing.
+    /// The duration at `quantile` in `[0, 1]`, `None` of nothing: the upper bound of its bucket, but never
+    /// outside the shortest and the longest duration.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
-        (self.moments.count() > 0).then(|| Duration::from_ns(self.histogram.value_at_quantile(quantile)))
+        let (min, max) = self.moments.min().zip(self.moments.max())?;
+        let bucket = self.times.bucket_at(quantile)?;
+        let ns = if quantile > 0.0 { Times::greatest(bucket) } else { Times::least(bucket) };
+        Some(Duration::from_ns(ns.clamp(min as u64, max as u64)))
     }
 
     /// `(upper bound, count)` of every occupied bucket, ascending; buckets are 0.1 % wide.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        self.histogram
-            .iter_recorded()
-            .map(|step| (Duration::from_ns(step.value_iterated_to()), step.count_at_value()))
+        self.times.occupied().map(|(bucket, count)| (Duration::from_ns(Times::greatest(bucket)), count))
     }
 
     /// `(nanoseconds, count)` of every occupied bucket, ascending: which times it holds, and how many.
     pub fn spans(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
-        self.histogram.iter_recorded().map(|step| {
-            let last = step.value_iterated_to();
-            (self.histogram.lowest_equivalent(last)..last + 1, step.count_at_value())
-        })
+        self.times.occupied().map(|(bucket, count)| (Times::values(bucket), count))
     }
 }
 
@@ -69,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_quantiles_right_to_three_digits() {
+    fn quantiles_are_exact_to_three_digits() {
         let mut distribution = Distribution::default();
         for us in 1..=100_000 {
             distribution.record(Duration::from_us(us));
@@ -88,5 +78,18 @@ mod tests {
             end = span.end;
         }
         assert_eq!(Distribution::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn quantile_lies_between_the_shortest_and_the_longest() {
+        let mut distribution = Distribution::default();
+        // The bucket of 1,000,003 ns goes from 999,936 to 1,000,447 ns.
+        distribution.record(Duration::from_ns(1_000_003));
+        for quantile in [0.0, 0.5, 0.99, 1.0] {
+            assert_eq!(distribution.quantile(quantile), Some(Duration::from_ns(1_000_003)), "{quantile}");
+        }
+        distribution.record(Duration::from_ns(2_000_003));
+        assert_eq!(distribution.quantile(0.5), Some(Duration::from_ns(1_000_447)), "the end of its bucket");
+        assert_eq!(distribution.quantile(0.99), Some(Duration::from_ns(2_000_003)));
     }
 }

@@ -57,7 +57,7 @@ impl Moments {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were taken in.
+    /// Returns the number of values added.
     pub const fn count(&self) -> u64 {
         self.count
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn do_moments_match_the_formula() {
+    fn moments_match_the_formula() {
         let moments = of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
         assert_eq!(moments.mean(), Some(5.0));
         assert!((moments.variance().unwrap() - 32.0 / 7.0).abs() < 1e-12);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn does_merging_equal_recording_all() {
+    fn merging_equals_recording_all() {
         let mut merged = of(&[1.0, 2.0, 1e9]);
         merged.merge(&of(&[1e9 + 3.0, -5.0]));
         let whole = of(&[1.0, 2.0, 1e9, 1e9 + 3.0, -5.0]);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_angle_arithmetic_wrap() {
+    fn angle_arithmetic_wraps() {
         let three_quarters = Angle::from_fraction(3, 4);
         let half = Angle::from_fraction(1, 2);
         assert_eq!(three_quarters + half, Angle::from_fraction(1, 4));

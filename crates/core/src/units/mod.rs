@@ -20,9 +20,9 @@ pub use time::{Duration, Instant, SignedDuration};
 pub struct QuantityError {
     /// The text as it was written.
     pub value: String,
-    /// What is wrong with it.
+    /// The problem, worded to follow the text.
     pub problem: String,
-    /// What would be right.
+    /// A hint: text that would be valid.
     pub hint: String,
 }
 
@@ -32,7 +32,7 @@ impl QuantityError {
     }
 }
 
-/// Whether `text` is a number without any unit.
+/// Returns true if `text` is a number without a unit.
 fn is_bare_number(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok()
 }

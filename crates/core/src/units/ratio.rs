@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_ratios_read_in_all_three_spellings() {
+    fn ratios_are_read_in_all_three_spellings() {
         assert_eq!("66%".parse(), Ok(Ratio(0.66)));
         assert_eq!("0.25".parse(), Ok(Ratio(0.25)));
         assert_eq!("1/1000".parse(), Ok(Ratio(0.001)));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_rotation_speeds_read_with_their_unit() {
+    fn rotation_speeds_are_read_with_their_unit() {
         assert_eq!("10025rpm".parse(), Ok(RotationSpeed::from_rpm(10_025)));
         assert_eq!("5400.5 rpm".parse(), Ok(RotationSpeed::from_micro_rpm(5_400_500_000)));
         assert_eq!("7200".parse::<RotationSpeed>().unwrap_err().problem, "has no unit");

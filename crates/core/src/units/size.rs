@@ -36,7 +36,7 @@ impl DataRate {
         self.0
     }
 
-    /// How long `size` takes at this rate, rounded up to the next nanosecond.
+    /// Returns the time that `size` takes at this rate, rounded up to the next nanosecond.
     ///
     /// # Panics
     /// If the rate is zero.
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_sizes_read_with_their_unit() {
+    fn sizes_are_read_with_their_unit() {
         assert_eq!("64KiB".parse(), Ok(ByteSize(65_536)));
         assert_eq!("64kB".parse(), Ok(ByteSize(64_000)));
         assert_eq!("1.5 GiB".parse(), Ok(ByteSize(1_610_612_736)));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn are_rates_read_with_their_unit() {
+    fn rates_are_read_with_their_unit() {
         assert_eq!("160MB/s".parse(), Ok(DataRate(160_000_000)));
         assert_eq!("160MB".parse::<DataRate>().unwrap_err().problem, "is not a rate");
         assert_eq!("0B/s".parse::<DataRate>().unwrap_err().problem, "is out of range");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn does_printing_sizes_round_trip() {
+    fn printed_sizes_round_trip() {
         for bytes in [0, 512, 1_000, 1_024, 65_536, 1_500_000, 1 << 40, 999_999_999_999] {
             assert_eq!(ByteSize(bytes).to_string().parse(), Ok(ByteSize(bytes)));
         }

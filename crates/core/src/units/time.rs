@@ -53,7 +53,7 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
-    /// The longest time that can be said.
+    /// The longest duration that can be represented.
     pub const MAX: Self = Self(u64::MAX);
 
     /// A duration of `ns` nanoseconds.
@@ -116,7 +116,7 @@ impl Duration {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// Whether this is no time at all.
+    /// Returns true if the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn are_durations_read_exactly() {
+    fn durations_are_read_exactly() {
         check("8.5ms", 8_500_000);
         check("0.95343ms", 953_430);
         check("0.00001ms", 10);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_bare_number_refused_with_a_hint() {
+    fn bare_number_is_refused_with_a_hint() {
         let error = "0.8".parse::<Duration>().unwrap_err();
         assert_eq!(error.problem, "has no unit");
         assert!(error.hint.contains("\"0.8ms\""), "{}", error.hint);
@@ -319,7 +319,16 @@ mod tests {
     }
 
     #[test]
-    fn may_a_difference_be_negative() {
+    fn fractions_of_a_nanosecond_round_to_the_nearest() {
+        for (ns, rounded) in [(0.4, 0), (0.5, 1), (2.4, 2), (2.6, 3), (-3.0, 0), (f64::NAN, 0)] {
+            assert_eq!(Duration::from_ns_f64(ns), Duration(rounded), "{ns}");
+        }
+        assert_eq!(Duration::from_ms_f64(0.000_001_6), Duration(2));
+        assert_eq!(Duration::from_s_f64(1.000_000_000_6), Duration(1_000_000_001));
+    }
+
+    #[test]
+    fn difference_may_be_negative() {
         assert_eq!("-0.642ms".parse(), Ok(SignedDuration(-642_000)));
         assert_eq!("+1us".parse(), Ok(SignedDuration(1_000)));
         assert_eq!(SignedDuration(-642_000).to_string(), "-0.642ms");
@@ -327,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn does_printing_round_trip() {
+    fn printed_durations_round_trip() {
         for ns in [0, 1, 999, 1_000, 99_999, 650_000, 953_430, 5_985_037, 1_000_000_000, 16_226_300_123] {
             let text = Duration(ns).to_string();
             assert_eq!(text.parse::<Duration>(), Ok(Duration(ns)), "{text}");

@@ -23,11 +23,11 @@ pub struct Disk {
     queue: Box<dyn Scheduler>,
     /// Served commands whose completion has not been fetched, by completion time.
     serving: Vec<Completion>,
-    /// When the next command may begin.
+    /// Time at which the next command may begin.
     free: Instant,
 }
 
-/// What the drive's own scheduler asks.
+/// The mechanism and electronics that the drive's own scheduler consults.
 #[derive(Clone)]
 struct Heads {
     mechanism: Arc<Mechanism>,

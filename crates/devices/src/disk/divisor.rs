@@ -43,7 +43,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_the_reciprocal_divide_exactly(divisor in 1_u64..65_536, dividend in 0_u64..1 << 48) {
+        fn reciprocal_divides_exactly(divisor in 1_u64..65_536, dividend in 0_u64..1 << 48) {
             prop_assert_eq!(
                 Divisor::new(divisor).div_rem(dividend),
                 (dividend / divisor, dividend % divisor)

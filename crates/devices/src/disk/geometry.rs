@@ -21,10 +21,10 @@ pub struct Geometry {
     /// Recording surfaces, one head each, at least one.
     #[schemars(range(min = 1, max = 256), extend("x-unit" = "surfaces"))]
     pub surfaces: u32,
-    /// In which order the tracks of a zone are used.
+    /// Order in which the tracks of a zone are used.
     #[serde(default)]
     pub mapping: Mapping,
-    /// Where spare space lies.
+    /// Location of the spare space.
     #[serde(default)]
     pub sparing: Sparing,
     /// Cylinders that share spare sectors, for `sectors_per_cylinder_range`.

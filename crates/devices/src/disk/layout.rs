@@ -32,7 +32,7 @@ pub struct Extent {
     pub blocks: u32,
     /// Sectors from the first block to the last, slipped ones between included.
     pub span: u32,
-    /// Whether the extent is everything of its track that holds logical blocks from its start on.
+    /// True if the extent is everything of its track that holds logical blocks from its start on.
     pub to_track_end: bool,
     /// Index of the zone.
     pub zone: u32,
@@ -51,7 +51,7 @@ pub struct PhysicalBlock {
     pub sector: u32,
 }
 
-/// The layout of a disk, ready to be asked.
+/// The layout of a disk, prepared for fast queries.
 #[derive(Debug, Clone)]
 pub struct Layout {
     zones: Vec<Zone>,
@@ -124,7 +124,7 @@ impl Layout {
         self.zones[zone as usize].sectors_per_track.get() as u32
     }
 
-    /// How many zones there are.
+    /// Returns the number of zones.
     pub fn zone_count(&self) -> usize {
         self.zones.len()
     }
@@ -194,7 +194,7 @@ impl Layout {
         tracks
     }
 
-    /// Where `lbn` lies.
+    /// Returns the place of `lbn`.
     ///
     /// # Panics
     /// If `lbn` lies beyond the zones.
@@ -203,8 +203,8 @@ impl Layout {
         PhysicalBlock { cylinder: extent.cylinder, head: extent.head, sector: extent.sector }
     }
 
-    /// Which logical block lies there; `None` for spares, slipped and reserved sectors and places that
-    /// the disk does not have.
+    /// Returns the logical block at a place; `None` for spares, slipped and reserved sectors, and places
+    /// that the disk does not have.
     pub fn logical(&self, place: PhysicalBlock) -> Option<u64> {
         let cylinder = u64::from(place.cylinder);
         let zone = self

@@ -1,4 +1,4 @@
-//! Do the mappings hold everywhere?
+//! Tests that the mappings hold everywhere.
 
 use proptest::prelude::*;
 
@@ -79,7 +79,7 @@ fn check_extents(layout: &Layout, geometry: &Geometry) {
 }
 
 #[test]
-fn is_every_sparing_scheme_a_bijection() {
+fn every_sparing_scheme_is_a_bijection() {
     for mapping in [Mapping::Normal, Mapping::SerpentinePerZone, Mapping::Serpentine] {
         for (sparing, spares, slips) in [
             (Sparing::None, 0, vec![]),
@@ -101,7 +101,7 @@ fn is_every_sparing_scheme_a_bijection() {
 }
 
 #[test]
-fn does_a_remapped_defect_live_among_the_spares() {
+fn remapped_defect_lies_among_the_spares() {
     let mut outer = ZoneParameters { spares: 4, slips: vec![3], ..zone(0, 2, 20) };
     outer.remaps = vec![(10, 177), (25, 178)];
     let geometry = geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![outer]);
@@ -113,7 +113,7 @@ fn does_a_remapped_defect_live_among_the_spares() {
 }
 
 #[test]
-fn does_a_slip_cost_its_sector() {
+fn slip_costs_one_sector() {
     let outer = ZoneParameters { spares: 4, slips: vec![3], ..zone(0, 2, 20) };
     let layout = Layout::new(&geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![outer])).unwrap();
     assert_eq!((layout.extent(0, 3).span, layout.extent(0, 4).span), (3, 5));
@@ -123,7 +123,7 @@ fn does_a_slip_cost_its_sector() {
 }
 
 #[test]
-fn are_skews_added_up() {
+fn skews_add_up() {
     let layout = Layout::new(&geometry(Sparing::None, Mapping::Normal, vec![zone(0, 2, 20)])).unwrap();
     let sectors = |lbn| (layout.extent(lbn, 1).angle.as_turns() * 20.0).round() as u32 % 20;
     assert_eq!(sectors(0), 0);
@@ -133,7 +133,7 @@ fn are_skews_added_up() {
 }
 
 #[test]
-fn are_impossible_geometries_refused() {
+fn impossible_geometries_are_refused() {
     let check_refused = |geometry: Geometry, parameter: &str| {
         let error = Layout::new(&geometry).unwrap_err();
         assert_eq!(error.parameter, parameter, "{error}");
@@ -153,7 +153,7 @@ fn are_impossible_geometries_refused() {
 
 proptest! {
     #[test]
-    fn is_a_random_layout_a_bijection(
+    fn random_layout_is_a_bijection(
         sparing in 0_usize..7,
         mapping in 0_usize..3,
         sectors in 5_u32..30,

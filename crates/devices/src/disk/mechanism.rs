@@ -22,11 +22,11 @@ use super::params::MechanicsParameters;
 use super::spindle::Spindle;
 use crate::error::ParameterError;
 
-/// How late the head may be at a sector's start and still catch it: quantisation of time to whole
-/// nanoseconds must not cost a turn.
+/// Nanoseconds after a sector's start within which the head still catches the sector. Without this
+/// tolerance, the quantisation of time to whole nanoseconds would cost a turn.
 const CATCH_NS: u64 = 4;
 
-/// Where the heads are. The angle follows from the time alone.
+/// Place of the heads. The angle follows from the time alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Arm {
     /// Cylinder under the arm.
@@ -57,9 +57,9 @@ pub struct Pass {
     pub lbn: u64,
     /// Blocks.
     pub blocks: u32,
-    /// When the first sector read begins to pass.
+    /// Time at which the first sector read begins to pass.
     pub start: Instant,
-    /// When the last sector read has passed.
+    /// Time at which the last sector read has passed.
     pub end: Instant,
     /// Blocks skipped at the front and read at the end (zero-latency access); else zero.
     pub wrapped: u32,
@@ -91,7 +91,7 @@ impl Pass {
     }
 }
 
-/// The mechanics of a disk, ready to be asked.
+/// The mechanics of a disk, prepared for fast queries.
 #[derive(Debug, Clone)]
 pub struct Mechanism {
     layout: Layout,
@@ -165,12 +165,12 @@ impl Mechanism {
         &self.layout
     }
 
-    /// How the platters turn.
+    /// Returns the spindle, which gives the rotation of the platters.
     pub const fn spindle(&self) -> &Spindle {
         &self.spindle
     }
 
-    /// Where the first of the blocks lies.
+    /// Returns the place of block `lbn`.
     pub fn locate(&self, lbn: u64) -> Location {
         let extent = self.layout.extent(lbn, 1);
         Location { cylinder: extent.cylinder, head: extent.head, angle: extent.angle }
@@ -198,7 +198,7 @@ impl Mechanism {
         Duration::from_ns((u64::from(sectors) * self.sector_time[zone as usize] + (1 << 31)) >> 32)
     }
 
-    /// How many sectors of a zone pass completely in `time`.
+    /// Returns the number of sectors of a zone that pass completely in `time`.
     pub fn passed(&self, zone: u32, time: Duration) -> u32 {
         let sectors = ((u128::from(time.as_ns()) + 1) << 32) / u128::from(self.sector_time[zone as usize]);
         u32::try_from(sectors).unwrap_or(u32::MAX)

@@ -15,9 +15,9 @@ use crate::schema::check_ranges;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskParameters {
-    /// Where blocks lie.
+    /// Layout of the blocks.
     pub geometry: Geometry,
-    /// How arm, heads and platters move.
+    /// Motion of arm, heads and platters.
     pub mechanics: MechanicsParameters,
     /// Command overheads, buffer and bus.
     #[serde(default)]
@@ -50,7 +50,8 @@ pub struct MechanicsParameters {
     /// Nominal rotation speed, at least 15rpm.
     #[schemars(extend("x-minimum" = "15rpm", "x-maximum" = "1000000rpm"))]
     pub rpm: RotationSpeed,
-    /// How far the speed of one drive may lie from the nominal one; drawn from the run's seed.
+    /// Maximum deviation of one drive's speed from the nominal speed. Each drive's speed is drawn from
+    /// the run's seed.
     #[serde(default)]
     #[schemars(extend("x-below" = "50%"))]
     pub rpm_error: Ratio,
@@ -78,7 +79,7 @@ pub struct QueueParameters {
     #[serde(default = "one")]
     #[schemars(range(min = 1), extend("x-unit" = "commands"))]
     pub depth: u32,
-    /// Which of them comes next.
+    /// Scheduler that chooses the next command.
     #[serde(default = "fcfs")]
     pub scheduler: SchedulerSpec,
 }

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_table_interpolated_and_extended() {
+    fn table_is_interpolated_and_extended() {
         let curve = SeekCurve::Table { points: vec![(1, ms(1.0)), (10, ms(2.8)), (20, ms(3.8))] };
         let table = curve.tabulate(31).unwrap();
         assert_eq!(
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_three_point_curve_pass_through_its_points() {
+    fn three_point_curve_passes_through_its_points() {
         let curve =
             SeekCurve::ThreePoint { single_cylinder: ms(1.0), average: ms(5.2), full_stroke: ms(10.0) };
         let table = curve.tabulate(19_036).unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_hp_curve_match_the_published_drive() {
+    fn hp_curve_matches_the_published_drive() {
         // HP C2247A, ../shared/reference/disks/hp_c2247a.json and disksim/hp_c2247a/model/seek.csv.
         let first = [2.89, 3.68, 3.81, 3.98, 4.27, 4.65, 4.52, 4.65, 4.82, 4.99].map(ms).to_vec();
         let curve = SeekCurve::Hp {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn are_senseless_curves_refused() {
+    fn senseless_curves_are_refused() {
         let descending = SeekCurve::Table { points: vec![(5, ms(1.0)), (5, ms(2.0))] };
         assert!(descending.tabulate(10).is_err());
         let inverted =

@@ -36,13 +36,14 @@ impl Spindle {
         Angle::from_raw(((time.as_ns() as u128).wrapping_mul(self.rate) >> 64) as u64)
     }
 
-    /// How long turning by `angle` takes, rounded to the nearest nanosecond.
+    /// Returns the time to turn by `angle`, rounded to the nearest nanosecond.
     pub const fn time_to_turn(&self, angle: Angle) -> Duration {
         let fixed = angle.as_raw() as u128 * self.period as u128;
         Duration::from_ns(((fixed + (1 << 95)) >> 96) as u64)
     }
 
-    /// How long `time` turns the platters, the inverse of [`time_to_turn`](Self::time_to_turn).
+    /// Returns the angle by which the platters turn in `time`, the inverse of
+    /// [`time_to_turn`](Self::time_to_turn).
     pub const fn turn_in(&self, time: Duration) -> Angle {
         self.angle_at(Instant::from_ns(time.as_ns()))
     }
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_the_angle_drift() {
+    fn angle_does_not_drift() {
         // 10,025 rpm: 10,025 turns take exactly one minute, whatever the number of minutes.
         let spindle = Spindle::new(RotationSpeed::from_rpm(10_025));
         for minutes in [1, 1_000, 1_000_000, 100_000_000] {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn is_half_a_turn_half_a_period() {
+    fn half_a_turn_takes_half_a_period() {
         let spindle = Spindle::new(RotationSpeed::from_rpm(5_400));
         assert_eq!(spindle.period(), Duration::from_ns(11_111_111));
         assert_eq!(spindle.time_to_turn(Angle::from_fraction(1, 2)), Duration::from_ns(5_555_556));

@@ -28,10 +28,10 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// Those devices, numbered from zero; other numbers are rejected.
+    /// Returns a bank of the given devices, numbered from zero. Requests to other numbers are rejected.
     ///
     /// # Panics
-    /// If there are none, or more than 65,536.
+    /// If there are no devices, or more than 65,536.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
         let (indices, events) = (Vec::with_capacity(devices.len()), Events::default());
@@ -118,7 +118,7 @@ impl Device for Bank {
         }
     }
 
-    /// Those of one device: requests address blocks of one.
+    /// Returns the capabilities of one device, because a request addresses blocks of one device.
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }

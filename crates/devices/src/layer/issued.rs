@@ -1,4 +1,4 @@
-//! What a layer has handed to the device beneath it, as it came to the layer.
+//! Requests that a layer has handed to the device beneath, as they were submitted to the layer.
 
 use seeklab_core::{Completion, Instant, RequestId};
 

@@ -26,18 +26,18 @@ pub struct Limit {
     buckets: Buckets,
     capabilities: Capabilities,
     block_bytes: u64,
-    /// Whether a request has come: what is used of the buckets at the beginning is so then.
+    /// True once a request has arrived. The initial use of the buckets counts from the first arrival.
     begun: bool,
-    /// What the device holds at a time, and how much of that it has.
+    /// Requests that the device can hold at a time, and requests that it holds.
     depth: usize,
     inside: usize,
-    /// What waits for the buckets.
+    /// Requests that wait for the buckets.
     waiting: VecDeque<Taken>,
-    /// What is not limited, and waits for room in the device.
+    /// Requests that are not limited and wait for room in the device.
     passing: VecDeque<Taken>,
-    /// When the first of those that wait may go; while any does.
+    /// Time at which the first request in `waiting` may go; `None` if none waits or the device is full.
     release: Option<Instant>,
-    /// What the device holds after it had waited here, or behind what did.
+    /// Requests in the device that had waited in this layer, or behind such requests.
     delayed: Issued,
     scratch: Vec<Completion>,
 }
@@ -81,7 +81,7 @@ impl Limit {
         }
     }
 
-    /// When the buckets have room for a request.
+    /// Returns the time at which the buckets have room for a request.
     fn ready(&self, now: Instant, request: &Request) -> Instant {
         let bytes = self.bytes(request);
         let of_requests = self.buckets.requests.iter().map(|bucket| bucket.ready(now, 1));

@@ -19,22 +19,22 @@ pub struct Queue {
     scheduler: Box<dyn Scheduler>,
     capabilities: Capabilities,
     depth: usize,
-    /// What the device holds.
+    /// Requests that the device holds.
     issued: Issued,
     scratch: Vec<Completion>,
 }
 
-/// Why a queue cannot be put in front of a device.
+/// Reason why a queue cannot be put in front of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The scheduler asks where the heads are, and the device does not know.
+    /// The scheduler needs the position of the heads, which the device does not know.
     #[error("this scheduler needs a device that knows where its heads are, such as a disk")]
     NeedsPositioning,
     /// The queue would hand the device more than it holds, or nothing.
     #[error("a depth of {depth}, but the device holds {queue_depth} at a time")]
     Depth {
-        /// Depth asked for.
+        /// Depth of the queue, as given.
         depth: usize,
         /// Requests that the device holds at a time.
         queue_depth: u32,

@@ -143,7 +143,7 @@ impl TokenBucket {
         u64::try_from(self.parts_used(now).div_ceil(PARTS)).unwrap_or(u64::MAX)
     }
 
-    /// When `cost` units can go, at `now` or later, to the next nanosecond.
+    /// Returns the time at which `cost` units can go, at `now` or later, to the next nanosecond.
     pub fn ready(&self, now: Instant, cost: u64) -> Instant {
         let room = u128::from(self.burst.saturating_sub(cost)) * PARTS;
         let over = self.parts_used(now).saturating_sub(room);
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_exactly_the_burst_go_at_once_and_then_one_at_a_time() {
+    fn exactly_the_burst_goes_at_once_then_one_at_a_time() {
         let rate = "3/s".parse().unwrap();
         let mut bucket = TokenBucket::of_requests(rate, 5);
         let start = Instant::from_ns(1_000);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_rate_kept_without_drift() {
+    fn rate_is_kept_without_drift() {
         let mut bucket = TokenBucket::of_requests("3/s".parse().unwrap(), 1);
         let mut now = Instant::ZERO;
         for _ in 0..=3_000 {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn does_what_costs_more_than_a_burst_go_when_the_bucket_is_full() {
+    fn request_above_the_burst_goes_when_the_bucket_is_full() {
         let mut bucket = TokenBucket::of_bytes("1kB/s".parse().unwrap(), 100);
         assert_eq!(bucket.ready(Instant::ZERO, 5_000), Instant::ZERO);
         bucket.take(Instant::ZERO, 5_000);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn are_rates_read_with_their_unit() {
+    fn rates_are_read_with_their_unit() {
         let rate = |text: &str| text.parse::<RequestRate>();
         assert_eq!(rate("3000/s").unwrap().as_per_s(), 3_000.0);
         assert_eq!(rate("0.5/s").unwrap().to_string(), "0.5/s");

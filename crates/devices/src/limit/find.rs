@@ -20,7 +20,7 @@ const LIMITS_MAX: usize = 4;
 /// Requests that reads or writes have, for limits of their own to be looked for: one in so many.
 const SHARE_LEAST: usize = 10;
 
-/// Where all requests are as long as each other, a limit is taken for one of bytes from this length on.
+/// Length from which a limit counts as one of bytes, if all requests have the same length.
 const LONG_BYTES: f64 = 32_768.0;
 
 /// A limit that a trace shows.
@@ -29,10 +29,11 @@ pub(crate) struct Found {
     pub(crate) of: Limited,
     unit: Unit,
     suspect: Suspect,
-    /// What is used when the trace ends.
+    /// Used part of the burst at the end of the trace.
     used: f64,
     evidence: Evidence,
-    /// Whether requests and bytes could not be told apart, for all requests were as long.
+    /// True if all requests cost the same, so that a limit of requests and one of bytes cannot be
+    /// distinguished.
     is_even: bool,
 }
 
@@ -44,12 +45,13 @@ pub(crate) struct Limits {
     pub(crate) waits: Vec<Wait>,
 }
 
-/// What a request waited for limits.
+/// Wait of a request for limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wait {
-    /// How long.
+    /// Duration of the wait.
     pub(crate) time: Duration,
-    /// Whether a limit held others while it was there, so that its time may be the limit's as well as the device's.
+    /// True if a limit held requests at that time, so that the response time may be the limit's as well
+    /// as the device's.
     pub(crate) is_held: bool,
 }
 
@@ -146,7 +148,7 @@ fn tried(
 }
 
 impl Found {
-    /// Whether a rate is one that is known.
+    /// Returns true if `rate` is within 5 % of this limit's rate, for the same operations and unit.
     fn is_near(&self, of: Limited, unit: Unit, rate: f64) -> bool {
         const NEAR: f64 = 0.05;
         self.of == of && self.unit == unit && (self.suspect.rate / rate - 1.0).abs() < NEAR
@@ -154,7 +156,7 @@ impl Found {
 }
 
 impl Limits {
-    /// As they are told.
+    /// Returns summaries of the limits.
     pub(crate) fn told(&self, block_size: ByteSize) -> Vec<Told> {
         // Of layers around nothing: what is told does not look at the device.
         self.around(Table::new(), block_size, false).map_or_else(|_| Vec::new(), |table| told(&table))

@@ -1,4 +1,4 @@
-//! How much of a trace completed when, roughly, so that what lies between the stretches of a sample is known.
+//! Rough history of the completions of a trace, so that the work between the stretches of a sample is known.
 
 use seeklab_core::{Instant, Operation};
 
@@ -69,7 +69,8 @@ impl History {
         self.bins.truncate(self.bins.len().div_ceil(2));
     }
 
-    /// What completed between two times, as steps of nanoseconds with the cost in each; evenly within a bin.
+    /// Returns the work completed between two times, as steps of nanoseconds with the cost in each.
+    /// Within a bin, the work is spread evenly.
     pub(crate) fn between(
         &self,
         from: Instant,
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_what_completed_between_two_times_known_however_long_the_trace() {
+    fn work_between_two_times_is_known_in_a_trace_of_any_length() {
         let mut history = History::default();
         // One a millisecond for an hour and a half, every fourth a write; it begins late.
         let at = |ms: u64| Instant::from_ns(7_000_000_000 + ms * 1_000_000);

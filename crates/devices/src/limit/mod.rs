@@ -33,18 +33,18 @@ use toml::{Table, Value};
 
 use crate::learnt::{Learnt, LearntTable};
 
-/// A limit of a described device, as it is told.
+/// Summary of a limit of a described device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Told {
     /// The operations that are held to it.
     pub of: Limited,
-    /// What it counts: `requests` or `bytes`.
+    /// Unit that the limit counts: `requests` or `bytes`.
     pub counts: &'static str,
-    /// How many of them go in a second.
+    /// Units per second.
     pub rate_per_s: f64,
-    /// How many of them go at once.
+    /// Units that can go at once.
     pub burst: u64,
-    /// What spoke for it in a trace; empty of one that was not found in any.
+    /// Evidence for the limit in a trace; empty if the limit was not found in a trace.
     pub evidence: String,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for Told {
     }
 }
 
-/// What the device beneath learnt, and before it the limits.
+/// Returns the fitted model of the device beneath, preceded by a table of the limits.
 pub(crate) fn learnt(layer: &LimitParameters, device: Learnt) -> Learnt {
     let rows = layer.told().into_iter().map(|told| {
         (format!("{} of {}", told.counts, told.of.describe()), vec![told.rate_per_s, told.burst as f64])

@@ -1,4 +1,4 @@
-//! A layer of limits as its description holds it.
+//! Description of a layer of limits.
 //!
 //! ```toml
 //! kind = "limit"
@@ -12,7 +12,7 @@
 //! [[bytes]]                  # … and of bytes
 //! rate = "125MB/s"
 //! burst = "12.5MB"
-//! used = "4MB"               # of the burst, when the first request comes; none unless said
+//! used = "4MB"               # part of the burst used when the first request arrives [default: 0B]
 //! [device]
 //! kind = "station"
 //! ```
@@ -43,7 +43,7 @@ pub enum Limited {
 }
 
 impl Limited {
-    /// Whether an operation is held to it.
+    /// Returns true if the limit applies to an operation.
     pub const fn holds(self, op: Operation) -> bool {
         match self {
             Self::All => op.addresses_blocks(),
@@ -111,7 +111,7 @@ pub struct LimitParameters {
     /// Limits of bytes; only reads and writes move any.
     #[serde(default)]
     pub bytes: Vec<ByteBucket>,
-    /// How it was found in a trace, for people.
+    /// Evidence for the limits in a trace, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
 }

@@ -110,9 +110,11 @@ impl Ceiling {
         Self { rate: work / time, windows }
     }
 
-    /// How much went at once before the rate was held, as far as it can be told; zero where it cannot.
+    /// Returns the cost that went at once before the rate was held, as far as it can be determined; zero
+    /// if it cannot.
     ///
-    /// At a time when windows of the rate follow, the bucket is empty: what was used is the burst, if it had been full.
+    /// The bucket is empty when windows of the rate follow. The used cost is then the burst, if the
+    /// bucket had been full before.
     pub(super) fn burst(&self, traffic: &Traffic) -> f64 {
         // What is used at the end of an episode is the burst, which the first pass has to guess.
         let first = self.used_at_episodes(traffic, None);
@@ -120,7 +122,8 @@ impl Ceiling {
         largest(&self.used_at_episodes(traffic, Some(guess)))
     }
 
-    /// What was used as each episode of the rate begins, and whether the bucket had been full since the one before.
+    /// Returns the used cost at the start of each episode of the rate, and true if the bucket had been
+    /// full since the episode before.
     fn used_at_episodes(&self, traffic: &Traffic, burst: Option<f64>) -> Vec<(f64, bool)> {
         // Where within the first window of an episode what is used is looked at: clumps of completions lie beyond, stalls below.
         const SHARE: f64 = 0.5;

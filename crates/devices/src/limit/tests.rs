@@ -1,4 +1,4 @@
-//! Are limits found where there are some, as they are, and nowhere else?
+//! Tests that limits are found where they exist, with their values, and nowhere else.
 
 use seeklab_core::{
     ByteSize, Completion, Device, Duration, Instant, Operation, Request, Seed, Stream, TraceRecord,
@@ -12,15 +12,15 @@ use crate::layer::Limit;
 /// A part of a load.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// So many seconds with that many outstanding.
+    /// Seconds of a load, and its constant number of outstanding requests.
     Closed(u64, usize),
-    /// So many seconds of requests by chance, so many a second.
+    /// Seconds of random arrivals, and their rate per second.
     Open(u64, u64),
-    /// So many seconds without.
+    /// Seconds without requests.
     Idle(u64),
 }
 
-/// What is asked: the share of reads, and lengths in blocks.
+/// Mix of the requests: share of reads, and lengths in blocks.
 #[derive(Debug, Clone, Copy)]
 struct Mix {
     reads: f64,
@@ -143,7 +143,7 @@ fn near(value: f64, expected: f64, share: f64, what: &str) {
 }
 
 #[test]
-fn is_a_limit_of_requests_found_as_it_is() {
+fn limit_of_requests_is_found_with_its_rate_and_burst() {
     use Phase::{Closed, Idle, Open};
     for (rate, burst, phases) in [
         (1_000.0, 100, &[Closed(5, 8), Idle(2), Open(5, 800), Closed(5, 1), Idle(1), Closed(5, 32)][..]),
@@ -179,7 +179,7 @@ fn found_behind(of: Limited, buckets: Buckets, mix: Mix) -> Vec<LimitParameters>
 }
 
 #[test]
-fn is_a_limit_of_bytes_told_from_one_of_requests() {
+fn limit_of_bytes_is_distinguished_from_one_of_requests() {
     let buckets = Buckets { requests: Vec::new(), bytes: vec![of_bytes("20MB/s", 30_000_000)] };
     let found = found_behind(Limited::All, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
@@ -195,7 +195,7 @@ fn is_a_limit_of_bytes_told_from_one_of_requests() {
 }
 
 #[test]
-fn is_the_rate_of_a_burst_found_beside_the_one_that_lasts() {
+fn rate_of_a_burst_is_found_beside_the_lasting_rate() {
     let buckets = Buckets {
         requests: vec![of_requests(1_000.0, 12_000), of_requests(4_000.0, 400)],
         bytes: Vec::new(),
@@ -212,7 +212,7 @@ fn is_the_rate_of_a_burst_found_beside_the_one_that_lasts() {
 }
 
 #[test]
-fn are_limits_of_requests_and_of_bytes_found_together() {
+fn limits_of_requests_and_of_bytes_are_found_together() {
     // Long requests meet the one, short ones the other.
     let buckets =
         || Buckets { requests: vec![of_requests(800.0, 2_000)], bytes: vec![of_bytes("20MB/s", 2_000_000)] };
@@ -238,7 +238,7 @@ fn are_limits_of_requests_and_of_bytes_found_together() {
 }
 
 #[test]
-fn is_a_limit_of_writes_alone_found() {
+fn limit_of_writes_alone_is_found() {
     let buckets = Buckets { requests: vec![of_requests(300.0, 600)], bytes: Vec::new() };
     let found = found_behind(Limited::Writes, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
@@ -249,7 +249,7 @@ fn is_a_limit_of_writes_alone_found() {
 }
 
 #[test]
-fn is_a_device_that_is_merely_busy_not_called_limited() {
+fn busy_device_is_not_reported_as_limited() {
     let server = |kind: &str, us: u64| {
         format!(
             "kind = \"{kind}\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"{us}us\"\n"
@@ -298,7 +298,7 @@ fn is_a_device_that_is_merely_busy_not_called_limited() {
 }
 
 #[test]
-fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
+fn limit_is_found_in_a_sampled_trace() {
     use crate::fit::Fit;
     // Two and a half million requests, of which every fourth stretch is kept; what the bucket holds in between is reckoned.
     let buckets = Buckets { requests: vec![of_requests(5_000.0, 100_000)], bytes: Vec::new() };
@@ -317,7 +317,7 @@ fn is_a_limit_found_in_a_trace_of_which_only_parts_are_kept() {
 }
 
 #[test]
-fn does_a_clone_answer_for_a_burst_and_for_what_comes_after() {
+fn clone_predicts_a_burst_and_the_time_after_it() {
     use crate::fit::{About, Fit};
     let volume = || {
         let buckets = Buckets { requests: vec![of_requests(1_000.0, 5_000)], bytes: Vec::new() };

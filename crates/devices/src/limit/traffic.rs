@@ -1,11 +1,11 @@
-//! What a limit would have seen of a trace: costs, and when they came and went.
+//! A trace as the input of a limit: costs, arrivals and completions.
 
 use seeklab_core::{Instant, Operation};
 
 use super::history::History;
 use super::parameters::Limited;
 
-/// What a limit counts.
+/// Unit that a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Requests.
@@ -17,7 +17,7 @@ pub(crate) enum Unit {
 /// A request that completed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passed {
-    /// When it arrived, or came past limits that are already known.
+    /// Time of arrival, or of passing the limits that are already known.
     pub(crate) arrival: Instant,
     /// After its arrival.
     pub(crate) completion: Instant,
@@ -32,7 +32,7 @@ pub(super) struct Traffic {
     pub(super) runs: Vec<Run>,
     /// Requests in all runs.
     pub(super) count: usize,
-    /// What they cost on average.
+    /// Mean cost of a request.
     pub(super) cost_mean: f64,
     /// A response time that nearly all exceed, in nanoseconds: half of the percent that is shortest.
     pub(super) response_min: f64,
@@ -43,7 +43,7 @@ pub(super) struct Traffic {
 pub(super) struct Run {
     /// Its first arrival.
     pub(super) origin: Instant,
-    /// What completed since the run before: nanoseconds, and cost.
+    /// Completions since the run before: nanoseconds, and cost.
     pub(super) before: Vec<(f64, f64)>,
     /// In order of arrival.
     pub(super) requests: Vec<Charged>,
@@ -68,7 +68,7 @@ impl Charged {
 }
 
 impl Traffic {
-    /// What a limit of these operations would have seen; `None` if it is of no request.
+    /// Returns the traffic of the limited operations; `None` if there are no such requests.
     pub(super) fn of(runs: &[Vec<Passed>], history: &History, of: Limited, unit: Unit) -> Option<Self> {
         let mut all = Vec::new();
         let mut until = None;
@@ -109,7 +109,7 @@ impl Traffic {
         Some(Self { unit, runs: all, count, cost_mean, response_min })
     }
 
-    /// Whether all requests cost the same, but for a hundredth.
+    /// Returns true if all requests cost the same, up to a standard deviation of 1 % of the mean.
     pub(super) fn is_even(&self) -> bool {
         let costs = || self.runs.iter().flat_map(|run| &run.requests).map(|request| request.cost);
         let beyond = costs().map(|cost| (cost - self.cost_mean).powi(2)).sum::<f64>() / self.count as f64;
@@ -117,7 +117,7 @@ impl Traffic {
     }
 }
 
-/// What a request costs.
+/// Returns the cost of a request.
 fn cost(passed: &Passed, unit: Unit) -> f64 {
     match (unit, passed.op) {
         (Unit::Requests, _) => 1.0,

@@ -1,26 +1,28 @@
-//! Whether a token bucket explains the waiting of a trace.
+//! Test whether a token bucket explains the waiting in a trace.
 //!
 //! # Method
-//! The arrivals are led through the bucket. Where a request is seen to have completed before the bucket lets it go, the bucket
-//! is set right, and the tokens that this takes are counted: a limit that is one is kept. Its rate is taken for a little
-//! lower than it is, for else the bucket of a trace in which every request waited for the one before would never be
-//! empty.
+//! The arrivals are led through the bucket. If a measured completion shows that a request went before the
+//! bucket allowed it, the bucket is corrected, and the tokens of the correction are counted as forgiven: a
+//! real limit is obeyed. The rate is assumed slightly lower than measured. Otherwise the bucket of a trace in
+//! which every request waited for the one before would never be empty.
 //!
 //! # Criteria
-//! A limit is found if all hold:
+//! A limit is found if all of these hold:
 //! 1. [`HELD`] requests and four windows at least are at its rate to 1 %, and wait for the bucket in them.
-//! 2. In these windows the bucket explains [`EXPLAINED`] of all that the responses exceed those elsewhere.
-//! 3. It is kept: tokens of [`FORGIVEN`] of the work at most were forgiven.
-//! 4. The device beneath is faster: [`FREE`] requests outside of the windows did not wait for the bucket; and the burst is at
-//!    least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a server of that speed would
-//!    take at once.
-//! 5. It matters: the mean wait is at least [`MATTERS`] of the response elsewhere.
-//! 6. It is steady: while it holds, the spread of work less `rate * time` over some number of requests is at most
-//!    [`WANDERS`] times that over a [`APART`]th of them. Of what draws service times it is the root of that, 4 times.
+//! 2. In these windows the bucket explains [`EXPLAINED`] of the excess of the response times over those
+//!    elsewhere.
+//! 3. The limit is obeyed: forgiven tokens are at most [`FORGIVEN`] of the work.
+//! 4. The device beneath is faster: [`FREE`] requests outside of the windows did not wait for the bucket; and
+//!    the burst is at least [`BEYOND`] requests, and twice what is in service at that rate, beyond what a
+//!    server of that speed would take at once.
+//! 5. The limit matters: the mean wait is at least [`MATTERS`] of the response time elsewhere.
+//! 6. The limit is steady: while it holds, the spread of work less `rate * time` over some number of requests
+//!    is at most [`WANDERS`] times the spread over a [`APART`]th of them. For a device that draws service
+//!    times, the ratio is the square root of [`APART`], 4.
 //!
-//! A device that is merely busy fails the last and mostly the second: its completions wander from any line of constant rate by
-//! the square root of their number, so that the bucket is hardly ever empty when they wait. One whose service is constant
-//! fails the fourth: it was never faster.
+//! A device that is merely busy fails the last criterion and mostly the second: its completions wander from
+//! any line of constant rate by the square root of their number, so that the bucket is hardly ever empty when
+//! they wait. A device whose service time is constant fails the fourth: it was never faster.
 
 use super::rates::Ceiling;
 use super::traffic::{Traffic, quantile};
@@ -66,16 +68,17 @@ pub(super) struct Suspect {
 /// A wait that is shorter is the clock's.
 const CLOCK_NS: f64 = 1_000.0;
 
-/// What comes of leading a trace through a bucket.
+/// Result of leading a trace through a bucket.
 #[derive(Debug)]
 pub(super) struct Passage {
-    /// When each request of each run goes past the bucket, nanoseconds since the run's first arrival.
+    /// Time at which each request of each run passes the bucket, in nanoseconds since the run's first
+    /// arrival.
     pub(super) admitted: Vec<Vec<f64>>,
     /// Cost that went although the bucket was empty.
     pub(super) forgiven: f64,
     /// Cost of what was held up.
     pub(super) held: f64,
-    /// What is used when the trace ends.
+    /// Used cost at the end of the trace.
     pub(super) used: f64,
 }
 
@@ -120,7 +123,7 @@ impl Suspect {
     }
 }
 
-/// What speaks for a limit.
+/// Evidence for a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Evidence {
     /// Requests that it made wait.
@@ -129,11 +132,11 @@ pub(super) struct Evidence {
     pub(super) explained: f64,
     /// Nanoseconds of waiting that it explains, less what it leaves.
     pub(super) score: f64,
-    /// Whether it is found.
+    /// True if all criteria of a limit hold.
     pub(super) is_found: bool,
 }
 
-/// Whether a bucket is a limit of the traffic.
+/// Returns the evidence that a bucket is a limit of the traffic.
 pub(super) fn evidence(
     traffic: &Traffic,
     ceiling: &Ceiling,
@@ -181,7 +184,8 @@ pub(super) fn evidence(
     Evidence { held, explained: share, score: explained - (excess - explained), is_found }
 }
 
-/// Whether the work wanders no further from the line of the rate the longer the limit holds.
+/// Returns true if the deviation of the work from the line of the rate does not grow with the time
+/// that the limit holds.
 fn is_steady(traffic: &Traffic, suspect: &Suspect, passage: &Passage) -> bool {
     let mut segments: Vec<Vec<f64>> = Vec::new();
     for (run, admitted) in traffic.runs.iter().zip(&passage.admitted) {

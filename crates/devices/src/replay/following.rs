@@ -1,13 +1,14 @@
-//! Whether arrivals follow completions, and how soon.
+//! Detection of arrivals that follow completions, with the longest time between the two.
 //!
 //! # Method
-//! While the measured device is busy it is counted how long before each arrival the last completion was, and how long that
-//! was the case for times at large. Arrivals that do not care about completions are distributed as those times are.
-//! Where arrivals are most ahead of them (the distance of Kolmogorov and Smirnov), it was waited for what completed so
-//! recently; if they are never ahead by [`TELLING`], for nothing.
+//! While the measured device is busy, the age of the last completion is counted at each arrival, and over all
+//! of the time. Arrivals that are independent of completions have the distribution of all of the time. At the
+//! age where the distribution of arrivals is furthest ahead (the distance of Kolmogorov and Smirnov),
+//! arrivals up to that age are assumed to have waited for the completion. If arrivals are never ahead by
+//! [`TELLING`], they are assumed to wait for nothing.
 //!
 //! # Scope and limits
-//! Of the first [`REQUESTS_MAX`] requests. Ages in classes of a quarter of a doubling.
+//! The first [`REQUESTS_MAX`] requests are counted. Ages are in classes of a quarter of a doubling.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +27,8 @@ const REQUESTS_MAX: u64 = 1 << 18;
 const PER_OCTAVE: u32 = 4;
 const CLASSES: usize = 64 * PER_OCTAVE as usize;
 
-/// How arrivals follow completions, request by request in order of arrival.
+/// Statistics of the arrivals that follow completions, recorded request by request in order of
+/// arrival.
 #[derive(Debug, Clone)]
 pub struct Following {
     /// Requests outstanding, by their completions.
@@ -94,7 +96,8 @@ impl Following {
         }
     }
 
-    /// How soon after a completion who waited for it arrives, `None` if arrivals follow completions as chance would.
+    /// Returns the longest time from a completion to the arrival of a request that waited for it; `None`
+    /// if arrivals follow completions no more than by chance.
     pub fn soon(&self) -> Option<Duration> {
         let all: u64 = self.arrivals.iter().sum();
         let all_ns: u64 = self.at_large_ns.iter().sum();
@@ -139,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn is_it_found_how_soon_clients_follow() {
+    fn delay_of_clients_after_completions_is_found() {
         let soon = closed(3).soon().unwrap();
         assert!((Duration::from_us(29)..Duration::from_us(38)).contains(&soon), "{soon}");
         assert_eq!(closed(1).soon(), None, "the device is idle before each");
     }
 
     #[test]
-    fn is_nothing_found_where_arrivals_do_not_care() {
+    fn independent_arrivals_follow_nothing() {
         let mut stream = Seed(2).stream("arrivals");
         let (mut following, mut now, mut free) = (Following::default(), Instant::ZERO, Instant::ZERO);
         for _ in 0..20_000 {

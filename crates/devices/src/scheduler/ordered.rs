@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use seeklab_core::Pending;
 use serde::{Deserialize, Serialize};
 
-/// What a scheduler takes for the address of a request.
+/// Address of a request, as a scheduler orders by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {

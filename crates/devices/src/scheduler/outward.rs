@@ -2,14 +2,15 @@
 
 use seeklab_core::{Location, Operation, Pending};
 
-/// What the search looks at, kept apart from the rest so that many fit in the cache.
+/// Part of a pending request that the search reads, kept apart from the rest so that many fit in the
+/// cache.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
-    /// Where its first block lies.
+    /// Place of the first block.
     pub(super) location: Location,
     /// Rank of its arrival.
     pub(super) rank: u64,
-    /// What it does.
+    /// Operation of the request.
     pub(super) op: Operation,
 }
 

@@ -94,7 +94,7 @@ impl Scheduler for ShortestPositioning {
     }
 }
 
-/// What [`WeighedPositioning`] puts beside the positioning time.
+/// Quantity that [`WeighedPositioning`] combines with the positioning time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighing {
     /// Every second that a request has waited counts as that much less (aged SPTF).

@@ -21,9 +21,9 @@ pub struct SchedulerKind {
     pub name: &'static str,
     /// The parameter in brackets, with its default, if it takes one.
     pub parameter: Option<Parameter>,
-    /// Whether it may be ordered by cylinder (`NAME-cylinder`) instead of by logical block.
+    /// True if the scheduler may order by cylinder (`NAME-cylinder`) instead of by logical block.
     pub by_cylinder: bool,
-    /// What it does, in one line.
+    /// Description of the scheduler, in one line.
     pub description: &'static str,
     build: fn(Settings) -> Box<dyn Scheduler>,
 }
@@ -31,7 +31,7 @@ pub struct SchedulerKind {
 /// A scheduler's parameter.
 #[derive(Debug)]
 pub struct Parameter {
-    /// What it means, with unit and default.
+    /// Meaning of the parameter, with unit and default.
     pub description: &'static str,
     default: Value,
     parse: fn(&str) -> Result<Value, String>,
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn do_scheduler_names_round_trip() {
+    fn scheduler_names_round_trip() {
         for text in ["fcfs", "sstf", "sstf-cylinder", "vscan(0.2)", "aged-sptf(6ms)", "criticality-c-look"] {
             assert_eq!(text.parse::<SchedulerSpec>().unwrap().to_string(), text);
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn do_wrong_names_say_what_is_near() {
+    fn wrong_names_suggest_near_names() {
         let refused = |text: &str| text.parse::<SchedulerSpec>().unwrap_err();
         assert_eq!(refused("clook"), "there is no scheduler `clook`; did you mean `c-look`, `look`?");
         assert_eq!(refused("sptf-cylinder"), "scheduler `sptf` has no form ordered by cylinder");

@@ -6,12 +6,12 @@ use seeklab_core::{Instant, Pending, Positioning, Scheduler};
 
 use super::ordered::{Address, Ordered};
 
-/// What a sweep does at its end.
+/// Behaviour of a sweep at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepEnd {
-    /// It turns at the last pending request (LOOK).
+    /// The sweep turns at the last pending request (LOOK).
     Turn,
-    /// It begins again at the lowest pending request (C-LOOK).
+    /// The sweep begins again at the lowest pending request (C-LOOK).
     Restart,
     /// As `Turn`, but a sweep that runs empty goes on to the edge and turns there (SCAN).
     TurnAtEdge,

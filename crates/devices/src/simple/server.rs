@@ -87,7 +87,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose service always takes as long as the parameters say.
+    /// Returns a server whose service time is always that of the parameters.
     ///
     /// # Errors
     /// Parameters that no device can have.

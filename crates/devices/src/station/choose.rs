@@ -1,17 +1,20 @@
-//! What kind of station a device is: how many servers it has and what its times depend on, chosen by how well it predicts
-//! what it did not see.
+//! Choice of a station's structure: its number of servers and the features that its times depend on, chosen
+//! by how well they predict requests that were not fitted.
 //!
 //! # Method
-//! The requests are cut into pieces, and these parted into a calm and a busy half. Each candidate is fitted to one half and
-//! judged by the other, and the other way round, so that what counts is whether it holds under another load:
-//! - *Likelihood*: how probable each response is, given all that was measured before it.
-//! - *Demerit*: driven by the arrivals alone, its queue its own, how far the distribution of its responses is from the
-//!   measured one, up to the 99th percentile. They arrive as [`Replay`] says: open, a load that had waited for the device
-//!   would drown any that is slower by a percent.
+//! The requests are cut into pieces, and the pieces are divided into a calm and a busy half. Each candidate
+//! is fitted to one half and judged by the other, and vice versa, so that a candidate must hold under another
+//! load:
+//! - *Likelihood*: the probability of each response, given everything that was measured before it.
+//! - *Demerit*: the distance of the distribution of responses from the measured one, up to the 99th
+//!   percentile. The device is driven by the arrivals alone and has a queue of its own. The arrivals follow
+//!   [`Replay`]: with open arrivals, a load that had waited for the device would drown any device that is
+//!   slower by a percent.
 //!
-//! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the likeliest is taken: a
-//! device that was understood is likely, and one that runs away on its own was not. Features that come later must not
-//! cost demerit, and are for devices of which it is harmless.
+//! Of the candidates whose demerit is at most [`HARMLESS`], or [`TOLERATED`] times the best, the candidate
+//! with the highest likelihood is taken. The likelihood shows how well a candidate describes the device, and
+//! the demerit excludes candidates that run away on their own. A feature that is added later must not
+//! increase the demerit, and the demerit with that feature must be at most [`HARMLESS`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,11 +44,12 @@ pub(super) struct Structure {
 /// Servers that are tried.
 const SERVERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, usize::MAX];
 
-/// What times may always depend on: what the request itself says, and where the one before was.
+/// Features that every candidate may use: those of the request itself, and the place of the request
+/// before.
 const FIRST: [Feature; 6] =
     [Feature::Op, Feature::Length, Feature::Waited, Feature::Distance, Feature::Stream, Feature::Place];
 
-/// What else they may depend on, each tried in turn.
+/// Further features, each group tried in turn.
 const MORE: [&[Feature]; 4] = [
     &[Feature::Queue],
     &[Feature::Idle, Feature::Load],
@@ -53,10 +57,10 @@ const MORE: [&[Feature]; 4] = [
     &[Feature::Pace],
 ];
 
-/// How much larger a demerit than the best may be.
+/// Factor by which a demerit may exceed the best one.
 const TOLERATED: f64 = 3.0;
 
-/// Demerit of which no device is said to have run away.
+/// Demerit up to which no device counts as having run away.
 const HARMLESS: f64 = 0.25;
 
 /// Pieces into which requests are cut, if they have [`PIECE_LEAST`] each.
@@ -68,7 +72,7 @@ const PIECE_LEAST: usize = 256;
 /// Share of a response time by which a prediction of it may miss.
 const NEAR: f64 = 0.05;
 
-/// How a structure did.
+/// Result of trying a structure.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     structure: Structure,
@@ -117,7 +121,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
     best.structure
 }
 
-/// How soon arrivals follow what they waited for.
+/// Returns the longest time from a completion to the arrival of a request that waited for it.
 fn soon(runs: &[Vec<Seen>]) -> Option<Duration> {
     let mut following = Following::default();
     runs.iter().flatten().for_each(|seen| following.record(seen.arrival, seen.completion));
@@ -151,11 +155,11 @@ struct Piece {
     first: usize,
     /// Mean number outstanding.
     load: f64,
-    /// Whether it is of the busier half.
+    /// True if the piece belongs to the busier half.
     is_busy: bool,
 }
 
-/// Cuts runs into pieces, and tells the calm half from the busy one.
+/// Cuts runs into pieces, and marks those of the busier half.
 fn pieces(runs: &[Vec<Seen>]) -> Vec<Piece> {
     let total: usize = runs.iter().map(Vec::len).sum();
     let length = total.div_ceil(PIECES).max(PIECE_LEAST);
@@ -187,7 +191,7 @@ impl Observed {
     }
 }
 
-/// How a structure does on what it did not see.
+/// Tries a structure on requests that it was not fitted to.
 fn trial(
     runs: &[Vec<Seen>],
     pieces: &[Piece],

@@ -1,4 +1,4 @@
-//! What is known of a request when its service starts, as classes on a line.
+//! Features of a request that are known when its service starts, as classes on a line.
 
 use seeklab_core::Operation;
 
@@ -12,7 +12,7 @@ pub enum Feature {
     Op,
     /// Blocks of the request.
     Length,
-    /// Whether it had waited for a server.
+    /// Waiting for a server: no or yes.
     Waited,
     /// Other requests in the device.
     Queue,
@@ -24,17 +24,17 @@ pub enum Feature {
     Place,
     /// The operation served before.
     Before,
-    /// How long the device had been idle.
+    /// Time for which the device had been idle.
     Idle,
     /// Blocks written since the last flush.
     Dirty,
     /// Blocks that arrived in the last one to two seconds.
     Load,
-    /// How much slower than typical for their operation the requests before were.
+    /// Slowness of the requests before, relative to the typical service times of their operations.
     Pace,
 }
 
-/// How many features there are.
+/// Number of features.
 pub(super) const FEATURES: usize = 12;
 
 /// The class of each feature.
@@ -95,7 +95,7 @@ impl Feature {
         Self::ALL.into_iter().find(|feature| feature.name() == name)
     }
 
-    /// What the numbers of its classes are, for people.
+    /// Returns the unit of the feature's numbers, for people.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Op | Self::Before | Self::Waited => "",
@@ -137,7 +137,8 @@ impl Feature {
         }
     }
 
-    /// The classes from one, if said, and below another, in words; of operations those that were seen.
+    /// Describes the classes from `from` to below `until` in words, where these are given. Of the
+    /// operations, only those that the trace contains are named.
     pub(super) fn describe(self, from: Option<u8>, until: Option<u8>, seen: &[Operation]) -> String {
         if matches!(self, Self::Op | Self::Before) {
             let classes = from.unwrap_or(0)..until.unwrap_or(Operation::ALL.len() as u8 + 1);
@@ -168,7 +169,7 @@ impl Feature {
         (0..CLASSES as u8).find(|class| self.is_class(*class) && self.write(*class) == text)
     }
 
-    /// Whether there is such a class.
+    /// Returns true if the feature has the class.
     fn is_class(self, class: u8) -> bool {
         u32::from(class)
             < match self {
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_every_class_read_as_it_was_written() {
+    fn every_class_is_read_as_written() {
         for feature in Feature::ALL {
             assert_eq!(Feature::from_name(feature.name()), Some(feature));
             let mut written = std::collections::BTreeSet::new();
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_question_hold_for_the_same_values_when_it_is_read() {
+    fn question_holds_for_the_same_values_after_reading() {
         let values = (0..300).chain([1 << 20, (1 << 40) + 1, u64::MAX]);
         for (feature, per_octave) in [(Feature::Queue, 4), (Feature::Length, 2), (Feature::Stream, 1)] {
             for class in (0..CLASSES as u8).filter(|class| feature.is_class(*class)) {
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn are_classes_in_the_order_of_what_they_stand_for() {
+    fn classes_are_in_the_order_of_their_values() {
         let distances = [i64::MIN, -5_000, -3, -1].map(|blocks| distance(blocks, false));
         let ahead = [0, 1, 2, 4, 1 << 40].map(|blocks| distance(blocks, false));
         assert!(distances.windows(2).all(|pair| pair[0] < pair[1]) && distances[3] < ahead[0]);

@@ -1,5 +1,5 @@
-//! Fitting a station to a trace: requests are kept while it goes on, and learnt from when the device is asked for, less
-//! what they waited for [limits](crate::limit).
+//! Fitting a station to a trace. Requests are kept while the trace is read. The fit is made when the device
+//! is requested, without the waits for [limits](crate::limit).
 
 use seeklab_core::{ByteSize, Operation, TraceRecord};
 use toml::Table;
@@ -20,7 +20,7 @@ use crate::tally::Tally;
 /// Stretches of the sample by which the structure is chosen.
 const CHOOSING: usize = 8;
 
-/// Requests that no limit held up, from which alone is learnt if there are as many.
+/// Number of requests not held up by a limit from which on the fit uses these requests alone.
 const LEARNT_LEAST: usize = 1_024;
 
 /// A station being fitted.
@@ -33,15 +33,15 @@ pub struct StationFit {
 }
 
 impl StationFit {
-    /// The station fitted so far, limits left aside.
+    /// Returns the station fitted so far, without limits.
     ///
     /// # Errors
-    /// If nothing was learnt from.
+    /// If no request could be fitted.
     pub fn parameters(&self, about: About) -> Result<StationParameters, DescriptionError> {
         self.station(&self.sample, about)
     }
 
-    /// The limits of what was taken in, in blocks of that size, as they are told.
+    /// Returns summaries of the limits of the recorded requests, for blocks of `block_size`.
     pub fn limits_told(&self, block_size: ByteSize) -> Vec<Told> {
         self.limits(block_size).told(block_size)
     }

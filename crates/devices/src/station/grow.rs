@@ -1,11 +1,11 @@
-//! Growing a tree: each question is the one that tells most of how long services take, and stays if it also does so of
-//! requests that it was not chosen by.
+//! Growing a tree: each question is the one that explains most of the service times, and is kept if it also
+//! does so for requests that were not used to choose it.
 //!
 //! # Method
-//! Service times are put into classes of equal shares, those of the tail finer. A question is chosen by the gain in
-//! likelihood of the classes on one part of the rows; a subtree is cut where it is no gain on the other part
-//! (Breiman et al., chapter 3.4: pruning by a test sample). The parts alternate over the trace in long pieces, for
-//! neighbours in time are alike. The leaves then count all rows.
+//! Service times are put into classes of equal shares, those of the tail finer. A question is chosen by the
+//! gain in likelihood of the classes on one part of the rows; a subtree is cut if it is no gain on the other
+//! part (Breiman et al., chapter 3.4: pruning by a test sample). The parts alternate over the trace in long
+//! pieces, because neighbours in time are alike. The leaves then count all rows.
 
 use seeklab_core::Duration;
 
@@ -13,7 +13,7 @@ use super::feature::{CLASSES, FEATURES, Row};
 use super::tree::{DEPTH_MAX, Node, Tree};
 use crate::table::Counts;
 
-/// What was seen of one service.
+/// One service in a trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Service {
     pub(super) row: Row,
@@ -30,7 +30,7 @@ const LEAST: usize = 64;
 const DEPTH: usize = 14;
 const _: () = assert!(DEPTH < DEPTH_MAX);
 
-/// Pieces into which rows are cut; every third is kept from choosing.
+/// Pieces into which rows are cut. Every third piece is not used to choose questions.
 const PIECES: usize = 48;
 
 struct Grower<'a> {
@@ -109,7 +109,8 @@ impl Grower<'_> {
         counts
     }
 
-    /// The likelihood of held rows by the chosen ones of their leaf, each class seen half a time more.
+    /// Returns the likelihood of held rows by the chosen rows of their leaf, with half a count added to
+    /// each class.
     fn likelihood_held(&self, held: &[u32], counts: &[u32; KINDS]) -> f64 {
         let total: u32 = counts.iter().sum();
         let all = (f64::from(total) + 0.5 * KINDS as f64).ln();

@@ -1,4 +1,5 @@
-//! What a station learnt: how it takes what waits, and the service times that its questions lead to.
+//! Contents of a fitted station: the order in which it takes waiting requests, and the service times that its
+//! questions lead to.
 //!
 //! # Scope and limits
 //! A distribution is named by its questions and answers; the largest are drawn, all are in the table.
@@ -19,7 +20,7 @@ const DRAWN: usize = 6;
 /// Points of a cumulative distribution.
 const POINTS: usize = 50;
 
-/// What the station of a device learnt.
+/// Returns the contents of the station of a device.
 ///
 /// # Errors
 /// Parameters that no device can have.
@@ -129,7 +130,7 @@ fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
     leaves
 }
 
-/// Answers in words, one for each feature that was asked for.
+/// Describes the answers in words, once for each feature on the path.
 fn name(path: &[(Feature, u8, bool)], seen: &[Operation]) -> String {
     let words = Feature::ALL.into_iter().filter_map(|feature| {
         let of = || path.iter().filter(|(of, ..)| *of == feature);

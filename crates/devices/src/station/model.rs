@@ -26,21 +26,21 @@ pub struct Station {
     choices: Stream,
     state: State,
     waiting: VecDeque<Taken>,
-    /// What waits, as far as the order asks.
+    /// Waiting requests, with the fields that the order needs.
     asked: VecDeque<Asked>,
     scratch: Vec<(u64, u32)>,
-    /// What is served, until its end.
+    /// Requests in service, until their end.
     served: Outstanding<Served>,
     coverage: Coverage,
 }
 
-/// What does not change.
+/// Parts of a station that do not change.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) capabilities: Capabilities,
     /// Requests served at a time.
     pub(super) servers: usize,
-    /// How those that wait stand in line.
+    /// Order of the waiting requests.
     pub(super) line: Line,
     pub(super) picks: Picks,
     pub(super) scale: Scale,
@@ -54,7 +54,7 @@ struct Taken {
     request: Request,
     submitted: Instant,
     queue_length: u32,
-    /// Whether it is unlike what was seen.
+    /// True if the request lies outside of the fitted region.
     outside: bool,
 }
 

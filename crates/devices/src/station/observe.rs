@@ -1,4 +1,5 @@
-//! What a trace would have been at a station of so many servers: its services, and who was taken of those that waited.
+//! Reconstruction of a trace at a station with a given number of servers: the services, and the picks among
+//! the waiting requests.
 
 use seeklab_core::{Duration, Operation};
 
@@ -14,12 +15,12 @@ use crate::table::bucket;
 /// thousands costs no more than its length times this.
 const LOOKED_AT: u32 = 512;
 
-/// What was observed at a station.
+/// A trace reconstructed at a station.
 #[derive(Debug)]
 pub(super) struct Observed {
     /// The services that count, each with the number of its request, in order of arrival.
     pub(super) services: Vec<(u32, Service)>,
-    /// How those that wait stand in line: so that the picks are least surprising.
+    /// Order of the waiting requests under which the picks have the highest likelihood.
     pub(super) line: Line,
     pub(super) picks: PickCounts,
     pub(super) scale: Scale,
@@ -104,7 +105,7 @@ fn observe(
     }
 }
 
-/// Median time of each operation; of all where one was not seen.
+/// Returns the median time of each operation. An operation without times has the median of all.
 fn medians(times: &[(Operation, Duration)]) -> [Duration; Operation::ALL.len()] {
     let median = |mut times: Vec<Duration>| {
         let middle = times.len() / 2;

@@ -31,7 +31,7 @@ impl Order {
     }
 }
 
-/// How those that wait stand in line: an order, and how finely it tells addresses apart.
+/// Order of the waiting requests, and the resolution of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) order: Order,
@@ -62,7 +62,8 @@ impl Line {
         }
     }
 
-    /// What comes first has the least key; at equal keys the first that arrived.
+    /// Returns the key of a request. The request with the least key comes first; at equal keys the first
+    /// that arrived.
     fn key(self, asked: &Asked, last_end: u64) -> u64 {
         let band = |block: u64| block / self.band_blocks;
         match self.order {
@@ -73,7 +74,8 @@ impl Line {
         }
     }
 
-    /// How many of those that wait, in order of arrival, come before the one at `place`.
+    /// Returns the number of waiting requests, given in order of arrival, that come before the one at
+    /// `place`.
     pub(super) fn rank<'a>(
         self,
         waiting: impl ExactSizeIterator<Item = &'a Asked>,
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_the_one_at_a_place_its_rank() {
+    fn request_at_the_place_of_a_rank_has_that_rank() {
         let at = |lbn| Asked { op: Operation::Read, lbn, blocks: 8 };
         let waiting = [at(500), at(90), at(110), at(90), at(0)];
         let mut scratch = Vec::new();

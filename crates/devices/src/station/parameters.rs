@@ -1,4 +1,4 @@
-//! A station as its description holds it.
+//! Description of a station.
 //!
 //! ```toml
 //! kind = "station"
@@ -20,7 +20,8 @@
 //! [fit]
 //! trace = "prod.parquet"
 //! ```
-//! `servers = 0` are as many as there are requests. Picks: [`picks`](super::picks); tree: [`tree`](super::tree).
+//! `servers = 0` stands for one server for each request. Picks: [`picks`](super::picks); tree:
+//! [`tree`](super::tree).
 
 use std::collections::BTreeMap;
 
@@ -48,13 +49,13 @@ pub struct StationParameters {
     /// Bytes in a block.
     #[schemars(extend("x-minimum" = "1B"))]
     pub block_size: ByteSize,
-    /// Whether completed writes can be lost before a flush.
+    /// True if completed writes can be lost before a flush.
     #[serde(default)]
     pub volatile_write_cache: bool,
-    /// Whether it has moving media, so that hosts schedule for it.
+    /// True if the device has moving media, so that hosts schedule for it.
     #[serde(default)]
     pub rotational: bool,
-    /// Requests that are served at a time; 0 for as many as there are.
+    /// Requests that are served at a time; 0 for one server for each request.
     pub servers: u32,
     /// The order in which it looks at requests that wait.
     #[serde(default = "fcfs")]
@@ -63,7 +64,8 @@ pub struct StationParameters {
     #[serde(default = "one")]
     #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub band_blocks: u64,
-    /// Which of the requests that wait, in that order, is taken next, by how many wait, as text.
+    /// Ranks in that order of the requests that are taken next, by the number of waiting requests, as
+    /// text.
     #[serde(default)]
     pub picks: Vec<String>,
     /// The questions that lead to a distribution of service times, as text.
@@ -71,7 +73,7 @@ pub struct StationParameters {
     /// What was seen of each operation.
     #[schemars(length(min = 1), extend("x-unit" = "operations"))]
     pub operations: Vec<OperationSeen>,
-    /// What it was fitted to, for people.
+    /// Origin of the fit, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
 }
@@ -90,7 +92,7 @@ const fn one() -> u64 {
 pub struct OperationSeen {
     /// The operation.
     pub op: Operation,
-    /// Requests that were learnt from.
+    /// Number of fitted requests.
     pub requests: u64,
     /// Median service time, of which the pace is reckoned.
     pub typical: Duration,
@@ -105,7 +107,7 @@ pub struct OperationSeen {
     pub sequential: Option<u64>,
 }
 
-/// A kind of request of which fewer were seen is not known.
+/// Number of fitted requests from which on a kind of request is known.
 const KNOWN_LEAST: u64 = 16;
 
 /// The region in which a device was fitted.
@@ -113,7 +115,7 @@ const KNOWN_LEAST: u64 = 16;
 pub(super) struct Region([Option<OperationSeen>; Operation::ALL.len()]);
 
 impl Region {
-    /// Whether a request, with as many others in the device, is like those that were seen.
+    /// Returns true if a request, with `queue_length` others in the device, lies in the fitted region.
     pub(super) fn holds(&self, asked: &Asked, queue_length: u32) -> bool {
         self.0[asked.op as usize].is_some_and(|seen| {
             (seen.blocks_min..=seen.blocks_max).contains(&asked.blocks) && queue_length <= seen.queue_max
@@ -122,7 +124,8 @@ impl Region {
 }
 
 impl Region {
-    /// Whether enough requests were seen that go on where one of the last served ended, or that do not.
+    /// Returns true if enough requests of the operation were fitted that are sequential, or not
+    /// sequential, like the request of `row`.
     pub(super) fn knows(&self, op: Operation, row: &Row) -> bool {
         let Some((requests, sequential)) =
             self.0[op as usize].and_then(|seen| Some((seen.requests, seen.sequential?)))
@@ -134,13 +137,13 @@ impl Region {
     }
 }
 
-/// Whether a request begins where one of the last served ended.
+/// Returns true if a request begins where one of the last served ended.
 pub(super) fn is_sequential(row: &Row) -> bool {
     row[Feature::Stream as usize] == 0
 }
 
 impl StationParameters {
-    /// How those that wait stand in line.
+    /// Returns the order of the waiting requests.
     pub(super) const fn line(&self) -> Line {
         Line { order: self.order, band_blocks: self.band_blocks }
     }

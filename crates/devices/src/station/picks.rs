@@ -1,22 +1,22 @@
-//! Which of the requests that wait is served next: by its rank in line, as was seen.
+//! Choice of the waiting request that is served next: its rank in line is drawn from the counts of the trace.
 //!
-//! Ranks near either end are told one by one, for the end of a circular line is just behind where the last service was;
-//! those between by 32nds of what lies between.
+//! Ranks near either end are counted one by one, because the end of a circular line is just behind the place
+//! of the last service. Ranks between are counted by 32nds of the range between.
 //!
-//! As text, for a class of how many wait: `24: 0*90 2*1 -1*7 ~16*2` says that the first in line was taken 90 times, the
-//! third once, the last 7 times, and twice one halfway between.
+//! As text, for a class of numbers of waiting requests: `24: 0*90 2*1 -1*7 ~16*2` means that the first in
+//! line was taken 90 times, the third once, the last 7 times, and a request halfway between twice.
 
 use seeklab_core::Stream;
 
 use crate::table::{least_of, octave_class};
 
-/// Ranks at either end that are told one by one.
+/// Ranks at either end that are counted one by one.
 const END: u32 = 16;
 
 /// Parts of what lies between.
 const BETWEEN: u32 = 32;
 
-/// Where a pick was: the ranks from the first on, those between, those to the last.
+/// Places of a pick: the ranks from the first on, those between, those to the last.
 const PLACES: usize = (END + BETWEEN + END) as usize;
 
 /// Classes of how many wait: four for each doubling.
@@ -170,7 +170,7 @@ impl PickCounts {
 /// Picks to draw from.
 #[derive(Debug, Clone)]
 pub(super) struct Picks {
-    /// Places and how often these or ones before them were seen; `None` where nothing ever waited.
+    /// Places, each with the count of picks up to it; `None` if no request ever waited.
     classes: Vec<Option<Vec<(u8, u64)>>>,
 }
 
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_ranks_picked_as_often_as_they_were_seen() {
+    fn ranks_are_picked_as_often_as_counted() {
         let mut counts = PickCounts::default();
         for waiting in 2..=64 {
             for rank in 0..waiting {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_rank_among_those_of_its_place() {
+    fn rank_is_among_the_ranks_of_its_place() {
         for waiting in (2..200).chain([1_000, 100_003]) {
             let mut before = 0;
             for rank in 0..waiting {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn are_mistakes_told() {
+    fn mistakes_are_reported() {
         for line in ["2", "x: 0*1", "2: 16*1", "2: -17*1", "2: ~32*1", "2: -0*1", "2: 0", "2:", "2: 0*0"] {
             assert!(PickCounts::read(&[line.to_owned()]).is_err(), "{line}");
         }

@@ -1,4 +1,4 @@
-//! The requests that are learnt from: all of them, or stretches evenly over a trace that is longer.
+//! The requests that are fitted: all requests, or stretches spread evenly over a longer trace.
 
 use seeklab_core::{Duration, Instant, Status, TraceRecord};
 
@@ -14,14 +14,14 @@ const STRETCH: usize = 1 << 14;
 /// Stretches that are kept; when there are as many, every other one is let go.
 const STRETCHES: usize = 64;
 
-/// A request that was seen.
+/// A recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) arrival: Instant,
     /// After its arrival.
     pub(super) completion: Instant,
     pub(super) asked: Asked,
-    /// Whether its time is learnt from: it succeeded, and nothing that is not known stood before it.
+    /// True if the time is fitted: the request succeeded, and no unknown request was ahead of it.
     pub(super) counts: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stretch {
     number: u64,
-    /// When all requests before it had completed.
+    /// Time at which all requests before the stretch had completed.
     busy_until: Instant,
     seen: Vec<Seen>,
 }
@@ -42,7 +42,7 @@ pub(super) struct Sample {
     count: u64,
     /// Every how many stretches one is kept.
     every: u64,
-    /// When all requests before this one had completed.
+    /// Time at which all requests recorded so far had completed.
     busy_until: Instant,
 }
 
@@ -78,8 +78,9 @@ impl Sample {
         self.stretches.last_mut().expect("there is one").seen.push(seen);
     }
 
-    /// The same requests without the waits for limits: `waits` are of all [`runs`](Self::runs). What came while a limit held
-    /// is not learnt from, if `learns_enough` others are.
+    /// Returns the same requests without the waits for limits. `waits` are those of all
+    /// [`runs`](Self::runs). Requests that came while a limit held are not fitted if there are at least
+    /// `learns_enough` others.
     pub(super) fn past_limits(&self, waits: &[Wait], learns_enough: usize) -> Self {
         let mut sample = self.clone();
         let counted = self.stretches.iter().flat_map(|stretch| &stretch.seen).zip(waits);

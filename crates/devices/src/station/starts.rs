@@ -1,9 +1,10 @@
-//! When services started, from arrivals and completions alone.
+//! Starts of services, from arrivals and completions alone.
 //!
 //! # Rule
-//! The station has a number of servers, and none idles while a request waits. Requests start in order of arrival, until
-//! one completes that should still wait: then it had been taken in place of the one that started last, which waits on,
-//! first in line. So with one server, requests were served in the order in which they completed.
+//! The station has a number of servers, and none idles while a request waits. Requests start in order of
+//! arrival, until a request completes that should still wait. That request had then been taken in place of
+//! the request that started last, which waits on, first in line. So with one server, requests were served in
+//! the order in which they completed.
 
 use std::collections::VecDeque;
 
@@ -11,18 +12,18 @@ use seeklab_core::Instant;
 
 use super::sample::Seen;
 
-/// What happens to a request, in the order in which it happens at one time.
+/// Event of a request. At equal times, events happen in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// It completes.
+    /// The request completes.
     Completion,
-    /// It arrives.
+    /// The request arrives.
     Arrival,
     /// Its service starts.
     Start,
 }
 
-/// When each service of a run started.
+/// Start of each service of a run.
 #[derive(Debug, Clone)]
 pub(super) struct Starts {
     pub(super) starts: Vec<Instant>,
@@ -79,7 +80,7 @@ impl Starts {
         Self { starts, overtaking }
     }
 
-    /// What happens in a run, in order.
+    /// Returns the events of a run, in order.
     pub(super) fn events(&self, run: &[Seen]) -> Vec<(Instant, Event, u32)> {
         let mut events = Vec::with_capacity(3 * run.len());
         for (index, (seen, start)) in run.iter().zip(&self.starts).enumerate() {

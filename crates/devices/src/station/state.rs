@@ -1,6 +1,6 @@
-//! What a device remembers of the requests so far: from it come the features of the next service.
+//! Memory of a device: the features of the next service follow from the requests so far.
 //!
-//! The same code sees a trace that is fitted and the requests that a clone serves.
+//! A fit to a trace and a clone that serves requests use the same code.
 
 use seeklab_core::{Duration, Instant, Operation};
 
@@ -24,7 +24,7 @@ impl Asked {
     }
 }
 
-/// What is the same for all requests.
+/// Values that are the same for all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scale {
     pub(super) capacity_blocks: u64,
@@ -57,7 +57,7 @@ impl State {
         self.count
     }
 
-    /// Where the request served before ended.
+    /// Returns the end of the request served before.
     pub(super) fn last_end(&self) -> u64 {
         self.before.map_or(0, |(_, end)| end)
     }

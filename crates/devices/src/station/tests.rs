@@ -1,4 +1,5 @@
-//! Does a station answer as the trace that it was fitted to, and does it find what kind of device wrote the trace?
+//! Tests that a station answers like the trace that it was fitted to, and that the fit finds the kind of
+//! device that wrote the trace.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ fn service(stream: &mut Stream, op: Operation, lbn: u64, last_end: u64) -> Durat
     Duration::from_us(us + stream.below(us / 10))
 }
 
-/// What a station of that kind makes of requests that arrive by chance, `gap_us` apart on average.
+/// Returns the trace of a station of the given kind with random arrivals, `gap_us` apart on average.
 fn trace(servers: usize, order: Order, gap_us: u64, count: usize, seed: u64) -> Vec<TraceRecord> {
     banded(servers, (order, 1), 1 << 24, gap_us, count, seed)
 }
@@ -111,7 +112,7 @@ fn measured(records: &[TraceRecord]) -> impl ExactSizeIterator<Item = f64> {
 }
 
 #[test]
-fn is_the_kind_of_device_found_that_wrote_a_trace() {
+fn fit_finds_the_kind_of_device_that_wrote_a_trace() {
     for (servers, order, gap_us) in [
         (1, Order::Fcfs, 6_000),
         (1, Order::Ascending, 5_000),
@@ -125,7 +126,7 @@ fn is_the_kind_of_device_found_that_wrote_a_trace() {
 }
 
 #[test]
-fn is_it_found_that_an_elevator_knows_cylinders() {
+fn fit_finds_the_band_of_an_elevator_by_cylinders() {
     let [fine, coarse] =
         [1, 1 << 14].map(|band| fitted(&banded(1, (Order::Ascending, band), 1 << 18, 3_000, 12_000, 7)));
     assert_eq!((fine.order, fine.band_blocks), (Order::Ascending, 1));
@@ -137,7 +138,7 @@ fn is_it_found_that_an_elevator_knows_cylinders() {
 }
 
 #[test]
-fn does_a_clone_answer_for_a_load_that_was_not_recorded() {
+fn clone_predicts_a_load_that_was_not_recorded() {
     // Fitted at half the load that the device can bear, asked at six sevenths.
     let parameters = fitted(&trace(1, Order::Fcfs, 9_000, 12_000, 7));
     let busier = trace(1, Order::Fcfs, 5_300, 30_000, 8);
@@ -149,7 +150,7 @@ fn does_a_clone_answer_for_a_load_that_was_not_recorded() {
 }
 
 #[test]
-fn does_a_clone_answer_as_its_trace_did() {
+fn clone_matches_the_mean_response_time_of_its_device() {
     for (servers, order, gap_us) in [(1, Order::Ascending, 6_000), (4, Order::Fcfs, 2_000)] {
         let parameters = fitted(&trace(servers, order, gap_us, 12_000, 7));
         let fresh = trace(servers, order, gap_us, 30_000, 9);
@@ -160,7 +161,7 @@ fn does_a_clone_answer_as_its_trace_did() {
 }
 
 #[test]
-fn does_a_fork_go_on_the_same() {
+fn fork_continues_identically() {
     let records = trace(2, Order::Nearest, 3_000, 4_000, 3);
     let mut station = Station::new(&fitted(&records), Seed(1), "disk0").unwrap();
     answers(&mut station, &records[..2_000]);
@@ -176,7 +177,7 @@ fn does_a_fork_go_on_the_same() {
 }
 
 #[test]
-fn is_the_description_read_as_it_was_written() {
+fn description_is_read_as_written() {
     let parameters = fitted(&trace(1, Order::Ascending, 5_000, 5_000, 5));
     assert!(parameters.tree.len() > 3 && !parameters.picks.is_empty(), "{parameters:?}");
     let text = toml::to_string(&parameters).unwrap();
@@ -189,7 +190,7 @@ fn is_the_description_read_as_it_was_written() {
 }
 
 #[test]
-fn is_what_was_never_seen_answered_and_counted() {
+fn requests_outside_the_fitted_region_are_answered_and_counted() {
     let mut station =
         Station::new(&fitted(&trace(1, Order::Fcfs, 9_000, 2_000, 1)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
@@ -205,7 +206,7 @@ fn is_what_was_never_seen_answered_and_counted() {
 }
 
 #[test]
-fn does_memory_have_a_bound_and_every_part_of_a_trace_its_share() {
+fn memory_is_bounded_and_the_sample_covers_the_whole_trace() {
     let mut sample = sample::Sample::default();
     let count = 3 * SAMPLE_MAX as u64;
     for index in 0..count {
@@ -229,7 +230,7 @@ fn does_memory_have_a_bound_and_every_part_of_a_trace_its_share() {
 }
 
 #[test]
-fn are_mistakes_in_a_description_told() {
+fn mistakes_in_a_description_are_reported() {
     let good = fitted(&trace(1, Order::Ascending, 5_000, 3_000, 5));
     let told = |change: &dyn Fn(&mut StationParameters)| {
         let mut parameters = good.clone();
@@ -261,7 +262,7 @@ fn are_mistakes_in_a_description_told() {
 }
 
 #[test]
-fn are_sequential_requests_unlike_random_ones_and_the_other_way_round() {
+fn sequential_and_random_requests_are_outside_each_others_region() {
     let random: Vec<TraceRecord> = (0..4_000_u64)
         .map(|index| {
             let arrival = Instant::ZERO + Duration::from_ms(20 * index);
@@ -294,7 +295,7 @@ fn are_sequential_requests_unlike_random_ones_and_the_other_way_round() {
 }
 
 #[test]
-fn is_no_answer_shorter_than_any_that_was_measured() {
+fn no_response_is_shorter_than_the_shortest_measured() {
     // A pipe: 1 ms from start to end, but those that waited follow each other every 100 us.
     let mut stream = Seed(5).stream("trace");
     let (mut now_ns, mut free_ns) = (0, 0);

@@ -1,6 +1,7 @@
-//! Which distribution of service times answers which features: a binary tree of questions.
+//! Choice of a distribution of service times by features: a binary tree of questions.
 //!
-//! As text, a node to a line, each followed by what answers yes and then by what answers no:
+//! As text, each node is a line, followed by the nodes for the answer yes and then by those for the answer
+//! no:
 //! ```text
 //! op < flush
 //! . length < 64 blocks
@@ -21,13 +22,14 @@ const NODES_MAX: usize = 1 << 16;
 /// A question, or where the questions end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
-    /// Whether the class of the feature is below `class`: if so the next node, else the one at `no`.
+    /// Question: if the class of the feature is below `class`, the next node follows, otherwise the node
+    /// at `no`.
     Split { feature: u8, class: u8, no: u32 },
     /// The distribution of that number.
     Leaf(u32),
 }
 
-/// A tree over `L`: counts while it is learnt, times to draw from afterwards.
+/// A tree over `L`: counts during the fit, times to draw from afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree<L> {
     pub(super) nodes: Vec<Node>,

@@ -6,7 +6,7 @@
 //! distance … -2..-3  -1  0  sequential  +1  +2..+3 …      a line: neighbours are alike
 //! ```
 //! # References
-//! \[Thornock97, 3\], whose classes are not told.
+//! \[Thornock97, 3\], which does not give its classes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,8 @@ use crate::error::{ParameterError, check};
 pub struct Classes {
     /// Classes of lengths for each doubling: 1, 2 or 4.
     pub lengths_per_octave: u32,
-    /// Classes of queue lengths for each doubling: 1, 2 or 4; with 4, queue lengths to 7 are told apart.
+    /// Classes of queue lengths for each doubling: 1, 2 or 4. With 4, each queue length up to 7 has its
+    /// own class.
     pub queues_per_octave: u32,
     /// Classes of seek distances for each doubling: 1, 2 or 4.
     pub distances_per_octave: u32,
@@ -34,12 +35,12 @@ impl Default for Classes {
 /// Doublings of a length in blocks, a queue length and a distance in blocks; what is beyond counts as the last.
 const OCTAVES: [u32; 3] = [24, 16, 48];
 
-/// How a request relates to the one before it on the same device.
+/// Distance of a request from the one before it on the same device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Distance {
     /// From start to start, in blocks.
     Blocks(i64),
-    /// It begins where the one before ended.
+    /// The request begins where the one before ended.
     Sequential,
 }
 
@@ -69,7 +70,7 @@ impl Classes {
         Ok(())
     }
 
-    /// How many classes there are of lengths, queue lengths and distances.
+    /// Returns the numbers of classes of lengths, queue lengths and distances.
     pub(super) const fn counts(&self) -> [u32; 3] {
         [
             OCTAVES[0] * self.lengths_per_octave,
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_neighbours_on_the_line_of_distances_alike() {
+    fn distance_classes_ascend_along_the_line_of_distances() {
         let classes = Classes::default();
         let line = [-5000, -3, -1, 0, 1, 2, 3, 4, 1 << 40].map(Distance::Blocks);
         let mut places: Vec<u32> = line.iter().map(|distance| classes.of_distance(*distance)).collect();
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn has_the_least_of_a_class_that_class() {
+    fn least_value_of_a_class_is_in_that_class() {
         for per_octave in [1, 2, 4] {
             let classes = Classes {
                 lengths_per_octave: per_octave,
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn are_short_queues_told_apart() {
+    fn short_queues_have_classes_of_their_own() {
         let classes = Classes::default();
         let class = |length| classes.of(8, length, Distance::Sequential).queue;
         for length in 0..8 {

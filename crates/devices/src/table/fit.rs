@@ -20,11 +20,11 @@ use crate::tally::Tally;
 #[derive(Debug, Clone)]
 pub struct TableFit {
     classes: Classes,
-    /// By operation and place in the grid one more than the number of the cell, 0 where there is none; empty where
-    /// nothing was seen.
+    /// For each operation and place in the grid, one more than the number of the cell, or 0 where there
+    /// is no cell. Empty for an operation without requests.
     numbers: [Vec<u32>; Operation::ALL.len()],
     cells: Vec<Counts>,
-    /// What each cell is of.
+    /// Operation and class of each cell.
     keys: Vec<(Operation, Class)>,
     before: Option<(u64, u64)>,
     tally: Tally,

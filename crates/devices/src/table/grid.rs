@@ -1,11 +1,13 @@
-//! Which distribution answers which class: its own where there is one, else the nearest.
+//! Assignment of distributions to classes: a class has its own distribution if there is one, otherwise the
+//! nearest.
 //!
 //! # Rule
 //! Of one operation, the classes of length, queue length and distance span a grid. A class without a
-//! distribution of its own has that of the nearest class that has one, counted in steps along the grid's edges; of several
-//! equally near the first in order of length, queue length and distance. An operation that was never seen is
-//! answered as another: write-zeroes as discards, discards as writes, writes as reads, reads as writes, and flushes
-//! as writes; each likewise if that was not seen either.
+//! distribution of its own has that of the nearest class that has one, counted in steps along the grid's
+//! edges; of several equally near classes the first in order of length, queue length and distance. An
+//! operation without requests is answered as another: write-zeroes as discards, discards as writes, writes as
+//! reads, reads as writes, and flushes as writes. The same holds for the other operation if it has no
+//! requests either.
 
 use std::collections::VecDeque;
 
@@ -23,20 +25,21 @@ const BORROWED: u32 = 1 << 31;
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
     counts: [u32; 3],
-    /// By operation; empty where nothing was seen.
+    /// By operation; empty for an operation without requests.
     places: [Vec<u32>; Operation::ALL.len()],
-    /// What each operation is answered as.
+    /// Operation as which each operation is answered.
     stand_in: [usize; Operation::ALL.len()],
 }
 
-/// Which requests a distribution is of.
+/// Requests that a distribution applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) op: Operation,
     pub(super) class: Class,
-    /// Whether it holds for every distance but sequential ones, whatever that of the class.
+    /// True if the distribution holds for every distance except sequential ones, regardless of the
+    /// class's distance.
     pub(super) is_anywhere: bool,
-    /// Whether it was concluded from others, beyond what was measured.
+    /// True if the distribution was extrapolated from others, beyond the measured range.
     pub(super) is_beyond: bool,
 }
 
@@ -50,12 +53,13 @@ impl Place {
     }
 }
 
-/// Where a distribution came from.
+/// Distribution of a class, with its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     /// The distribution.
     pub(super) cell: usize,
-    /// Whether it is that of a neighbour or of another operation, or lies beyond what was measured.
+    /// True if the distribution is that of a neighbour or of another operation, or lies beyond the
+    /// measured range.
     pub(super) borrowed: bool,
 }
 
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn has_every_class_the_nearest_distribution() {
+    fn every_class_has_the_nearest_distribution() {
         let classes = Classes::default();
         let class = |blocks, queue, distance| classes.of(blocks, queue, distance);
         let at = |op, class| Place { op, class, is_anywhere: false, is_beyond: false };
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_cell_of_any_distance_hold_for_all_but_sequential_ones() {
+    fn cell_of_any_distance_holds_for_all_but_sequential_requests() {
         let classes = Classes::default();
         let class = |queue, distance| classes.of(8, queue, distance);
         let read = Operation::Read;

@@ -1,8 +1,10 @@
-//! What tables learnt: times of each operation, and their means along each of the things that classes tell apart.
+//! Contents of fitted tables: times of each operation, and their means by queue length, seek distance and
+//! length.
 //!
 //! # Scope and limits
-//! Means are over all that was recorded at a queue length, a seek distance or a length, whatever the other two were: what the
-//! device did under that workload, not the effect of that one thing.
+//! Means are over all requests that were recorded at a queue length, a seek distance or a length, for any
+//! values of the other two. So the means describe the device under that workload, not the effect of one
+//! quantity.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +18,7 @@ use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries,
 
 const KIB: f64 = 1024.0;
 
-/// Times counted in buckets: the least of each, how many it holds, how many were seen.
+/// Times counted in buckets: for each bucket its least time, its width and its count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SeenTimes {
     buckets: BTreeMap<u64, (u64, u64)>,
@@ -47,7 +49,7 @@ impl SeenTimes {
         seen
     }
 
-    /// How many there are.
+    /// Returns the number of times.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }
@@ -72,7 +74,7 @@ impl SeenTimes {
 /// Means along one thing, by the name of the series and the value.
 type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
 
-/// What the tables of a device learnt.
+/// Returns the contents of the tables of a device.
 ///
 /// # Errors
 /// Parameters that no device can have.
@@ -148,7 +150,7 @@ pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterEr
     })
 }
 
-/// What the requests of an operation at one of the two special places are called.
+/// Returns the name of the requests of an operation at one of the two special places.
 const fn place_name(op: Operation, sequential: bool) -> &'static str {
     match (op, sequential) {
         (Operation::Read, true) => "read, sequential",
@@ -208,7 +210,7 @@ mod tests {
     use crate::fit::{About, Fit};
 
     #[test]
-    fn is_what_was_recorded_learnt() {
+    fn fitted_tables_match_the_recorded_requests() {
         let mut fit = TableFit::new(Classes::default()).unwrap();
         let mut record = |at_ms: u64, op: Operation, lbn: u64, blocks: u32, response_us: u64| {
             let arrival = Instant::ZERO + Duration::from_ms(at_ms);

@@ -84,7 +84,8 @@ impl Tables {
     }
 }
 
-/// How `request` relates to the one before it, which began and ended there. A flush has no place.
+/// Returns the distance of a request from the one before it, given by its start and end. A flush has
+/// no place.
 pub(super) fn distance(request_lbn: u64, addresses: bool, before: Option<(u64, u64)>) -> Distance {
     match before {
         Some((_, end)) if addresses && end == request_lbn => Distance::Sequential,

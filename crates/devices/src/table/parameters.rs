@@ -37,19 +37,19 @@ pub struct TableParameters {
     /// Bytes in a block.
     #[schemars(extend("x-minimum" = "1B"))]
     pub block_size: ByteSize,
-    /// Whether completed writes can be lost before a flush.
+    /// True if completed writes can be lost before a flush.
     #[serde(default)]
     pub volatile_write_cache: bool,
-    /// Whether it has moving media, so that hosts schedule for it.
+    /// True if the device has moving media, so that hosts schedule for it.
     #[serde(default)]
     pub rotational: bool,
     /// Operation, class and times of each cell, as text.
     #[schemars(length(min = 1, max = CELLS_MAX), extend("x-unit" = "cells"))]
     pub cells: Vec<String>,
-    /// How finely requests are told apart.
+    /// Fineness of the classes of requests.
     #[serde(default)]
     pub classes: Classes,
-    /// What it was fitted to, for people.
+    /// Origin of the fit, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Does a table model answer as the trace that it was fitted to?
+//! Tests that a table model answers like the trace that it was fitted to.
 
 use seeklab_core::{ByteSize, Device, Duration, Instant, Operation, Request, Seed, TraceRecord};
 
@@ -57,7 +57,7 @@ fn answers(model: &mut TableModel, records: &[TraceRecord]) -> Vec<f64> {
 }
 
 #[test]
-fn does_the_model_answer_as_the_trace_did() {
+fn model_matches_the_trace() {
     let records = records(20_000);
     let parameters = fitted(&records[..10_000]);
     let mut model = TableModel::new(&parameters, Seed(1), "disk0").unwrap();
@@ -82,7 +82,7 @@ fn does_the_model_answer_as_the_trace_did() {
 }
 
 #[test]
-fn does_a_fork_go_on_the_same() {
+fn fork_continues_identically() {
     let records = records(2_000);
     let mut model = TableModel::new(&fitted(&records), Seed(1), "disk0").unwrap();
     answers(&mut model, &records[..1_000]);
@@ -95,7 +95,7 @@ fn does_a_fork_go_on_the_same() {
 }
 
 #[test]
-fn is_the_description_read_as_it_was_written() {
+fn description_is_read_as_written() {
     let parameters = fitted(&records(3_000));
     let text = toml::to_string(&parameters).unwrap();
     let read: TableParameters = toml::from_str(&text).unwrap();
@@ -107,7 +107,7 @@ fn is_the_description_read_as_it_was_written() {
 }
 
 #[test]
-fn is_what_was_never_seen_answered_and_counted() {
+fn requests_outside_the_fitted_region_are_answered_and_counted() {
     let mut model = TableModel::new(&fitted(&records(3_000)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
     for (index, op) in Operation::ALL.into_iter().enumerate() {
@@ -124,7 +124,7 @@ fn is_what_was_never_seen_answered_and_counted() {
 }
 
 #[test]
-fn are_mistakes_in_a_description_told() {
+fn mistakes_in_a_description_are_reported() {
     let good = fitted(&records(50));
     let told = |change: &dyn Fn(&mut TableParameters)| {
         let mut parameters = good.clone();

@@ -1,31 +1,25 @@
-//! A distribution of times as counts in buckets, 64 for each doubling: 1.6 % wide at most, exact below 128 ns.
+//! A distribution of times as counts in buckets, 64 for each doubling: 1.6 % wide at most, exact below 128
+//! ns.
 //!
-//! As text, each item says how many buckets it lies beyond the one before, and, unless that is 1, how many times
-//! were seen there: `1210 3*7 1*2`.
+//! As text, each item gives the number of buckets from the item before, and, unless it is 1, the count of
+//! times in the bucket: `1210 3*7 1*2`.
 
 use std::fmt::Write as _;
 
+use seeklab_core::statistics::LogHistogram;
 use seeklab_core::{Duration, Stream};
 
-/// Buckets for each doubling.
-const PER_OCTAVE: u64 = 64;
+/// Nanoseconds in 64 buckets for each doubling.
+type Buckets = LogHistogram<6>;
 
 /// The bucket of a time in nanoseconds.
 pub(crate) const fn bucket(ns: u64) -> u32 {
-    if ns < PER_OCTAVE {
-        return ns as u32;
-    }
-    let octave = ns.ilog2();
-    ((octave - 5) * PER_OCTAVE as u32) + ((ns >> (octave - 6)) & (PER_OCTAVE - 1)) as u32
+    Buckets::bucket(ns) as u32
 }
 
 /// The least time of a bucket, and how many there are.
 pub(super) const fn span(bucket: u32) -> (u64, u64) {
-    let (octave, fraction) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
-    match octave {
-        0 => (fraction, 1),
-        octave => ((PER_OCTAVE + fraction) << (octave - 1), 1 << (octave - 1)),
-    }
+    (Buckets::least(bucket as usize), Buckets::width(bucket as usize))
 }
 
 /// No bucket lies beyond the last time of 64 bits.
@@ -36,39 +30,23 @@ const NS_MAX: u64 = 1 << 55;
 
 /// Times being counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// The bucket of the first count.
-    first: u32,
-    counts: Vec<u32>,
-}
+pub(crate) struct Counts(Buckets);
 
 impl Counts {
     /// Takes one time in.
     pub(crate) fn record(&mut self, time: Duration) {
-        self.record_many(time, 1);
+        self.0.record(time.as_ns());
     }
 
-    /// Takes one time in that was seen so often.
+    /// Counts a time `count` times.
     pub(crate) fn record_many(&mut self, time: Duration, count: u32) {
-        let bucket = bucket(time.as_ns());
-        if self.counts.is_empty() {
-            self.first = bucket;
-        } else if bucket < self.first {
-            let more = (self.first - bucket) as usize;
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
-            self.first = bucket;
-        }
-        let place = (bucket - self.first) as usize;
-        if place >= self.counts.len() {
-            self.counts.resize(place + 1, 0);
-        }
-        self.counts[place] = self.counts[place].saturating_add(count);
+        self.0.record_many(time.as_ns(), count.into());
     }
 
     /// The buckets that hold anything, ascending, with their counts.
     fn occupied(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        counts.map(|(place, count)| (self.first + place as u32, *count))
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        self.0.occupied().map(move |(bucket, count)| (bucket as u32, narrow(count)))
     }
 
     /// The same distribution, to draw from; there is at least one time.
@@ -160,7 +138,7 @@ impl Times {
         Self(columns.into_boxed_slice())
     }
 
-    /// A time, each that was seen as likely as any other; within a bucket they lie evenly.
+    /// Draws a time. Each counted time is equally likely; within a bucket, times are spread evenly.
     pub(crate) fn draw(&self, stream: &mut Stream) -> Duration {
         // One draw says the column, the bucket in it by the upper half of what is left, and the place in that by the lower.
         let drawn = u128::from(stream.bits()) * self.0.len() as u128;
@@ -194,14 +172,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_every_time_lie_in_its_bucket(ns in any::<u64>()) {
+        fn every_time_lies_in_its_bucket(ns in any::<u64>()) {
             let (least, width) = span(bucket(ns));
             prop_assert!(least <= ns && ns - least < width);
             prop_assert!(width == 1 || width as f64 / least as f64 <= 1.0 / 64.0, "{least} {width}");
         }
 
         #[test]
-        fn is_what_was_written_read(ns in prop::collection::vec(0_u64..1 << 50, 1..200)) {
+        fn written_times_are_read_back(ns in prop::collection::vec(0_u64..1 << 50, 1..200)) {
             let mut counts = Counts::default();
             ns.iter().for_each(|ns| counts.record(Duration::from_ns(*ns)));
             let times = Times::read(&counts.write()).unwrap();
@@ -216,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn is_any_text_read_or_refused(text in "[0-9* a]{0,40}") {
+        fn any_text_is_read_or_refused(text in "[0-9* a]{0,40}") {
             if let Ok(times) = Times::read(&text) {
                 times.draw(&mut Seed(1).stream("times"));
             }
@@ -224,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn are_times_that_sums_could_not_hold_refused() {
+    fn times_too_long_for_sums_are_refused() {
         let beyond = bucket(NS_MAX) + 1;
         for text in [beyond.to_string(), "3711".to_owned(), format!("1210 {}", beyond - 1210)] {
             let error = Times::read(&text).unwrap_err();
@@ -236,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn are_times_drawn_as_often_as_they_were_seen() {
+    fn times_are_drawn_as_often_as_counted() {
         let mut counts = Counts::default();
         for (ns, count) in [(50, 10), (1_000_000, 80), (90_000_000, 10)] {
             (0..count).for_each(|_| counts.record(Duration::from_ns(ns)));

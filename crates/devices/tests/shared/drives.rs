@@ -48,7 +48,7 @@ pub fn parameters(description: &Description) -> DiskParameters {
     table.try_into().unwrap()
 }
 
-/// A disk whose layout and mechanism can be asked.
+/// Returns a disk whose layout and mechanism can be queried.
 pub fn disk(description: &Description) -> Disk {
     Disk::new(&parameters(description), Seed(1), "disk0").unwrap()
 }

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use seeklab_core::{Completion, Device, Duration, Instant, Operation, Request};
 
-/// A file of the reference data; `None`, said on stderr, where the data is absent.
+/// Returns a file of the reference data. If the data is absent, prints a message to stderr and
+/// returns `None`.
 ///
 /// # Panics
 /// If the data is absent while `SEEKLAB_REQUIRE_SHARED` is set.

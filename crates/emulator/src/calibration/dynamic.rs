@@ -1,20 +1,21 @@
-//! Dynamic compensation by what a run sees at MP2: how late its replies leave.
+//! Dynamic compensation by the lateness of replies, measured at MP2 during a run.
 //!
 //! ```text
 //! due ── lateness: wake, hand out, copy, reach the kernel ──▶ MP2 ── the way back ──▶ MP1
 //!  ▲            observed here, of every request                     known from calibration
 //!  └── early completion = way back + lateness
 //! ```
-//! Only the lateness can be seen from here; the ways in and back cannot without a stamp of the host's, and
-//! stay as calibrated. (A host that gives its stamps is for
-//! [`AllowanceEstimator`](crate::pacer::AllowanceEstimator), which sees the whole error.) Lateness is measured from the due time, which moves with the early completion,
-//! so it is not an error to integrate: the early completion is set to the calibrated way back plus what the
-//! lateness is now.
+//! Only the lateness can be measured here. The ways in and back need a time stamp of the host, and stay as
+//! calibrated. (For a host that provides its stamps, see
+//! [`AllowanceEstimator`](crate::pacer::AllowanceEstimator), which measures the whole error.) Lateness is
+//! measured from the due time, which moves with the early completion, so it is not an error to integrate: the
+//! early completion is set to the calibrated way back plus the present lateness.
 //!
 //! # Scope and limits
-//! The median of each window of 64 completions of an operation, and half of the way there for each window. Lateness
-//! beyond 100 us is not compensated for: it is the kernel's scheduling, and expecting it would send all else early.
-//! Once the run begins, lateness of all sizes counts alike.
+//! The lateness of an operation is the median of a window of 64 completions. Each window moves the early
+//! completion half of the way to it. Lateness beyond 100 us is not compensated for: it is the kernel's
+//! scheduling, and expecting it would send all other replies early. Once the run begins, lateness of all
+//! sizes counts alike.
 //!
 //! # References
 //! \[Griffin 2004, §5.1.3\], dynamic compensation.
@@ -33,7 +34,7 @@ const LATENESS_MAX: Duration = Duration::from_us(100);
 #[derive(Debug, Clone)]
 pub struct SendCost {
     windows: [Vec<Duration>; Operation::ALL.len()],
-    /// What of the early completion is for lateness.
+    /// Part of the early completion that compensates for lateness.
     expected: PerOperation<Duration>,
 }
 
@@ -46,7 +47,7 @@ impl SendCost {
         }
     }
 
-    /// What is expected of replies to `op`.
+    /// Returns the lateness expected of replies to `op`.
     pub const fn expected(&self, op: Operation) -> Duration {
         self.expected.of(op)
     }
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn does_early_completion_follow_the_lateness() {
+    fn early_completion_follows_the_lateness() {
         let us = Duration::from_us;
         // 20 us for the way back and 5 for lateness.
         let mut compensation = Compensation::skew(us(25));

@@ -1,4 +1,4 @@
-//! What can go wrong with a calibration.
+//! Errors of calibration.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use crate::client::ClientError;
 
 use super::FrontendKind;
 
-/// Why a calibration could not be measured.
+/// Reason why a calibration could not be measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrationError {
     /// The frontend cannot be served here.
     #[error("cannot serve over {frontend} for calibration")]
     Serve {
-        /// Which one.
+        /// Frontend.
         frontend: FrontendKind,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The emulator of the calibration did not answer as it must.
@@ -24,17 +24,17 @@ pub enum CalibrationError {
     Client {
         /// Over which frontend.
         frontend: FrontendKind,
-        /// What it says.
+        /// Error of the client.
         source: ClientError,
     },
-    /// Requests and what the emulator saw of them do not pair up.
+    /// The requests of the client and the requests that the emulator received do not match.
     #[error("over {frontend} the client made {made} requests and the emulator saw {seen}")]
     Unpaired {
         /// Over which frontend.
         frontend: FrontendKind,
         /// Requests made.
         made: usize,
-        /// Requests seen.
+        /// Requests received by the emulator.
         seen: usize,
     },
     /// Processors are to be kept awake and cannot be.
@@ -45,39 +45,39 @@ pub enum CalibrationError {
     Wakeups(#[source] io::Error),
 }
 
-/// Why there is no calibration to use.
+/// Reason why there is no calibration to use.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoCalibration {
-    /// None was saved.
+    /// No calibration was saved.
     #[error("`{}`: this machine has not been calibrated", .path.display())]
     Absent {
-        /// Where it was looked for.
+        /// File that was expected.
         path: PathBuf,
     },
-    /// Neither `XDG_STATE_HOME` nor `HOME` says where it would be.
+    /// Neither `XDG_STATE_HOME` nor `HOME` is set, so the place of the calibration is unknown.
     #[error("neither XDG_STATE_HOME nor HOME is set, so there is nowhere to keep a calibration")]
     Nowhere,
-    /// It is of something else.
+    /// The calibration is of another machine, kernel or boot.
     #[error("`{}`: was measured {what}", .path.display())]
     Stale {
-        /// Where it is.
+        /// File of the calibration.
         path: PathBuf,
         /// On which other machine, kernel, or since when.
         what: String,
     },
-    /// It cannot be read.
+    /// The calibration cannot be read.
     #[error("`{}`: cannot be used: {reason}", .path.display())]
     Damaged {
-        /// Where it is.
+        /// File of the calibration.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
 }
 
 impl NoCalibration {
-    /// What helps.
+    /// Returns the remedy.
     pub const fn hint(&self) -> &'static str {
         match self {
             Self::Nowhere => "set XDG_STATE_HOME",

@@ -1,8 +1,9 @@
-//! Keeping a calibration: one JSON file for each user, replaced as a whole.
+//! Saving a calibration: one JSON file for each user, replaced as a whole.
 //!
 //! # Scope and limits
-//! `seeklab/calibration.json` in `XDG_STATE_HOME`, by default `~/.local/state`. One calibration: where
-//! several machines share that directory, the last one calibrated has it and the others are told so.
+//! `seeklab/calibration.json` in `XDG_STATE_HOME`, by default `~/.local/state`. The file holds one
+//! calibration. If several machines share that directory, it is of the machine that was calibrated last, and
+//! the others report that it is of another machine.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,10 +18,10 @@ use super::{Calibration, Machine, NoCalibration};
 const BYTES_MAX: u64 = 1 << 20;
 
 impl Calibration {
-    /// Where the calibration of this user is kept.
+    /// Returns the path of the calibration of this user.
     ///
     /// # Errors
-    /// If no environment variable says where.
+    /// If neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
     pub fn default_path() -> Result<PathBuf, NoCalibration> {
         let state = path_from(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
         state.map(|state| state.join("seeklab").join("calibration.json")).ok_or(NoCalibration::Nowhere)
@@ -56,10 +57,11 @@ impl Calibration {
         }
     }
 
-    /// Keeps it at `path`, whose directory is made if need be; whoever reads sees the old one or the new.
+    /// Saves the calibration at `path`, and makes the directory if needed. Readers get either the old file or the
+    /// new file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the operating system.
     pub fn save_to(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         if let Some(directory) = directory {
@@ -73,7 +75,7 @@ impl Calibration {
     }
 }
 
-/// The directory for state; relative paths do not count, says the XDG specification.
+/// Returns the directory for state. Relative paths are ignored, as the XDG specification requires.
 fn path_from(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     state.and_then(absolute).or_else(|| Some(home.and_then(absolute)?.join(".local").join("state")))
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_a_calibration_read_as_it_was_saved() {
+    fn calibration_is_read_as_it_was_saved() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new").join("calibration.json");
         let calibration = synthetic();
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_damaged_file_told_and_nothing_else() {
+    fn damaged_file_is_reported_as_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("calibration.json");
         let calibration = synthetic();
@@ -117,7 +119,7 @@ mod tests {
             check(&text.as_bytes()[..length]);
         }
         check(b"\xff\xfe\0");
-        check(text.replace("\"version\": 2", "\"version\": 1").as_bytes());
+        check(text.replace("\"version\": 3", "\"version\": 2").as_bytes());
         check(text.replace("\"arrival\": \"", "\"arrival\": \"-").as_bytes());
         check(text.replace("\"arrival\": \"", "\"arrival\": \"9999999").as_bytes());
         fs::remove_file(&path).unwrap();
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_state_directory_the_one_of_the_specification() {
+    fn state_directory_follows_the_xdg_specification() {
         let check = |state: Option<&str>, home: Option<&str>, expected: Option<&str>| {
             let path = path_from(state.map(OsString::from), home.map(OsString::from));
             assert_eq!(path, expected.map(PathBuf::from), "{state:?} {home:?}");

@@ -4,10 +4,10 @@
 //! who measures ─ request ─▶ thread with descriptors of its own ─ pread, pwrite, fdatasync ─▶ kernel ─▶ FUSE
 //! ```
 //! # Scope and limits
-//! The thread has a descriptor table of its own, without `/dev/fuse`: if the process is killed while a request is
-//! under way, `/dev/fuse` goes with the other threads' table and the request fails, so that nothing hangs
-//! (see [`fuse`](crate::frontend::fuse)). A stream's next request begins when it was asked for and the
-//! thread woke, so a pause is longer by that; stamps are taken around the call alone.
+//! The thread has a descriptor table of its own, without `/dev/fuse`: if the process is killed while a
+//! request is under way, `/dev/fuse` goes with the other threads' table and the request fails, so that
+//! nothing hangs (see [`fuse`](crate::frontend::fuse)). The next request of a stream begins when the thread
+//! has woken, so a pause is longer by the time of waking. Stamps are taken around the call alone.
 
 use std::io;
 use std::os::fd::AsRawFd;

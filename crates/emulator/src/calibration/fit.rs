@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn is_one_size_that_far_off_left_out() {
+    fn fit_ignores_one_outlying_size() {
         let line = Line { fixed: Duration::from_us(12), per_mebibyte: Duration::from_us(170) };
         for index in 0..SIZES.len() {
             let fitted = Line::through(&points(&line, |at| if at == index { 900_000 } else { 0 }));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn is_no_time_gained() {
+    fn fitted_line_never_falls_with_size() {
         let falling: Vec<_> = SIZES.iter().zip([9, 7, 8, 5, 4, 3].map(Duration::from_us)).collect();
         let falling: Vec<_> = falling.into_iter().map(|(bytes, time)| (*bytes, time)).collect();
         assert_eq!(Line::through(&falling), Line { fixed: Duration::from_us(6), ..Line::default() });
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn are_known_allowances_found_again(
+        fn fit_recovers_known_allowances(
             fixed_ns in 0..200_000_u64, per_mebibyte_ns in 0..2_000_000_u64, noise in prop::array::uniform6(-300..300_i64),
         ) {
             let line = Line { fixed: Duration::from_ns(fixed_ns), per_mebibyte: Duration::from_ns(per_mebibyte_ns) };

@@ -6,18 +6,18 @@ use seeklab_core::{Device, Duration, Instant, Operation, Request};
 
 use super::{Calibration, Route};
 
-/// A device is asked to answer sooner than replies can travel here.
+/// A response time of a device that is below the floor of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BelowFloor {
-    /// What it is asked to do that soon.
+    /// Operation with that response time.
     pub op: Operation,
-    /// How many bytes.
+    /// Length of the request in bytes.
     pub bytes: u32,
-    /// How soon the device answers.
+    /// Response time of the device.
     pub response: Duration,
-    /// How soon that can be here.
+    /// Shortest response time that can be emulated on this machine.
     pub floor: Duration,
-    /// By which route.
+    /// Route of the request.
     pub route: Route,
 }
 
@@ -59,8 +59,8 @@ impl Calibration {
         self.rows(route).map(|row| row.floor).min()
     }
 
-    /// What `device` answers sooner than `route` can say it, before anything runs: for one block and for
-    /// 64 KiB, read, read again and written.
+    /// Returns a request that `device` answers below the floor of `route`, before anything runs. Tests reads,
+    /// repeated reads and writes of one block and of 64 KiB.
     pub fn below_floor(&self, route: Route, device: &dyn Device) -> Option<BelowFloor> {
         let block_bytes = device.capabilities().block_size.as_bytes();
         let sizes = [1, (64 << 10) / block_bytes].map(|blocks| blocks.max(1) as u32);
@@ -77,8 +77,8 @@ impl Calibration {
     }
 }
 
-/// How soon a fork of an idle `device` answers a request of that many blocks at its beginning, the first time
-/// or, from its buffer, the second; `None` if it does not take the request.
+/// Returns the shorter response time of two equal requests, of that many blocks at its beginning, to a fork
+/// of an idle `device`. The second may hit the buffer. `None` if the device refuses the request.
 pub fn shortest_response(device: &dyn Device, op: Operation, blocks: u32) -> Option<Duration> {
     let mut device = device.fork();
     let mut completions = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_floor_between_sizes_on_a_straight_line() {
+    fn floor_is_interpolated_linearly_between_sizes() {
         let calibration = synthetic();
         let floor = |op, bytes| calibration.floor(NBD, op, bytes).unwrap();
         assert_eq!(floor(Operation::Read, 4 << 10), Duration::from_us(40));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_device_below_the_floor_found_before_it_runs() {
+    fn device_below_the_floor_is_found_before_it_runs() {
         let calibration = synthetic();
         let check = |name: &str, below: bool| {
             let device = catalog::find(name).unwrap().build(Seed(1), "disk0").unwrap();

@@ -1,4 +1,4 @@
-//! What a calibration holds for: a machine, its kernel, one boot.
+//! Validity of a calibration: a machine, its kernel, one boot.
 
 use std::fs;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The processor's name; empty where the kernel does not say it.
+    /// Name of the processor, or of the architecture if the kernel does not give it.
     pub processor: String,
     /// Processors that the process may use.
     pub cores: u64,
     /// The kernel's release.
     pub kernel: String,
-    /// Names the boot; empty where the kernel does not say it.
+    /// Identifier of the boot; empty if the kernel does not give it.
     pub boot_id: String,
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_another_machine_kernel_or_boot_told() {
+    fn another_machine_kernel_or_boot_is_reported() {
         let now = Machine::this();
         assert!(now.cores > 0 && !now.kernel.is_empty(), "{now:?}");
         assert_eq!(now.differs(&now), None);

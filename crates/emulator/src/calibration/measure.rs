@@ -10,7 +10,7 @@ use super::{Calibration, CalibrationError, Machine, Route, Row, VERSION, Wakeups
 use crate::clock::{Clock, KeptAwake, Pacing, Processors};
 use crate::pacer::Compensation;
 
-/// How much to measure.
+/// Number of measurements of a calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
     /// Sleeps, to know how late they end.
@@ -31,7 +31,7 @@ impl Default for Effort {
     }
 }
 
-/// How long the device of the timed streams takes: long enough for the emulator to sleep meanwhile.
+/// Service time of the device of the timed streams: long enough for the emulator to sleep during it.
 const SERVICE_TIME: Duration = Duration::from_ms(1);
 
 /// From a completion to the next issue: long enough for the emulator to be asleep.
@@ -46,23 +46,21 @@ impl Calibration {
     /// # Errors
     /// If no descriptor is left to wait for.
     pub fn begin(effort: &Effort, clock: Clock) -> Result<Self, CalibrationError> {
-        clock.settle();
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             version: VERSION,
             machine: Machine::this(),
             measured_at_s: u64::try_from(now.tv_sec).unwrap_or(0),
             wakeups: Wakeups::measure(clock, effort.sleeps)?,
-            clock: clock.report(),
             frontends: BTreeMap::new(),
         })
     }
 
-    /// Measures what a route adds, and replaces what was known of it. `progress` is told how many of how
-    /// many repetitions are done.
+    /// Measures the times of a route, and replaces its previous results. `progress` receives the number of
+    /// repetitions done, and of all repetitions.
     ///
     /// # Errors
-    /// If the frontend cannot be served here, or processors cannot be kept awake that are to be.
+    /// If the frontend cannot be served on this machine, or if processors are to be kept awake and cannot be.
     pub fn measure(
         &mut self,
         route: Route,
@@ -96,7 +94,6 @@ impl Calibration {
         let known = self.frontends.entry(frontend).or_default();
         known.retain(|row| row.processors != processors);
         known.extend(rows);
-        self.clock = clock.report();
         Ok(())
     }
 }
@@ -121,7 +118,6 @@ fn repeat(
                 served.run(Stream { requests: 5, ..stream })?;
             }
             samples.push(served.run(stream)?);
-            clock.check();
             done += 1;
             progress(done);
         }

@@ -1,4 +1,4 @@
-//! What this machine adds to every request, measured, and what the emulator does about it.
+//! Measurement of the time that this machine adds to every request, and the compensation for it.
 //!
 //! ```text
 //!  wake-ups ───────────────▶ margin                     ┐
@@ -8,21 +8,21 @@
 //!                      what the run observes (dynamic) ◀───────────┘
 //! ```
 //! For each frontend, operation and size a stream of like requests is served by a device that takes a
-//! millisecond, and by one that takes none. The medians of the first say how long a request travels to
-//! the emulator (arrival), how late the emulator is by itself (lateness) and how long the reply travels back
+//! millisecond, and by one that takes none. The medians of the first stream give the time of a request to the
+//! emulator (arrival), the lateness of the emulator itself (lateness) and the time of the reply back
 //! (completion); a line through the sizes makes [`Allowance`](crate::pacer::Allowance)s of them. The response
-//! time of the second is the *floor*: the shortest service time that can be emulated.
+//! time of the second stream is the *floor*: the shortest service time that can be emulated.
 //!
 //! # Scope and limits
-//! - What is measured depends on where the kernel puts client and emulator: the way between two threads on one
-//!   processor takes 2 to 5 us, to a processor that sleeps 10 to 40 us (measured on the 2-core virtual machine of
-//!   `docs/emulation.md`), and a run may see either. [`Row::spread`] says how far repetitions differed. Exact
-//!   pacing keeps idle processors awake where it may ([`KeptAwake`](crate::clock::KeptAwake)); both [`Route`]s are
-//!   measured.
-//! - A stream is repeated three times, the repetitions of all streams interleaved, and the best counts: what
-//!   another has beyond it is the machine's other work. Where that work goes on, or the kernel places
-//!   otherwise, the [`Recheck`] at the start of a run sees it and moves the compensation.
-//! - Discarding and writing zeroes are compensated for as flushes are: they bring no data.
+//! - The measured times depend on where the kernel places client and emulator: the way between two threads on
+//!   one processor takes 2 to 5 us, to a processor that sleeps 10 to 40 us (measured on the 2-core virtual
+//!   machine of `docs/emulation.md`), and a run may have either. [`Row::spread`] is the difference between
+//!   repetitions. Exact pacing keeps idle processors awake if permitted
+//!   ([`KeptAwake`](crate::clock::KeptAwake)); both [`Route`]s are measured.
+//! - A stream is repeated three times, with the repetitions of all streams interleaved, and the best counts:
+//!   longer times are due to other work of the machine. If that work continues, or the kernel places the
+//!   threads otherwise, the [`Recheck`] at the start of a run detects it and moves the compensation.
+//! - Discarding and writing zeroes are compensated for like flushes: they bring no data.
 //!
 //! # References
 //! \[Griffin 2004, §5.3.2, §5.4\], best of three as there.
@@ -47,7 +47,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{Duration, Operation};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{ClockReport, Pacing, Processors};
+use crate::clock::{Pacing, Processors};
 use crate::pacer::Compensation;
 
 pub use dynamic::SendCost;
@@ -62,20 +62,20 @@ pub use stream::{Sample, Served, Setting, Stream};
 pub use wakeups::{MARGIN_BOUNDS, Wakeups};
 
 /// The version of the file.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// No time in a calibration is longer: beyond that something was wrong.
 const TIME_MAX: Duration = Duration::from_s(10);
 
-/// What was measured of one operation and size over one frontend.
+/// Measured times of one operation and size over one frontend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// What idle processors did meanwhile.
+    /// State of idle processors during the measurement.
     pub processors: Processors,
-    /// What the requests did.
+    /// Operation of the requests.
     pub op: Operation,
-    /// How many bytes each; 0 for flushes.
+    /// Length of each request in bytes; 0 for flushes.
     pub bytes: u32,
     /// Requests in each repetition of each stream.
     pub requests: u64,
@@ -93,12 +93,12 @@ pub struct Row {
     pub floor_p99: Duration,
 }
 
-/// How requests travel: which times were measured, and hold.
+/// Route of requests between host and emulator. Measured times hold for one route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
     /// Over what.
     pub frontend: FrontendKind,
-    /// What idle processors do meanwhile.
+    /// State of idle processors.
     pub processors: Processors,
 }
 
@@ -111,42 +111,41 @@ impl std::fmt::Display for Route {
     }
 }
 
-/// What this machine adds to every request.
+/// Measured times that this machine adds to every request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     version: u32,
-    /// What it holds for.
+    /// Machine that the calibration is valid for.
     pub machine: Machine,
-    /// When it was measured, in seconds since 1970 UTC.
+    /// Time of the measurement, in seconds since 1970 UTC.
     pub measured_at_s: u64,
-    /// How the clock did meanwhile.
-    pub clock: ClockReport,
-    /// How late sleeps ended.
+    /// Lateness of wake-ups from sleep.
     pub wakeups: Wakeups,
-    /// What was measured over each frontend.
+    /// Measured times of each frontend.
     pub frontends: BTreeMap<FrontendKind, Vec<Row>>,
 }
 
 impl Calibration {
-    /// How long before a deadline to stop sleeping.
+    /// Returns the time before a deadline at which sleeping ends.
     pub fn margin(&self) -> Duration {
         self.wakeups.margin()
     }
 
-    /// What was measured of a route; nothing if it was not.
+    /// Returns the measured times of a route; none if it was not measured.
     pub fn rows(&self, route: Route) -> impl Iterator<Item = &Row> + Clone {
         let rows = self.frontends.get(&route.frontend).map_or(&[][..], Vec::as_slice);
         rows.iter().filter(move |row| row.processors == route.processors)
     }
 
-    /// Whether that route was measured.
+    /// Returns true if that route was measured.
     pub fn knows(&self, route: Route) -> bool {
         self.rows(route).next().is_some()
     }
 
-    /// What to compensate for by that route on a device with such blocks; `None` if it was not
-    /// calibrated. Frugal pacing sleeps to the deadline, and completes earlier by the median of waking.
+    /// Returns the compensation for that route on a device with blocks of that size; `None` if the route was not
+    /// calibrated. Frugal pacing sleeps to the deadline, and completes earlier by the median lateness of
+    /// wake-ups.
     pub fn compensation(&self, route: Route, block_bytes: u32, pacing: Pacing) -> Option<Compensation> {
         let rows = self.rows(route);
         let lateness_max = rows.clone().map(|row| row.lateness).max()?;

@@ -1,9 +1,11 @@
-//! Whether a stored calibration still holds: a short stream at the start of a run.
+//! Check of a saved calibration: a short stream at the start of a run.
 //!
 //! # Scope and limits
-//! Reads and writes of 4 KiB in alternation, for about a second altogether, on a device of the calibration's own
-//! that lives for that second. It holds if neither median error moved by more than 5 us and a quarter of both. [`Recheck::adjust`] moves the fixed parts by what was seen:
-//! machine and load may have moved, the cost of each byte hardly.
+//! Reads and writes of 4 KiB in alternation, for about a second altogether, on a device of the calibration's
+//! own that lives for that second. The calibration holds if the median of the way in, and the median of the
+//! way out with lateness, each moved by at most 5 us or a quarter of their sum, whichever is larger.
+//! [`Recheck::adjust`] moves the fixed parts by the measured change: machine and load may have moved, the
+//! cost of each byte hardly.
 
 use std::fmt;
 
@@ -21,10 +23,10 @@ const BYTES: u32 = 4 << 10;
 /// From which change on a calibration no longer holds, however short the time was.
 const MOVED_MIN: Duration = Duration::from_us(5);
 
-/// How the medians of one operation differ from the calibration's.
+/// Change of the medians of one operation since the calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moved {
-    /// Which operation.
+    /// Operation.
     pub op: Operation,
     /// On the way in: now less then.
     pub arrival: SignedDuration,
@@ -57,23 +59,23 @@ impl Moved {
     }
 }
 
-/// What a recheck found.
+/// Result of a recheck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recheck {
-    /// By which route.
+    /// Route that was checked.
     pub route: Route,
     /// Reads and writes.
     pub moved: Vec<Moved>,
 }
 
 impl Recheck {
-    /// Whether the calibration still holds.
+    /// Returns true if the calibration still holds.
     pub fn holds(&self) -> bool {
         self.moved.iter().all(Moved::holds)
     }
 
-    /// Moves the fixed parts by what was seen, where the calibration no longer holds; other operations
-    /// than reads go with the writes.
+    /// Moves the fixed parts by the measured change, if the calibration no longer holds. All operations except
+    /// reads move with the writes.
     #[must_use]
     pub fn adjust(&self, mut compensation: Compensation) -> Compensation {
         let add = |allowance: &mut Allowance, moved: SignedDuration| {
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_change_found_and_adjusted_for() {
+    fn recheck_finds_a_change_and_adjusts_for_it() {
         let calibration = synthetic();
         let row = |op| calibration.rows(NBD).find(|row| row.op == op && row.bytes == BYTES).unwrap();
         let recheck = |longer_us| {

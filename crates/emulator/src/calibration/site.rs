@@ -133,7 +133,7 @@ impl Way {
     }
 }
 
-/// Who makes requests and stamps them at MP1.
+/// Client that makes requests and stamps them at MP1.
 pub(super) trait Host {
     /// Makes one request at the beginning of the device and waits for its end.
     fn request(&mut self, op: Operation, memory: &mut [u8]) -> Result<HostRequest, ClientError>;

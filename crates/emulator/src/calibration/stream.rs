@@ -15,7 +15,6 @@
 //! \[Griffin 2004, §5.4\].
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +28,7 @@ use crate::clock::waiting::sleep_until;
 use crate::clock::{Clock, Pacing, Waited, Waiter, wake_this_thread_exactly};
 use crate::emulation::Emulation;
 use crate::frontend::nbd::Export;
-use crate::frontend::{Backend, Command, Frontend, Reply, Stop, Tag, serve};
+use crate::frontend::{Backend, Command, Departure, Frontend, Next, Stop, Tag, serve};
 use crate::pacer::{Compensation, Options, Pacer};
 use crate::store::Store;
 
@@ -39,40 +38,40 @@ pub(super) const BLOCK_BYTES: u32 = 512;
 /// Its size.
 const SIZE_BYTES: u64 = 16 << 20;
 
-/// How the device of a stream is served.
+/// Settings of the device that serves a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// Over what.
     pub frontend: FrontendKind,
-    /// How long every request takes.
+    /// Service time of every request.
     pub service_time: Duration,
-    /// How much processor time exactness may cost.
+    /// Trade-off between processor time and accuracy.
     pub pacing: Pacing,
-    /// What is spun at most, unless exact.
+    /// Longest time to spin, unless pacing is exact.
     pub margin: Duration,
-    /// What is compensated for.
+    /// Compensation to apply.
     pub compensation: Compensation,
 }
 
 /// A stream of like requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// What each does.
+    /// Operation of each request.
     pub op: Operation,
-    /// How many bytes; a multiple of 512, 0 for a flush.
+    /// Length of each request in bytes: a multiple of 512, or 0 for a flush.
     pub bytes: u32,
-    /// How many.
+    /// Number of requests.
     pub requests: usize,
     /// From the completion of one to the issue of the next.
     pub pause: Duration,
 }
 
-/// What was measured of one request.
+/// Measured times of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// From MP1 to MP2, on the way in.
     pub arrival: Duration,
-    /// From when the completion was due at MP2 until it left there.
+    /// From the due time of the completion at MP2 until it left there.
     pub lateness: Duration,
     /// From MP2 to MP1, on the way out.
     pub completion: Duration,
@@ -80,7 +79,7 @@ pub struct Sample {
     pub response: Duration,
 }
 
-/// What the emulator saw of one request, at MP2.
+/// Observation of one request by the emulator, at MP2.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     tag: Tag,
@@ -92,8 +91,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether it is what a host made `request` of. A kernel asks a block device for more than its
-    /// clients do.
+    /// Returns true if this request is the one that a host's `request` became. A kernel sends more requests to a
+    /// block device than its clients make.
     fn is_of(&self, request: &HostRequest) -> bool {
         let asked = (self.op, u64::from(self.bytes)) == (request.op, request.length_bytes);
         asked && self.arrival >= request.issue && self.arrival <= request.completion
@@ -115,7 +114,7 @@ impl Served {
     /// Serves a device in a thread of its own and connects to it.
     ///
     /// # Errors
-    /// What the system or the client says.
+    /// Errors of the operating system or the client.
     pub fn start(setting: Setting, clock: Clock) -> Result<Self, CalibrationError> {
         let (sender, receiver) = sync_channel(1);
         let seen = Arc::<Mutex<Vec<Seen>>>::default();
@@ -136,7 +135,7 @@ impl Served {
     /// Makes the requests of a stream, one after the other.
     ///
     /// # Errors
-    /// What the client says, and if the emulator saw other requests.
+    /// Errors of the client, and if the emulator did not receive every request.
     pub fn run(&mut self, stream: Stream) -> Result<Vec<Sample>, CalibrationError> {
         let frontend = self.setting.frontend;
         let host = self.host.as_mut().expect("it is connected until it ends");
@@ -152,7 +151,7 @@ impl Served {
         self.samples(&requests)
     }
 
-    /// Pairs requests with what the emulator saw of them.
+    /// Pairs requests with the emulator's observations of them.
     fn samples(&self, requests: &[HostRequest]) -> Result<Vec<Sample>, CalibrationError> {
         // The last reply may be with the client before the emulator's thread has booked that it left.
         let limit = self.clock.now() + Duration::from_s(5);
@@ -244,7 +243,7 @@ fn run(
     if setting.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();
     }
-    let mut watched = Watched { emulation, seen: Arc::clone(seen), clock };
+    let mut watched = Watched { emulation, seen: Arc::clone(seen) };
     let export = Export::new("", SIZE_BYTES, BLOCK_BYTES);
     let (mut frontend, way) = setting.frontend.open(export, clock)?;
     let stop = Stop::new()?;
@@ -257,11 +256,10 @@ fn run(
     Ok(waiter.waited())
 }
 
-/// An emulation that tells what it sees at MP2.
+/// An emulation that records its observations at MP2.
 struct Watched {
     emulation: Emulation,
     seen: Arc<Mutex<Vec<Seen>>>,
-    clock: Clock,
 }
 
 fn stamp(seen: &Mutex<Vec<Seen>>, tag: Tag, now: Instant) {
@@ -280,53 +278,14 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        let (seen, clock) = (&self.seen, self.clock);
-        self.emulation.reply(now, &mut Tapped { frontend, seen, clock })
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
+        self.emulation.reply(now, frontend)
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
-        stamp(&self.seen, tag, now);
-        self.emulation.left(tag, now);
-    }
-}
-
-/// The frontend, as the emulation sends through it what it prepared ahead.
-struct Tapped<'a> {
-    frontend: &'a mut dyn Frontend,
-    seen: &'a Mutex<Vec<Seen>>,
-    clock: Clock,
-}
-
-impl Frontend for Tapped<'_> {
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.frontend.descriptor()
-    }
-
-    fn is_busy(&self) -> bool {
-        self.frontend.is_busy()
-    }
-
-    fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()> {
-        self.frontend.receive(commands)
-    }
-
-    fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
-        self.frontend.reply(tag, reply);
-    }
-
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
-        self.frontend.send(&mut |tag| {
-            stamp(self.seen, tag, self.clock.now());
-            leaving(tag);
-        })
-    }
-
-    fn shut_down(&mut self) {
-        self.frontend.shut_down();
-    }
-
-    fn is_drained(&self) -> bool {
-        self.frontend.is_drained()
+    fn left(&mut self, tag: Tag, departure: Departure) {
+        if let Departure::Taken(now) = departure {
+            stamp(&self.seen, tag, now);
+        }
+        self.emulation.left(tag, departure);
     }
 }

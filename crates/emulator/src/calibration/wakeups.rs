@@ -1,10 +1,10 @@
-//! How late sleeps end, and the margin that follows.
+//! Lateness of wake-ups from sleep, and the resulting margin.
 //!
 //! # Scope and limits
 //! Sleeps in `ppoll`, as the emulator's loop does, of lengths between 0.2 and 1.2 ms, timer slack 1 ns. The
-//! margin is what 99 of 100 sleeps stay within, between 20 and 200 us: a rare late wake-up is not worth
-//! spinning for before every deadline. It is of the hour: a machine that gets busier wakes later, which
-//! [`MarginAdjuster`] follows during a run.
+//! margin is the lateness that 99 of 100 sleeps do not exceed, between 20 and 200 us: a rare late wake-up is
+//! not worth spinning for before every deadline. The margin is valid for the load at the time: a busier
+//! machine wakes later. [`MarginAdjuster`] follows this during a run.
 
 use std::io;
 
@@ -23,11 +23,11 @@ pub const MARGIN_BOUNDS: (Duration, Duration) = (Duration::from_us(20), Duration
 /// Share of the sleeps that end within the margin.
 const QUANTILE: f64 = 0.99;
 
-/// How late sleeps ended.
+/// Lateness of wake-ups from sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wakeups {
-    /// How many were measured.
+    /// Number of measured sleeps.
     pub sleeps: u64,
     /// The median.
     pub p50: Duration,
@@ -75,12 +75,12 @@ impl Wakeups {
         })
     }
 
-    /// How long before a deadline sleeping ends.
+    /// Returns the time before a deadline at which sleeping ends.
     pub fn margin(&self) -> Duration {
         self.p99.clamp(MARGIN_BOUNDS.0, MARGIN_BOUNDS.1)
     }
 
-    /// What keeps the margin to what a run sees.
+    /// Returns the adjuster that keeps the margin at the lateness measured in a run.
     pub fn adjuster() -> MarginAdjuster {
         MarginAdjuster::new(100, QUANTILE, MARGIN_BOUNDS.0, MARGIN_BOUNDS.1)
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_margin_what_most_sleeps_stay_within() {
+    fn margin_is_the_p99_lateness_of_sleeps_within_bounds() {
         let us = Duration::from_us;
         let wakeups = |p99| Wakeups { sleeps: 100, p50: us(3), p90: us(5), p99: us(p99), max: us(9_999) };
         for (p99, margin) in [(5, 20), (77, 77), (5_000, 200)] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn do_sleeps_end_late_and_never_early() {
+    fn sleeps_end_late_and_never_early() {
         let wakeups = Wakeups::measure(Clock::start(), 50).unwrap();
         assert_eq!(wakeups.sleeps, 50);
         assert!(wakeups.p50 <= wakeups.p90 && wakeups.p90 <= wakeups.p99 && wakeups.p99 <= wakeups.max);

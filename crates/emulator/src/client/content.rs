@@ -1,10 +1,10 @@
-//! What a workload without data writes, so that what it reads can be checked.
+//! Data that a workload without data writes, so that its reads can be checked.
 //!
 //! ```text
 //! block: | address | version | words that follow from seed, address, version and place … |
 //! ```
-//! Every write gives its blocks a new version. A read must bring, for every block that was written before,
-//! exactly the last version: a block that is old, zero, torn or another block's is told apart.
+//! Every write gives its blocks a new version. A read must return exactly the last version of every block
+//! that was written before. Old, zero, torn and misplaced blocks are distinguished.
 //!
 //! # Scope and limits
 //! Blocks that were never written, or discarded since, may hold anything and are not checked. Requests
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// A block that did not hold what was written to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where the block is.
+    /// Address of the block.
     pub offset_bytes: u64,
     /// Its last version, counted from one.
     pub expected_version: u64,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn is_every_kind_of_wrong_block_told_apart() {
+    fn every_kind_of_wrong_block_is_distinguished() {
         let mut content = Content::new(7, 512);
         let mut first = vec![0; 2048];
         content.write(1024, &mut first);

@@ -1,16 +1,16 @@
-//! What can go wrong between a client and its server.
+//! Errors between a client and its server.
 
 use std::fmt;
 use std::io;
 
 use seeklab_core::Operation;
 
-/// Why a server refused a request.
+/// Reason why a server refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The protocol's error number, one of Linux's.
     pub code: u32,
-    /// What the server said, if anything; at most 4 KiB.
+    /// Message of the server, if any; at most 4 KiB.
     pub message: String,
 }
 
@@ -35,8 +35,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What ends a client's work. After [`Failed`](Self::Failed), [`Unsupported`](Self::Unsupported) and
-/// [`Invalid`](Self::Invalid) the connection can be used on.
+/// Error that ends a client's work. After [`Failed`](Self::Failed), [`Unsupported`](Self::Unsupported) and
+/// [`Invalid`](Self::Invalid) the connection can still be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -45,17 +45,17 @@ pub enum ClientError {
     Connect {
         /// The server's URI.
         server: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The connection failed.
     #[error("cannot {action} `{server}`")]
     Io {
-        /// What was tried, with its preposition.
+        /// Action that failed, with its preposition.
         action: &'static str,
         /// The server's URI.
         server: String,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The server ended the connection, or died.
@@ -81,15 +81,15 @@ pub enum ClientError {
     Refused {
         /// The server's URI.
         server: String,
-        /// What it says.
+        /// Reason given by the server.
         reason: String,
     },
-    /// The server said something that the protocol does not allow.
+    /// The server sent a message that the protocol does not allow.
     #[error("`{server}` breaks the protocol: {what}")]
     Protocol {
         /// The server's URI.
         server: String,
-        /// What it said and what is allowed.
+        /// Message that was received, and the messages that are allowed.
         what: String,
     },
     /// The export cannot do this.
@@ -97,19 +97,19 @@ pub enum ClientError {
     Unsupported {
         /// The server's URI.
         server: String,
-        /// What it cannot do.
+        /// Unsupported operation.
         op: Operation,
     },
-    /// The caller asked for something that no export of that size and block size can do.
+    /// The caller requested an operation that no export of that size and block size supports.
     #[error("{} of {length_bytes} bytes at {offset_bytes}: {reason}", .op.name())]
     Invalid {
-        /// What was asked.
+        /// Requested operation.
         op: Operation,
-        /// Where.
+        /// First byte of the request.
         offset_bytes: u64,
-        /// How much.
+        /// Length of the request.
         length_bytes: u64,
-        /// What is allowed.
+        /// Range that is allowed.
         reason: String,
     },
     /// The workload does not fit the export, or is described wrongly.
@@ -117,10 +117,10 @@ pub enum ClientError {
     Workload {
         /// The server's URI.
         server: String,
-        /// What is wrong, with a hint.
+        /// Error of the workload, with a hint.
         source: seeklab_workloads::Error,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("stopped while {outstanding} requests were outstanding")]
     Stopped {
         /// Requests whose replies were not waited for.
@@ -129,13 +129,13 @@ pub enum ClientError {
     /// The server failed a request.
     #[error("{} of {length_bytes} bytes at {offset_bytes} failed: {failure}", .op.name())]
     Failed {
-        /// What was asked.
+        /// Requested operation.
         op: Operation,
-        /// Where.
+        /// First byte of the request.
         offset_bytes: u64,
-        /// How much.
+        /// Length of the request.
         length_bytes: u64,
-        /// What the server says.
+        /// Failure reported by the server.
         failure: Failure,
     },
 }

@@ -38,7 +38,8 @@ impl Client {
     /// Opens `path` for reading and writing. Stamps will be on `clock`.
     ///
     /// # Errors
-    /// What the system says; that it has no direct access is none, see [`is_direct`](Self::is_direct).
+    /// Errors of the operating system. A file without direct access is no error, see
+    /// [`is_direct`](Self::is_direct).
     pub fn open(path: &Path, clock: Clock) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         let (descriptor, is_direct) = match open(path, flags | OFlags::DIRECT, Mode::empty()) {
@@ -55,7 +56,7 @@ impl Client {
         Self { file, path, clock, is_direct: true, memory: Vec::new() }
     }
 
-    /// Whether the page cache is passed by.
+    /// Returns true if requests bypass the page cache.
     pub const fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -63,7 +64,7 @@ impl Client {
     /// Fills `buffer` from `offset_bytes` on.
     ///
     /// # Errors
-    /// What the system says, and the end of the file before the buffer is full.
+    /// Errors of the operating system, and if the file ends before the buffer is full.
     pub fn read(&mut self, offset_bytes: u64, buffer: &mut [u8]) -> io::Result<HostRequest> {
         let place = aligned(&mut self.memory, buffer.len());
         let issue = self.clock.now();
@@ -78,7 +79,7 @@ impl Client {
     /// Writes `data` from `offset_bytes` on.
     ///
     /// # Errors
-    /// What the system says, and if not all was taken.
+    /// Errors of the operating system, and if only a part was written.
     pub fn write(&mut self, offset_bytes: u64, data: &[u8]) -> io::Result<HostRequest> {
         let place = aligned(&mut self.memory, data.len());
         place.copy_from_slice(data);
@@ -93,7 +94,7 @@ impl Client {
     /// Makes every completed write durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the operating system.
     pub fn flush(&mut self) -> io::Result<HostRequest> {
         let issue = self.clock.now();
         rustix::fs::fdatasync(&self.file)?;
@@ -110,7 +111,7 @@ impl Client {
     }
 }
 
-/// So many bytes of `memory` that begin at a multiple of the alignment.
+/// Returns `length` bytes of `memory` that begin at a multiple of the alignment.
 fn aligned(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if memory.len() < length + ALIGNMENT_BYTES {
         memory.resize(length + ALIGNMENT_BYTES, 0);
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_file_give_back_what_it_took() {
+    fn file_returns_the_written_data() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
         let clock = Clock::start();

@@ -27,13 +27,13 @@ pub use runner::{BuiltinOutcome, Progress, RunnerOptions, run_builtin, run_built
 pub struct Command<'a> {
     /// The caller's name for it; it comes back with the [`Reply`].
     pub tag: u64,
-    /// What it does.
+    /// Operation.
     pub op: Operation,
-    /// Whether what it writes must be on the media when it completes.
+    /// Complete only when the written data are on the media.
     pub fua: bool,
     /// First byte addressed; 0 for a flush.
     pub offset_bytes: u64,
-    /// How many bytes are addressed, at least one unless it is a flush.
+    /// Length in bytes, at least one except for a flush.
     pub length_bytes: u32,
     /// A write's bytes, exactly `length_bytes`; empty for all else.
     pub data: &'a [u8],
@@ -63,7 +63,7 @@ impl<'a> Command<'a> {
         Self::new(tag, Operation::Flush, 0, 0)
     }
 
-    /// Says that bytes are no longer needed.
+    /// Returns a command that marks bytes as no longer needed.
     pub const fn discard(tag: u64, offset_bytes: u64, length_bytes: u32) -> Self {
         Self::new(tag, Operation::Discard, offset_bytes, length_bytes)
     }
@@ -87,13 +87,13 @@ pub struct Reply<'a> {
     pub tag: u64,
     /// The request, with its times.
     pub request: HostRequest,
-    /// What a read brought: exactly the length asked for; empty for all else and for failures.
+    /// Data of a read, exactly the requested length; empty for other operations and for failures.
     pub data: &'a [u8],
-    /// Why it failed, if it did.
+    /// Reason for the failure, if the request failed.
     pub failure: Option<Failure>,
 }
 
-/// How long to wait for a reply.
+/// Limit of the time to wait for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// Not at all: take what is there. A loop around it spins.

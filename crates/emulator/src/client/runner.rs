@@ -32,21 +32,21 @@ use super::{ClientError, Command, Patience};
 use crate::clock::{Clock, DEFAULT_MARGIN, Pacing, Wait, Waiter};
 use crate::frontend::nbd::Uri;
 
-/// How to run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RunnerOptions<'a> {
     /// Connections; one, where the export does not let several share flushes. Processes share them.
     pub connections: usize,
-    /// What the stamps are on; its own from the first request on if `None`.
+    /// Clock of the stamps [default: a clock that starts with the run].
     pub clock: Option<Clock>,
-    /// How computing is waited for.
+    /// Method of waiting for the end of computing.
     pub pacing: Pacing,
-    /// How long before the end of computing sleeping ends.
+    /// Time before the end of computing at which sleeping ends.
     pub margin: Duration,
-    /// Whether to compare what is read with what was written.
+    /// Compare the data read with the data written.
     pub verify: bool,
-    /// Whether to read all that was written once more at the end, and compare it: a check of the data whose
-    /// time and requests are not part of the outcome, but for `verified_bytes` and mismatches.
+    /// Read all written data once more at the end, and compare it. The result includes the `verified_bytes` and
+    /// mismatches of this check, but not its time and requests.
     pub read_back: bool,
     /// Ends the run when true.
     pub stop: Option<&'a AtomicBool>,
@@ -66,7 +66,7 @@ impl Default for RunnerOptions<'_> {
     }
 }
 
-/// How far a run is; told about ten times a second, and at the end.
+/// Progress of a run, reported about ten times per second and at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// The phase that runs.
@@ -81,7 +81,7 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// What a run of a built-in workload amounted to.
+/// Result of a run of a built-in workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltinOutcome {
     /// The clock of all stamps.
@@ -102,7 +102,7 @@ pub struct BuiltinOutcome {
     pub mismatch_count: u64,
     /// The first of them, at most sixteen.
     pub mismatches: Vec<Mismatch>,
-    /// Whether it ended early because the export was too small for its files.
+    /// True if the run ended early because the export was too small for its files.
     pub is_full: bool,
 }
 
@@ -140,8 +140,8 @@ const READ_BACK_DEPTH: usize = 8;
 /// Runs `builtin` on the export that `uri` names, which it overwrites.
 ///
 /// # Errors
-/// [`ClientError`] if the server cannot be reached, fails a request, breaks the protocol or dies, or if
-/// the workload does not fit. Data that is not what was written is no error but in the outcome.
+/// [`ClientError`] if the server cannot be reached, fails a request, breaks the protocol or dies, or if the
+/// workload does not fit. Wrong data are not an error, but are reported in the result.
 pub fn run_builtin(
     builtin: &Builtin,
     uri: &Uri,
@@ -374,7 +374,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether any reply had come.
+    /// Collects available replies, and returns true if there was any.
     fn collect(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
         for client in &mut self.clients {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Pacing;
 
-/// What idle processors do.
+/// State of idle processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processors {
@@ -51,10 +51,10 @@ const REQUESTS: &str = "/dev/cpu_dma_latency";
 const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
 impl KeptAwake {
-    /// Asks for it.
+    /// Requests that idle processors stay awake.
     ///
     /// # Errors
-    /// If nobody here can be asked, or not by this user.
+    /// If the kernel does not manage idle processors, or does not let this user request it.
     pub fn hold() -> io::Result<Self> {
         let driver = fs::read_to_string(DRIVER).unwrap_or_default();
         if matches!(driver.trim(), "" | "none") {
@@ -66,12 +66,13 @@ impl KeptAwake {
         Ok(Self { _request: request })
     }
 
-    /// What `pacing` asks for, where it can be had: exact alone is worth the power.
+    /// Keeps idle processors awake if `pacing` is exact and the kernel permits it. Only exact pacing is worth the
+    /// power.
     pub fn under(pacing: Pacing) -> Option<Self> {
         if pacing == Pacing::Exact { Self::hold().ok() } else { None }
     }
 
-    /// What idle processors do while `held` lives.
+    /// Returns the state of idle processors while `held` lives.
     pub const fn processors(held: Option<&Self>) -> Processors {
         match held {
             Some(_) => Processors::Awake,
@@ -84,11 +85,11 @@ impl KeptAwake {
 mod tests {
     use super::*;
 
-    /// Where the kernel counts how long the first processor was in each state of idleness.
+    /// Folder with the kernel's counts and times of each idle state of the first processor.
     const STATES: &str = "/sys/devices/system/cpu/cpu0/cpuidle";
 
     #[test]
-    fn are_processors_kept_awake_only_for_exactness() {
+    fn processors_are_kept_awake_only_for_exact_pacing() {
         assert!(KeptAwake::under(Pacing::Balanced).is_none());
         assert!(KeptAwake::under(Pacing::Frugal).is_none());
         let held = match KeptAwake::hold() {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Clock;
 
-/// How much processor time exactness may cost.
+/// Trade-off between processor time and accuracy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pacing {
@@ -31,7 +31,7 @@ pub enum Pacing {
     Frugal,
 }
 
-/// What to do until something happens.
+/// Way to wait for the next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
     /// Look again at once: the deadline has come, or is so near that sleeping would miss it.
@@ -42,7 +42,7 @@ pub enum Wait {
     Forever,
 }
 
-/// How a thread has waited so far.
+/// Statistics of a thread's waiting so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Waited {
     /// Asleep.
@@ -88,7 +88,7 @@ impl Waiter {
         self.clock
     }
 
-    /// How long before a deadline sleeping ends.
+    /// Returns the time before a deadline at which sleeping ends.
     pub fn margin(&self) -> Duration {
         match self.pacing {
             Pacing::Exact => self.margin * 4,
@@ -97,10 +97,10 @@ impl Waiter {
         }
     }
 
-    /// What to do at `now` until `deadline`, if there is one.
+    /// Returns the way to wait from `now` until `deadline`, if there is one.
     ///
-    /// For as long as the margin after the last command (at `last`) it looks for more before sleeping:
-    /// who asked once asks again soon, and waking takes tens of microseconds.
+    /// For the length of the margin after the last command (at `last`), the plan is to spin: a client often sends
+    /// its next command soon, and waking takes tens of microseconds.
     pub fn plan(&self, now: Instant, deadline: Option<Instant>, last: Option<Instant>) -> Wait {
         let margin = self.margin();
         if last.is_some_and(|last| now.saturating_since(last) < margin) {
@@ -154,8 +154,8 @@ impl Waiter {
 
     /// Waits one step from `now` towards `deadline` and returns the time after it.
     ///
-    /// A loop that calls the pacer between the steps of spinning hands out sooner: after a sleep the code
-    /// and data of its first call are not in the caches, which was seen to cost 0.7 us at the median.
+    /// A loop that calls the pacer between the steps of spinning hands out sooner: after a sleep the code and
+    /// data of its first call are not in the caches, at a measured median cost of 0.7 us.
     pub fn step(&mut self, now: Instant, deadline: Instant) -> Instant {
         match self.begin(now, Some(deadline), None) {
             Wait::Until(until) => {
@@ -174,7 +174,7 @@ impl Waiter {
         }
     }
 
-    /// How it has waited so far.
+    /// Returns the statistics of waiting so far.
     pub const fn waited(&self) -> Waited {
         self.waited
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_margin_spun_and_the_rest_slept() {
+    fn waiter_spins_for_the_margin_and_sleeps_before() {
         let check = |pacing, left_us: u64, wait| {
             let plan = waiter(pacing).plan(at(1_000), Some(at(1_000 + left_us)), None);
             assert_eq!(plan, wait, "{pacing:?} {left_us}");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn is_more_looked_for_after_a_command() {
+    fn waiter_spins_for_the_margin_after_a_command() {
         let balanced = waiter(Pacing::Balanced);
         assert_eq!(balanced.plan(at(1_049), None, Some(at(1_000))), Wait::Spin, "more may come");
         assert_eq!(balanced.plan(at(1_050), None, Some(at(1_000))), Wait::Forever);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn is_waiting_in_vain_told_from_work_and_sleep() {
+    fn spinning_is_counted_apart_from_work_and_sleep() {
         let mut waiter = waiter(Pacing::Balanced);
         let deadline = Some(at(1_000));
         let until = waiter.begin(at(0), deadline, None);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_margin_follow_how_late_sleeps_end() {
+    fn margin_follows_the_lateness_of_sleeps() {
         let us = Duration::from_us;
         let mut adjuster = MarginAdjuster::new(10, 0.9, us(20), us(400));
         let mut margin = us(100);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn does_waiting_end_after_the_deadline() {
+    fn waiting_ends_after_the_deadline() {
         assert!(wake_this_thread_exactly());
         let clock = Clock::start();
         for pacing in [Pacing::Exact, Pacing::Balanced, Pacing::Frugal] {

@@ -4,8 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use seeklab_core::Instant;
 
-use super::{Command, Frontend, Reply, Tag};
+use super::{Command, Departure, Frontend, Reply, Tag};
 
 /// Serves one device over several protocols at a time.
 pub struct Frontends {
@@ -49,11 +50,15 @@ impl Frontend for Frontends {
         self.members[usize::from(tag.frontend)].reply(Tag { frontend: 0, ..tag }, reply);
     }
 
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+    fn send(&mut self, left: &mut dyn FnMut(Tag, Departure)) -> io::Result<()> {
         for (member, frontend) in self.members.iter_mut().zip(0..) {
-            member.send(&mut |tag| leaving(Tag { frontend, ..tag }))?;
+            member.send(&mut |tag, departure| left(Tag { frontend, ..tag }, departure))?;
         }
         Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.members.iter().filter_map(|member| member.deadline()).min()
     }
 
     fn shut_down(&mut self) {

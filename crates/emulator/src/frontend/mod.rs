@@ -23,38 +23,38 @@ use std::os::fd::BorrowedFd;
 use seeklab_core::{Instant, Operation};
 
 pub use composite::Frontends;
-pub use serving::{Backend, serve};
+pub use serving::{Backend, Next, serve};
 pub use stop::Stop;
 
 /// Names one outstanding command of a frontend; it goes back with the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag {
-    /// Which of the [`Frontends`] that are served together; a frontend by itself says 0.
+    /// Index in the [`Frontends`] that are served together; 0 for a single frontend.
     pub frontend: u16,
-    /// Which client it came from: unique over the life of the frontend.
+    /// Number of the client: unique over the life of the frontend.
     pub client: u64,
-    /// Which of the client's outstanding commands.
+    /// Number of the command among the client's outstanding commands.
     pub command: u32,
 }
 
-/// What a client asks.
+/// Command of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command<'a> {
     /// Goes back with the reply.
     pub tag: Tag,
-    /// When the read that delivered it returned: measurement point MP2.
+    /// Time at which the read that delivered the command returned: measurement point MP2.
     pub arrived: Instant,
     /// First byte addressed, a multiple of the block size; 0 for a flush.
     pub offset_bytes: u64,
-    /// How many bytes are addressed, a multiple of the block size; 0 for a flush.
+    /// Length in bytes, a multiple of the block size; 0 for a flush.
     pub length_bytes: u32,
-    /// Whether what it writes must be on the media when it completes.
+    /// Complete only when the written data are on the media.
     pub fua: bool,
-    /// What to do there.
+    /// Action at this place.
     pub action: Action<'a>,
 }
 
-/// What a [`Command`] does.
+/// Action of a [`Command`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action<'a> {
     /// Bring bytes: answered by [`Reply::Data`].
@@ -67,18 +67,18 @@ pub enum Action<'a> {
     Discard,
     /// Fill with zeroes.
     WriteZeroes {
-        /// Whether the space may be given back.
+        /// True if the space may be given back.
         may_discard: bool,
     },
-    /// Say which parts are allocated: answered by [`Reply::Extents`]. It is no request to the device.
+    /// Report which parts are allocated: answered by [`Reply::Extents`]. It is no request to the device.
     BlockStatus {
-        /// Whether one extent is all that the client takes.
+        /// True if the client accepts only one extent.
         single: bool,
     },
 }
 
 impl Action<'_> {
-    /// The device's operation, or `None` where the device is not asked.
+    /// Returns the device's operation, or `None` if the action needs no device.
     pub const fn operation(&self) -> Option<Operation> {
         match self {
             Self::Read => Some(Operation::Read),
@@ -91,7 +91,7 @@ impl Action<'_> {
     }
 }
 
-/// Why a command failed, as every block protocol can say it.
+/// Reason for the failure of a command, in the common terms of block protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ErrorCode {
@@ -105,7 +105,7 @@ pub enum ErrorCode {
     Invalid = 22,
     /// Beyond the end of the device, or the store is full (`ENOSPC`).
     NoSpace = 28,
-    /// The answer does not fit in one piece as asked (`EOVERFLOW`).
+    /// The answer does not fit in one piece as requested (`EOVERFLOW`).
     Overflow = 75,
     /// Not supported (`ENOTSUP`).
     NotSupported = 95,
@@ -113,7 +113,7 @@ pub enum ErrorCode {
     ShuttingDown = 108,
 }
 
-/// What [`Reply::Data`] produced.
+/// Content produced by [`Reply::Data`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// The buffer is filled.
@@ -128,9 +128,9 @@ pub enum Content {
 pub struct Extent {
     /// Its length, a multiple of the block size, at least one block.
     pub length_bytes: u32,
-    /// Whether space is allocated for it.
+    /// True if space is allocated for the range.
     pub allocated: bool,
-    /// Whether it reads as zeroes.
+    /// True if the range reads as zeroes.
     pub zero: bool,
 }
 
@@ -143,11 +143,20 @@ pub enum Reply<'a> {
     Done,
     /// Not done.
     Failed(ErrorCode),
-    /// A read succeeded: called once with a buffer of exactly the length asked for, of unspecified
-    /// content. If it fails, the read does.
+    /// A read succeeded. The function is called once with a buffer of exactly the requested length, of
+    /// unspecified content. If it fails, the read fails.
     Data(Fill<'a>),
-    /// The extents from the offset asked for on; at least one. What exceeds the length asked for is cut.
+    /// The extents from the requested offset on, at least one. Extents are cut to the requested length.
     Extents(&'a [Extent]),
+}
+
+/// End of a prepared answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// The kernel took the whole answer; just before the write that took its last byte: measurement point MP2.
+    Taken(Instant),
+    /// The client had gone.
+    Dropped,
 }
 
 /// Serves a device over a protocol.
@@ -155,28 +164,32 @@ pub trait Frontend {
     /// Becomes readable when [`receive`](Self::receive) has something to do.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Whether there is something to do that does not show on the descriptor.
+    /// Returns true if there is something to do that does not make the descriptor readable.
     fn is_busy(&self) -> bool;
 
     /// Hands over the commands that have arrived, without waiting for any. A client's misbehaviour ends
     /// that client, never this call.
     fn receive(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<()>;
 
-    /// Prepares an answer; it leaves with the next [`send`](Self::send). A client that has gone takes no
-    /// answer, silently.
+    /// Prepares an answer; [`send`](Self::send) lets it leave.
     ///
     /// # Panics
     /// If the tag is not outstanding or the kind of answer does not fit the command: a bug of the caller.
     fn reply(&mut self, tag: Tag, reply: Reply<'_>);
 
-    /// Lets everything prepared leave, as far as clients take it. `leaving` is called for each answer just
-    /// before it is handed to the kernel: measurement point MP2.
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()>;
+    /// Lets everything prepared leave, as far as clients take it. `left` is called once for each answer, now or in a
+    /// later call. Until then its tag stands for no other command.
+    fn send(&mut self, left: &mut dyn FnMut(Tag, Departure)) -> io::Result<()>;
+
+    /// The time at which [`receive`](Self::receive) has something to do even if nothing arrives.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 
     /// Begins to end: no new client, and commands that still arrive fail with
     /// [`ErrorCode::ShuttingDown`].
     fn shut_down(&mut self);
 
-    /// Whether, after [`shut_down`](Self::shut_down), every answer has left.
+    /// Returns true if, after [`shut_down`](Self::shut_down), every answer has left.
     fn is_drained(&self) -> bool;
 }

@@ -1,10 +1,11 @@
 //! The loop that drives a frontend and the backend behind it.
 //!
 //! ```text
-//!     ┌──────────────────────────────────────────────────────────┐
-//!     ▼                                                          │
-//!   wait for commands, ─▶ receive ─▶ backend takes ─▶ backend replies ─▶ send (MP2)
-//!   the deadline, Stop               each command     what is due
+//!     ┌─────────────────────────────────────────────────────────────────────────┐
+//!     ▼                                                                         │
+//!   wait for commands, ─▶ receive ─▶ backend takes ─▶ backend prepares ─▶ send (MP2)
+//!   the deadline, Stop               each command     replies       ▲       │
+//!                                                                   └───────┘ while there are more
 //! ```
 
 use std::io;
@@ -14,34 +15,43 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use seeklab_core::{Duration, Instant};
 
-use super::{Command, Frontend, Stop, Tag};
+use super::{Command, Departure, Frontend, Stop, Tag};
 use crate::clock::{Wait, Waiter};
 
-/// What stands behind a frontend.
+/// The next step of the loop, as the backend wants it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Send the prepared replies at that time, and not earlier; then ask for more replies.
+    SendAt(Instant),
+    /// Wait for commands, until then at the latest; `None` has no limit.
+    WaitUntil(Option<Instant>),
+}
+
+/// Device behind a frontend.
 pub trait Backend {
     /// A command arrived.
     fn take(&mut self, command: Command<'_>);
 
-    /// Replies to everything due at `now`; returns when it wants to be asked again at the latest.
+    /// Prepares replies that are due at `now`, or one that is due soon. The loop alone sends them.
     ///
     /// # Errors
-    /// What the frontend fails with, if it is made to send.
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>>;
+    /// What the backend cannot go on after.
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next>;
 
-    /// The reply to `tag` is handed to the kernel now.
-    fn left(&mut self, tag: Tag, now: Instant);
+    /// The reply to `tag` has left, or never will.
+    fn left(&mut self, tag: Tag, departure: Departure);
 
-    /// Becomes readable when it wants to be asked before any deadline, if there can be such a thing.
+    /// Returns a descriptor, if any, that becomes readable if a call is needed before any deadline.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// How long clients have to take the last answers once serving ends.
+/// Time for clients to take the last answers after serving ends.
 const GRACE: Duration = Duration::from_s(5);
 
 /// Drives `frontend` until `stop` is asked for and every answer has left (or the clients have had five
-/// seconds to take them), waiting by `waiter`, which also holds the clock to the system's.
+/// seconds to take them), waiting by `waiter`.
 ///
 /// # Errors
 /// What a frontend cannot go on after; a client's misbehaviour is no such thing.
@@ -57,17 +67,15 @@ pub fn serve(
     loop {
         if give_up.is_none() && stop.is_asked() {
             frontend.shut_down();
-            frontend.send(&mut |tag| backend.left(tag, clock.now()))?;
             give_up = Some(clock.now() + GRACE);
         }
         if give_up.is_some_and(|give_up| frontend.is_drained() || clock.now() >= give_up) {
             return Ok(());
         }
         if !frontend.is_busy() {
-            let next: Option<Instant> = deadline.into_iter().chain(give_up).min();
+            let next: Option<Instant> = [deadline, give_up, frontend.deadline()].into_iter().flatten().min();
             let now = clock.now();
             let plan = waiter.begin(now, next, last);
-            clock.check_at(now);
             if plan != Wait::Spin {
                 // Once it is asked for, its descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());
@@ -82,15 +90,37 @@ pub fn serve(
             backend.take(command);
         })?;
         let now = clock.now();
-        // Its own sending, of what was prepared ahead, does not pass here.
         worked |= deadline.is_some_and(|deadline| now >= deadline);
-        deadline = backend.reply(now, frontend)?;
-        frontend.send(&mut |tag| {
-            worked = true;
-            backend.left(tag, clock.now());
-        })?;
+        deadline = respond(now, frontend, backend, waiter, &mut worked)?;
         if worked {
             waiter.worked();
+        }
+    }
+}
+
+/// Lets every reply leave that is due now or soon; returns when there is more to do at the latest.
+fn respond(
+    mut now: Instant,
+    frontend: &mut dyn Frontend,
+    backend: &mut dyn Backend,
+    waiter: &Waiter,
+    worked: &mut bool,
+) -> io::Result<Option<Instant>> {
+    let clock = waiter.clock();
+    loop {
+        let next = backend.reply(now, frontend)?;
+        if let Next::SendAt(at) = next {
+            while clock.now() < at {
+                std::hint::spin_loop();
+            }
+        }
+        frontend.send(&mut |tag, departure| {
+            *worked = true;
+            backend.left(tag, departure);
+        })?;
+        match next {
+            Next::SendAt(_) => now = clock.now(),
+            Next::WaitUntil(deadline) => return Ok(deadline),
         }
     }
 }

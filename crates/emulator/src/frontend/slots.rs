@@ -33,6 +33,10 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.places.get_mut(index as usize)?.as_mut()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

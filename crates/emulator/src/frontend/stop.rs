@@ -15,23 +15,24 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Nothing is asked yet.
+    /// Returns a value without a request to stop.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// If no descriptor is left.
     pub fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { flag: Arc::default(), wake: Arc::new(wake) })
     }
 
-    /// Asks to end, and wakes who waits. Only an atomic store and a `write(2)`: safe in a signal handler.
+    /// Requests the end, and wakes the waiting thread. Only an atomic store and a `write(2)`: safe in a signal
+    /// handler.
     pub fn stop(&self) {
         self.flag.store(true, Ordering::Release);
         // The counter can only be full if it was written 2^64 - 1 times.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
-    /// Whether [`stop`](Self::stop) was called.
+    /// Returns true if [`stop`](Self::stop) was called.
     pub fn is_asked(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }

@@ -12,16 +12,16 @@ use super::{Due, before};
 /// ```text
 /// │ fixed: no arrival can change them │ speculated: an arrival withdraws them │
 /// ```
-/// What was handed out stays in place as long as it is speculated, so that the model's own completions
-/// can be matched with what was said about them.
+/// Answers that were handed out stay in place while they are speculated, so that the model's own completions
+/// can be matched with them.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     answers: VecDeque<Answer>,
-    /// How many, from the front, are fixed.
+    /// Number of fixed answers, from the front.
     fixed: usize,
     /// Everything before this index was handed out.
     first: usize,
-    /// At least as many as have not been stamped.
+    /// Upper bound of the number of answers without a stamp.
     unstamped: usize,
 }
 
@@ -60,8 +60,8 @@ impl Answers {
         self.unstamped += 1;
     }
 
-    /// The model itself says `completion`: fixes the next speculated one, which must be equal.
-    /// Returns false if none is left.
+    /// Fixes the next speculated answer, which must be equal to `completion` of the model itself. Returns false
+    /// if none is left.
     pub(super) fn confirm(&mut self, completion: &Completion) -> bool {
         let Some(answer) = self.answers.get(self.fixed) else { return false };
         assert!(
@@ -89,7 +89,7 @@ impl Answers {
         self.answers.truncate(self.fixed);
     }
 
-    /// How many of those that are speculated were handed out.
+    /// Returns the number of speculated answers that were handed out.
     pub(super) fn handed_ahead(&self) -> usize {
         self.answers.range(self.fixed..).filter(|answer| answer.handed).count()
     }

@@ -1,4 +1,4 @@
-//! Arrivals as the model saw them.
+//! Arrivals as they were given to the model.
 
 use seeklab_core::{Duration, Instant, Request};
 
@@ -7,20 +7,20 @@ use seeklab_core::{Duration, Instant, Request};
 pub struct Given {
     /// The request.
     pub request: Request,
-    /// When it arrived at MP2.
+    /// Time of the arrival at MP2.
     pub arrived: Instant,
-    /// When it arrived in the model (MP3).
+    /// Time of the arrival in the model (MP3).
     pub given: Instant,
 }
 
-/// Arrivals that the model saw later than at now less the arrival error, by what held them back.
+/// Arrivals given to the model later than their arrival at MP2 less the arrival error, by cause of the delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clamped {
     /// The arrival before: allowances differ between requests.
     pub by_arrival: u64,
     /// The last final completion.
     pub by_completion: u64,
-    /// What the synchronous model's clock had passed, though it was not due yet.
+    /// The synchronous model's clock, which had passed that time, though it was not due yet.
     pub by_model_clock: u64,
     /// The furthest that one was moved.
     pub moved_max: Duration,

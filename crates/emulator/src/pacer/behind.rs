@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 
 use seeklab_core::{Completion, Device, Duration, Instant, Request, RequestId};
 
-/// What the second instance found so far.
+/// Differences that the second instance found so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changed {
     /// Answers that both instances have given.
     pub compared: u64,
-    /// Those whose completion times differ, by the clamping of this or of earlier arrivals.
+    /// Answers with different completion times, due to the clamping of this or of earlier arrivals.
     pub changed: u64,
     /// The largest difference.
     pub difference_max: Duration,
@@ -31,9 +31,9 @@ pub(super) struct Behind {
     clock: Instant,
     /// Arrivals that the clock has not reached, in order of time.
     waiting: VecDeque<(Instant, Request)>,
-    /// What the first instance answered and this one has not.
+    /// Answers of the first instance that this instance has not given yet.
     answered: Vec<(RequestId, Instant)>,
-    /// What this one answered and the first has not.
+    /// Answers of this instance that the first instance has not given yet.
     ahead: Vec<(RequestId, Instant)>,
     scratch: Vec<Completion>,
     changed: Changed,
@@ -125,4 +125,30 @@ impl Behind {
 fn take(answers: &mut Vec<(RequestId, Instant)>, id: RequestId) -> Option<Instant> {
     let place = answers.iter().position(|(other, _)| *other == id)?;
     Some(answers.swap_remove(place).1)
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{ByteSize, Operation};
+    use seeklab_devices::simple::{Server, ServerParameters};
+
+    use super::*;
+
+    #[test]
+    fn arrivals_behind_its_clock_are_lost() {
+        let ms = |ms: u64| Instant::ZERO + Duration::from_ms(ms);
+        let parameters = ServerParameters {
+            capacity_blocks: 1_000,
+            block_size: ByteSize::from_bytes(512),
+            service_time: Duration::from_ms(1),
+        };
+        let mut behind = Behind::new(Box::new(Server::constant(&parameters).unwrap()));
+        behind.run(ms(10));
+        let request = |id| Request::new(id, Operation::Read, 0, 8);
+        behind.arrive(ms(9), request(0));
+        behind.arrive(ms(10), request(1));
+        behind.run(ms(20));
+        assert_eq!(behind.changed().lost, 1, "what comes at its clock is not behind it");
+        assert_eq!(behind.ahead, [(RequestId(0), LOST), (RequestId(1), ms(11))]);
+    }
 }

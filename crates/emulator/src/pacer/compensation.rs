@@ -12,7 +12,7 @@
 
 use seeklab_core::{Duration, Operation, Request};
 
-/// How much time one direction takes for one operation: a fixed part and one that grows with size.
+/// Time that one direction takes for one operation: a fixed part and a part that grows with size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Allowance {
     /// For every request.
@@ -54,14 +54,14 @@ impl<T: Copy> PerOperation<T> {
     }
 }
 
-/// What the pacer does against the errors of arrival and completion.
+/// Compensation for the errors of arrival and completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compensation {
-    /// How far before its arrival at MP2 the model sees a request (arrival-time modification).
+    /// Time by which a request reaches the model before its arrival at MP2 (arrival-time modification).
     pub arrival: PerOperation<Allowance>,
-    /// How far before the model's completion a completion is due at MP2 (early completion).
+    /// Time by which a completion is due at MP2 before the model's completion (early completion).
     pub early: PerOperation<Allowance>,
-    /// How much earlier still the synchronous model's clock runs, so that answers are known when due.
+    /// Further lead of the synchronous model's clock, so that answers are known when due.
     pub lookahead: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Compensation {
         Self { arrival: allowance, early: allowance, lookahead: Duration::ZERO }
     }
 
-    /// That lookahead instead.
+    /// Returns the compensation with that lookahead.
     pub const fn with_lookahead(self, lookahead: Duration) -> Self {
         Self { lookahead, ..self }
     }
@@ -97,7 +97,7 @@ impl Compensation {
 /// The fixed parts of one operation's allowances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Of which operation.
+    /// Operation.
     pub op: Operation,
     /// Of its arrival error.
     pub arrival: Duration,
@@ -120,13 +120,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_an_allowance_grow_with_size() {
+    fn allowance_grows_with_size() {
         let allowance = Allowance { fixed: Duration::from_us(10), per_block: Duration::from_ns(50) };
         assert_eq!(allowance.of(128), Duration::from_ns(16_400));
     }
 
     #[test]
-    fn do_fixed_parts_change_for_one_operation_alone() {
+    fn fixed_parts_change_for_one_operation_only() {
         let us = Duration::from_us;
         let grows = Allowance { fixed: us(10), per_block: Duration::from_ns(50) };
         let before = Compensation { early: PerOperation::all(grows), ..Compensation::skew(us(5)) };

@@ -4,16 +4,19 @@
 //! limit; a miss is blamed on the first step that ended after the due time:
 //!
 //! ```text
-//! arrived ─▶ model knows ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply is ready ─▶ leaves (MP2)
-//! Transport   ModelTooSlow   DataNotThere     Transport     KernelScheduling   Transport     KernelScheduling
+//! arrived ─▶ model knows ─▶ data is there ─▶ loop is free, waits ─▶ wakes ─▶ reply is ready ─▶ is offered ─▶ leaves (MP2)
+//! Transport   ModelTooSlow   DataNotThere     Transport     KernelScheduling   Transport   KernelScheduling  ClientNotReading
 //! ```
+//! A reply that waited for its client for most of its lateness is the client's miss, whatever was late before. An answer
+//! that the model was asked for after its due is not the model's slowness. A miss whose due lies within a time
+//! in which the loop did one thing for long has the cause of that time, see `stalls`.
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Instant, MissCause};
 
 use super::Due;
 
-/// When the steps of one completion ended.
+/// Times at which the steps of one completion ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// The request was there (arrival at MP2).
@@ -28,16 +31,24 @@ pub struct Steps {
     pub woken: Instant,
     /// The reply was prepared, and waited for its due if that was ahead.
     pub ready: Instant,
-    /// The reply is about to be written (completion at MP2).
+    /// The client was first asked to take the reply.
+    pub offered: Instant,
+    /// The write that the client took begins (completion at MP2).
     pub left: Instant,
 }
 
 impl Steps {
-    /// The first step that ended after `due`. Waking always does; it is blamed from [`WAKING`] on.
-    fn late(&self, due: Instant) -> MissCause {
+    /// The client made the reply wait for most of the time by which it is late.
+    fn is_late_by_client(&self, due: Instant) -> bool {
+        self.left.saturating_since(self.offered) > self.left.saturating_since(due) / 2
+    }
+
+    /// The first step that ended after the due. Waking always does; it is blamed from [`WAKING`] on.
+    fn late(&self, due: &Due) -> MissCause {
+        let (asked, due) = (due.asked, due.due);
         if self.arrived > due {
             MissCause::Transport
-        } else if self.known > due {
+        } else if self.known > due && asked <= due {
             MissCause::ModelTooSlow
         } else if self.data > due {
             MissCause::DataNotThere
@@ -53,7 +64,7 @@ impl Steps {
     }
 }
 
-/// What a wait may end after its deadline without being late: some reads of the clock.
+/// Time after its deadline at which a wait may end without being late: some reads of the clock.
 const WAKING: Duration = Duration::from_us(1);
 
 /// Lateness over a run. Nothing is hidden in a mean: every miss is counted by its cause.
@@ -90,8 +101,9 @@ impl Deadlines {
         }
     }
 
-    /// Books a completion that left; returns why it missed its deadline, if it did.
-    pub fn record(&mut self, due: &Due, steps: &Steps) -> Option<MissCause> {
+    /// Books a completion that left; returns why it missed its deadline, if it did. `stall` is the cause of the long
+    /// step of the loop within which it was due, if there was one.
+    pub fn record(&mut self, due: &Due, steps: &Steps, stall: Option<MissCause>) -> Option<MissCause> {
         let lateness = steps.left.saturating_since(due.due);
         self.lateness.record(lateness);
         if steps.left < due.due {
@@ -99,7 +111,11 @@ impl Deadlines {
         }
         let is_possible = due.completion.response_time() >= self.floor;
         self.below_floor += u64::from(!is_possible);
-        let cause = (lateness > self.limit).then(|| steps.late(due.due))?;
+        let cause = (lateness > self.limit).then(|| match stall {
+            _ if steps.is_late_by_client(due.due) => MissCause::ClientNotReading,
+            Some(cause) => cause,
+            None => steps.late(due),
+        })?;
         self.misses[cause as usize] += 1;
         self.missed_above_floor += u64::from(is_possible);
         Some(cause)
@@ -172,7 +188,7 @@ mod tests {
             seek_cylinders: 0,
             queue_length: 0,
         };
-        Due { completion, due: us(1_000), known: us(110) }
+        Due { completion, due: us(1_000), asked: us(105), known: us(110) }
     }
 
     /// Each step as late as that step alone makes it.
@@ -184,13 +200,14 @@ mod tests {
             free: us(130),
             woken: us(1_000),
             ready: us(1_020),
+            offered: us(1_021),
             left: us(1_021),
         }
     }
 
     fn check(steps: Steps, cause: Option<MissCause>) {
         let mut deadlines = Deadlines::new(Duration::from_us(20), Duration::from_us(50));
-        assert_eq!(deadlines.record(&due(), &steps), cause, "{steps:?}");
+        assert_eq!(deadlines.record(&due(), &steps, None), cause, "{steps:?}");
         assert_eq!(deadlines.misses(), u64::from(cause.is_some()));
         for each in MissCause::ALL {
             assert_eq!(deadlines.missed(each), u64::from(cause == Some(each)));
@@ -198,8 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn is_a_miss_blamed_on_the_first_late_step() {
-        check(Steps { ready: us(1_019), left: us(1_020), ..steps() }, None);
+    fn miss_is_blamed_on_the_first_late_step() {
+        let left = |us_: u64| Steps { offered: us(us_), left: us(us_), ..steps() };
+        check(Steps { ready: us(1_019), ..left(1_020) }, None);
         check(steps(), Some(MissCause::Transport));
         check(Steps { woken: us(1_002), ..steps() }, Some(MissCause::KernelScheduling));
         check(Steps { woken: us(995), ready: us(999), ..steps() }, Some(MissCause::KernelScheduling));
@@ -210,10 +228,38 @@ mod tests {
     }
 
     #[test]
-    fn are_early_ones_and_those_below_the_floor_counted() {
+    fn reply_that_waits_longest_for_the_client_is_the_clients_miss() {
+        check(Steps { offered: us(900), left: us(1_021), ..steps() }, Some(MissCause::ClientNotReading));
+        check(Steps { offered: us(1_999), left: us(3_000), ..steps() }, Some(MissCause::ClientNotReading));
+        check(Steps { offered: us(2_000), left: us(3_000), ..steps() }, Some(MissCause::Transport));
+    }
+
+    #[test]
+    fn answer_asked_for_late_is_not_the_models_miss() {
+        let late = Steps { known: us(1_150), free: us(900), woken: us(1_100), ..steps() };
+        let asked_late = Due { asked: us(1_100), known: us(1_150), ..due() };
+        let mut deadlines = Deadlines::default();
+        let left = Steps { offered: us(1_200), left: us(1_200), ..late };
+        assert_eq!(deadlines.record(&asked_late, &left, None), Some(MissCause::KernelScheduling));
+        let asked_in_time = Due { asked: us(1_000), ..asked_late };
+        assert_eq!(deadlines.record(&asked_in_time, &left, None), Some(MissCause::ModelTooSlow));
+        let stall = Some(MissCause::DataNotThere);
+        assert_eq!(
+            deadlines.record(&asked_in_time, &left, stall),
+            stall,
+            "the loop was elsewhere when it was due"
+        );
+        assert_eq!(
+            deadlines.record(&due(), &Steps { offered: us(1_001), left: us(1_001), ..late }, stall),
+            None
+        );
+    }
+
+    #[test]
+    fn early_completions_and_those_below_the_floor_are_counted() {
         let mut deadlines = Deadlines::new(Duration::from_us(20), Duration::from_ms(1));
-        assert_eq!(deadlines.record(&due(), &Steps { left: us(990), ..steps() }), None);
-        assert_eq!(deadlines.record(&due(), &steps()), Some(MissCause::Transport));
+        assert_eq!(deadlines.record(&due(), &Steps { left: us(990), ..steps() }, None), None);
+        assert_eq!(deadlines.record(&due(), &steps(), None), Some(MissCause::Transport));
         assert_eq!(deadlines.early().moments().count(), 1);
         assert_eq!(deadlines.early().moments().max(), Some(10_000.0));
         assert_eq!(deadlines.lateness().moments().max(), Some(21_000.0));

@@ -1,27 +1,29 @@
-//! Finds the allowances of a [`Compensation`] from requests whose stamps in the host are known.
+//! Estimates the allowances of a [`Compensation`] from requests whose stamps in the host are known.
 //!
 //! ```text
 //! MP1 ── way in ──▶ MP2 ──────────── room ────────────▶ model's completion (MP3)
 //!            ◀ arrival ┘└─────▶ reply leaves ◀── early ───┘
 //!                                     └─── way out ───▶ MP1
 //! ```
-//! How long the ways take does not depend on what is allowed for them, so they are measured, not steered: the
-//! allowance of arrival is what the way in takes now, that of early completion what the way out takes now, and besides
-//! as much that the errors of whole requests (response time at MP1 less that in the model) have a mean of zero.
+//! The times of the ways do not depend on the allowances, so they are measured, not steered. The allowance of
+//! arrival is the present time of the way in. The allowance of early completion is the present time of the
+//! way out, plus a correction that makes the mean error of whole requests (response time at MP1 less that in
+//! the model) zero.
 //!
-//! Early completion is not always had in full. A reply that was to leave before its request came leaves at once, so no
-//! more than the *room* between both is had. As that is known of each of the last requests, so is what
-//! error each would have under another allowance, and under which one the mean is zero. It is found at once, not
-//! approached: nothing swings or stays behind where half of the replies are late, and steering would move the other half
-//! alone.
+//! Early completion is not always effective in full. A reply that was due before its request came leaves at
+//! once, so at most the *room* between both is gained. The room of each of the last requests is known. So the
+//! error of each request under another allowance is known too, and the allowance with a mean error of zero.
+//! This allowance is set at once, not approached in steps. If half of the replies are late, steering in steps
+//! would move the other half alone, and would swing or lag.
 //!
 //! # Scope and limits
-//! Ways take now what the *centre* of the last sixteen says, half of the way to it each: the mean, of each no more
-//! than 100 us from their median. What is farther out (missed deadlines, one request in a hundred; stalls of the machine)
-//! would send the next sixteen early by all of it; it belongs to the rest of the error, which is averaged over 1024
-//! requests, as is how much too late requests are seen that come before the model's last completion. Where
-//! the model is faster than the ways through the host, requests stay too long: no more is allowed than one request in
-//! sixteen has room for, and no more than 1 ms.
+//! The present time of a way moves half of the way to the *centre* of each sixteen requests: the mean of
+//! their times, each limited to 100 us from their median. Longer deviations (missed deadlines, one request in
+//! a hundred; stalls of the machine) would send the next sixteen early by all of it. They belong to the rest
+//! of the error, which is averaged over 1024 requests. So does the delay of requests that come before the
+//! model's last completion, which the model receives too late. If the model is faster than the ways through
+//! the host, requests stay too long: the allowance is limited to the room that one request in sixteen has,
+//! and to 1 ms.
 //!
 //! # References
 //! \[Griffin 2004, §5.1.3, §5.3.2\], dynamic compensation.
@@ -41,7 +43,7 @@ pub struct AllowanceEstimator {
 impl AllowanceEstimator {
     /// Requests whose centre is what a way takes now, and after which allowances are found anew.
     pub const WINDOW: usize = 16;
-    /// How far from the median of its window a way counts.
+    /// Largest distance of a way from the median of its window that counts.
     pub const REACH: Duration = Duration::from_us(100);
     /// Requests over which the rest of the error is averaged.
     pub const MEMORY: usize = 1024;
@@ -58,8 +60,8 @@ impl AllowanceEstimator {
         Self { begun_with, bound: Bound::default(), accounts: Operation::ALL.map(account) }
     }
 
-    /// Looks at one request, in order of arrival; returns what was found when enough have come. What lacks a stamp says
-    /// nothing.
+    /// Takes one request, in order of arrival. Returns new allowances at the end of a window. Requests that lack
+    /// a stamp are ignored.
     pub fn see(&mut self, record: &TraceRecord) -> Option<Fixed> {
         let bound = self.bound.before(record);
         let points = &record.points;
@@ -91,7 +93,7 @@ fn ns(from: Instant, to: Instant) -> i64 {
     to.as_ns() as i64 - from.as_ns() as i64
 }
 
-/// What the model has answered and been given, before which it sees no request.
+/// Last arrival and completion of the model, before which it accepts no request.
 #[derive(Debug, Clone, Default)]
 struct Bound {
     last_arrival: Instant,
@@ -112,7 +114,7 @@ impl Bound {
     }
 }
 
-/// What became of one request, in ns, less what grows with size.
+/// Times of one request, in ns, less the parts that grow with size.
 #[derive(Debug, Clone, Copy)]
 struct Ways {
     /// From MP1 to MP2.
@@ -121,16 +123,16 @@ struct Ways {
     bounded: Option<i64>,
     /// In the model.
     response: i64,
-    /// From when its reply was due, or it came, to when its reply left.
+    /// From its due time, or its arrival if that was later, until its reply left.
     late: i64,
     /// From MP2 to MP1.
     outward: i64,
 }
 
-/// What is known of one operation. Times in ns.
+/// Estimates for one operation. Times in ns.
 #[derive(Debug, Clone)]
 struct Account {
-    /// What the ways take now.
+    /// Present times of the ways in and out.
     inward: i64,
     outward: i64,
     window: Vec<Ways>,
@@ -187,7 +189,7 @@ struct Rest {
 /// One request, if the way in is allowed for.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// How much too long it would be without early completion, beyond what the way out took on average then.
+    /// Excess of its time without early completion, over the model and the average way out at that time.
     error: i64,
     /// No more early completion than that would be had.
     room: i64,
@@ -244,12 +246,12 @@ mod tests {
         last_completion: i64,
     }
 
-    /// What becomes of one request, in ns.
+    /// Times of one request, in ns.
     #[derive(Clone, Copy)]
     struct Fate {
         way_in: i64,
         response: i64,
-        /// How long after it was due a reply leaves.
+        /// Lateness of the reply.
         late: i64,
         way_out: i64,
     }
@@ -311,7 +313,7 @@ mod tests {
     const QUIET: Fate = Fate { way_in: 20 * US, response: 150 * US, late: 0, way_out: 10 * US };
 
     #[test]
-    fn are_the_ways_what_is_allowed() {
+    fn allowances_equal_the_times_of_the_ways() {
         let mut host = Host::new(1);
         for number in 0..400 {
             host.request(number, QUIET);
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_burst_leave_nothing_behind() {
+    fn burst_has_no_lasting_effect_on_allowances() {
         // mkfs: many at once, which wait for each other on the way in.
         let mut host = Host::new(40);
         for number in 0..300 {
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_mean_error_zero_where_replies_are_late() {
+    fn mean_error_is_zero_even_if_replies_are_late() {
         // Random ways and times; the model answers within 110 us half of the time, which cannot be had.
         let check = |delay: usize, ways_us: i64, stall_us: i64| {
             let mut host = Host::new(delay);
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn is_no_more_allowed_than_there_is_room_for() {
+    fn allowance_is_limited_to_the_room() {
         let mut host = Host::new(1);
         for number in 0..4_000 {
             host.request(number, Fate { response: 5 * US, ..QUIET });
@@ -392,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn do_stalls_of_the_machine_count_for_nothing() {
+    fn stalls_of_the_machine_are_ignored() {
         let mut host = Host::new(1);
         for number in 0..400 {
             let stall = if number % 3 == 0 { 11_000 * US } else { 0 };
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn do_rare_ways_count_no_more_than_their_reach() {
+    fn outlying_ways_count_only_up_to_the_reach() {
         let check = |ways: &[i64], expected: i64| {
             assert_eq!(centre(ways.iter().copied()), expected, "{ways:?}");
         };

@@ -71,13 +71,15 @@ const BEHIND_MAX: usize = 32;
 /// A completion to hand out. It is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// What the model answered.
+    /// Completion of the model.
     pub completion: Completion,
-    /// When it is due at MP2: the model's completion less the early-completion allowance.
+    /// Due time at MP2: the model's completion less the early-completion allowance.
     pub due: Instant,
-    /// When the pacer knew the answer: what [`model_ended`](Pacer::model_ended) said after the call that
-    /// found it. Of an answer that was found and handed out in one call it is the time given to that
-    /// call, which the caller may replace by its clock after it.
+    /// The time given to the pacer before it ran the model for this answer.
+    pub asked: Instant,
+    /// Time at which the pacer knew the answer: the time passed to [`model_ended`](Pacer::model_ended) after the
+    /// call that found it. If an answer was found and handed out in one call, it is the time passed to that call,
+    /// which the caller may replace by its clock after the call.
     pub known: Instant,
 }
 
@@ -86,11 +88,11 @@ pub struct Pacer {
     options: Options,
     /// The device with every arrival so far.
     model: Box<dyn Device>,
-    /// The last arrival or event that the model has seen.
+    /// Time of the last arrival or event in the model.
     model_clock: Instant,
     /// Runs ahead of the model; of use while `ahead` is its clock.
     fork: Box<dyn Device>,
-    /// How far the speculation has gone, `None` while there is none.
+    /// Time that the speculation has reached; `None` while there is none.
     ahead: Option<Instant>,
     answers: Answers,
     behind: Option<Behind>,
@@ -149,8 +151,9 @@ impl Pacer {
         Ok(())
     }
 
-    /// When [`due`](Self::due) wants to be called next, `None` while nothing is outstanding: the due of
-    /// the next completion, or when the synchronous model's clock must move. To know it, the model is run.
+    /// Returns the time for the next call of [`due`](Self::due), `None` while nothing is outstanding: the due of
+    /// the next completion, or the time at which the synchronous model's clock must move. Runs the model to find
+    /// it.
     pub fn next_deadline(&mut self) -> Option<Instant> {
         match self.options.mode {
             Mode::RunToCompletion => self.answers.earliest(self.early_max),
@@ -205,14 +208,15 @@ impl Pacer {
         }
     }
 
-    /// What the second instance found, after it has answered every arrival; `None` if there is none.
+    /// Returns the differences that the second instance found, after it has answered every arrival; `None` if
+    /// there is none.
     pub fn finish_behind(&mut self) -> Option<Changed> {
         let behind = self.behind.as_mut()?;
         behind.finish();
         Some(behind.changed())
     }
 
-    /// What the compensation is now.
+    /// Returns the present compensation.
     pub const fn compensation(&self) -> Compensation {
         self.options.compensation
     }
@@ -244,18 +248,18 @@ impl Pacer {
         self.outstanding
     }
 
-    /// What the model can do.
+    /// Returns the capabilities of the model.
     pub fn capabilities(&self) -> &Capabilities {
         self.model.capabilities()
     }
 
-    /// How many of the arrivals lay in the region for which the model was fitted, if it knows of one.
+    /// Returns the number of arrivals in the region for which the model was fitted, if the model has one.
     pub fn coverage(&self) -> Option<Coverage> {
         self.model.coverage()
     }
 
-    /// Advances the model to an arrival at `time`, as [`simulate`](seeklab_core::simulate()) would: what
-    /// completes until then is fixed, arrivals at the same time are not told apart.
+    /// Advances the model to an arrival at `time`, as [`simulate`](seeklab_core::simulate()) would: completions
+    /// until then are fixed, and arrivals at the same time are not distinguished.
     fn advance_model_to(&mut self, time: Instant) {
         if time > self.model_clock || self.answers.handed_ahead() > 0 {
             self.adopt_fork(time);
@@ -380,14 +384,14 @@ impl Pacer {
         self.scratch = scratch;
     }
 
-    /// How far the synchronous model's clock is ahead of the wall clock.
+    /// Returns the lead of the synchronous model's clock over the wall clock.
     fn window(&self) -> Duration {
         self.early_max + self.options.compensation.lookahead
     }
 
     fn answer(&self, completion: Completion) -> Due {
         let early = self.options.compensation.early_allowance(&completion.request);
-        Due { completion, due: before(completion.completed, early), known: self.now }
+        Due { completion, due: before(completion.completed, early), asked: self.now, known: self.now }
     }
 }
 

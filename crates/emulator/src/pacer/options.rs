@@ -1,10 +1,10 @@
-//! How a pacer works.
+//! Options of a pacer.
 
 use serde::{Deserialize, Serialize};
 
 use super::Compensation;
 
-/// How the model is run against the wall clock.
+/// Method of running the model against the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -22,15 +22,15 @@ impl Mode {
     pub const ALL: [Self; 3] = [Self::RunToCompletion, Self::Rollback, Self::Synchronous];
 }
 
-/// How a pacer works.
+/// Options of a pacer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// How the model is run.
+    /// Method of running the model.
     pub mode: Mode,
-    /// What is done against the errors of arrival and completion.
+    /// Compensation for the errors of arrival and completion.
     pub compensation: Compensation,
-    /// Whether to keep the arrivals as handed to the model.
+    /// Keep the arrivals as given to the model.
     pub record_arrivals: bool,
-    /// Whether a second instance of the model runs behind, unclamped.
+    /// Run a second instance of the model behind, without clamping.
     pub run_behind: bool,
 }

@@ -24,10 +24,10 @@ struct Host {
     overlap: bool,
     /// Mean time by which polls come after the deadline.
     jitter: Duration,
-    /// Whether it polls when nothing is due, too.
+    /// True if it also polls when nothing is due.
     restless: bool,
     compensation: Compensation,
-    /// What the compensation becomes half-way.
+    /// Compensation from half-way on, if it changes.
     then: Option<Compensation>,
 }
 
@@ -38,7 +38,7 @@ impl Host {
     }
 }
 
-/// What a run gave.
+/// Result of a run.
 #[derive(Debug)]
 struct Played {
     given: Vec<Given>,
@@ -186,7 +186,7 @@ fn busy(arrival: Duration, early: Duration, lookahead: Duration) -> Compensation
 }
 
 #[test]
-fn is_emulated_simulated_for_every_device_of_the_catalog() {
+fn emulation_equals_simulation_for_every_device_of_the_catalog() {
     let us = Duration::from_us;
     for (index, name) in (0..).zip(catalog::names()) {
         for mode in EXACT {
@@ -206,7 +206,7 @@ fn is_emulated_simulated_for_every_device_of_the_catalog() {
 }
 
 #[test]
-fn is_run_to_completion_simulated_where_nothing_overlaps() {
+fn run_to_completion_equals_simulation_without_overlap() {
     let us = Duration::from_us;
     for (index, name) in (0..).zip(catalog::names()) {
         for compensation in [Compensation::default(), busy(us(80), us(120), us(60))] {
@@ -222,7 +222,7 @@ fn is_run_to_completion_simulated_where_nothing_overlaps() {
 }
 
 #[test]
-fn how_far_is_run_to_completion_off_where_requests_overlap() {
+fn second_instance_counts_errors_of_run_to_completion() {
     for name in ["atlas10k", "cheetah-36es", "constant"] {
         for gap_ms in [40, 20, 12] {
             let host = Host::new(1, 1_000, Duration::from_ms(gap_ms));
@@ -249,7 +249,7 @@ fn how_far_is_run_to_completion_off_where_requests_overlap() {
 }
 
 #[test]
-fn is_nothing_clamped_without_compensation() {
+fn nothing_is_clamped_without_compensation() {
     for mode in [Mode::Rollback, Mode::RunToCompletion, Mode::Synchronous] {
         let host = Host::new(3, 500, Duration::from_ms(5));
         let played = play(&host, device("atlas10k", "sptf", 1), mode);
@@ -263,7 +263,7 @@ fn is_nothing_clamped_without_compensation() {
 }
 
 #[test]
-fn do_completions_leave_in_order_of_their_due() {
+fn completions_leave_in_order_of_their_due() {
     let compensation = Compensation::skew(Duration::from_us(300)).with_lookahead(Duration::from_us(100));
     for mode in EXACT {
         let host =
@@ -276,7 +276,7 @@ fn do_completions_leave_in_order_of_their_due() {
 }
 
 #[test]
-fn does_rollback_clamp_less_than_lookahead() {
+fn rollback_clamps_less_than_lookahead() {
     let us = Duration::from_us;
     let host = Host { compensation: busy(us(100), us(500), us(300)), ..Host::new(5, 2_000, us(16_000)) };
     let clamped = |mode| {
@@ -293,7 +293,7 @@ fn does_rollback_clamp_less_than_lookahead() {
 }
 
 #[test]
-fn is_an_answer_known_early_handed_out_when_due() {
+fn answer_known_early_is_handed_out_when_due() {
     let us = |us: u64| Instant::from_ns(us * 1_000);
     let options = Options {
         mode: Mode::Synchronous,
@@ -320,7 +320,7 @@ fn is_an_answer_known_early_handed_out_when_due() {
 }
 
 #[test]
-fn does_a_rejected_request_leave_no_trace() {
+fn rejected_request_changes_nothing() {
     let disk = catalog::find("atlas10k").unwrap().build(Seed(7), "disk0").unwrap();
     let capacity_blocks = disk.capabilities().capacity_blocks;
     let depth = u64::from(disk.capabilities().queue_depth);
@@ -348,7 +348,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn is_emulated_simulated_whatever_the_host_does(
+    fn emulation_equals_simulation_for_any_host(
         seed: u64,
         name in prop::sample::select(catalog::names().collect::<Vec<_>>()),
         mode in prop::sample::select(EXACT.to_vec()),

@@ -44,35 +44,35 @@ impl Aligned {
     }
 }
 
-/// What keeps a file or device from being a backing.
+/// Reason why a file or device cannot be a backing.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BackingError {
-    /// It cannot be looked at or opened.
+    /// The file or device cannot be examined or opened.
     #[error("`{}` cannot be opened", path.display())]
     Open {
         /// The file or device.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is neither a file nor a block device, or holds nothing.
+    /// The path is neither a file nor a block device, or is empty.
     #[error("`{}` is no file or block device that holds anything", path.display())]
     Nothing {
-        /// What was named.
+        /// Path that was given.
         path: PathBuf,
     },
-    /// It holds no whole number of blocks.
+    /// The size is no whole number of blocks.
     #[error("`{}` holds {size}, which is no whole number of blocks of {block_bytes} bytes", path.display())]
     Blocks {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Size of the file or device.
         size: ByteSize,
         /// Bytes of a block.
         block_bytes: u32,
     },
-    /// It is in use, or cannot be locked.
+    /// The file or device is in use, or cannot be locked.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -129,7 +129,7 @@ impl Backing {
         Ok(Self { store, direct, block_bytes })
     }
 
-    /// What it holds.
+    /// Returns the size.
     pub fn size(&self) -> ByteSize {
         self.store.size()
     }
@@ -139,7 +139,7 @@ impl Backing {
         self.block_bytes
     }
 
-    /// Whether the page cache is passed by.
+    /// Returns true if requests bypass the page cache.
     pub const fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_buffers_aligned_whatever_their_length() {
+    fn buffers_of_any_length_are_aligned() {
         for length in [0, 1, 511, 4096, 70_000] {
             let aligned = Aligned::of(&vec![7; length]);
             assert_eq!(aligned.bytes().len(), length);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_cannot_back_anything_refused() {
+    fn unsuitable_backings_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let open = |path: &Path| Backing::open(path, Access::ReadWrite).unwrap_err();
         assert!(matches!(open(&folder.path().join("none")), BackingError::Open { .. }));

@@ -1,22 +1,23 @@
-//! A real file or device behind a frontend: every command goes on to it and is recorded on its way.
+//! A real file or device behind a frontend: every command is passed on to it and recorded.
 //!
 //! ```text
 //! Command ─▶ Passthrough ─▶ waiting ─▶ workers, each at one command of the backing ─▶ Reply
 //!              arrival                    issue                           completion
 //! ```
-//! The module between the operating system and the driver of \[Thornock97, §2\]: what is recorded is when a command
-//! arrived, when it was given to the backing, and when the backing had done it. What the frontend and the client add
-//! stands beside, as the arrival and the leaving of the reply at MP2.
+//! The module between the operating system and the driver of \[Thornock97, §2\]. It records three times of
+//! each command: its arrival, its issue to the backing, and its completion by the backing. The arrival and
+//! the leaving of the reply at MP2 stand beside these times, and include the work of the frontend and the
+//! client.
 //!
 //! # Durability
-//! A flush returns when `fdatasync` of the backing has, and covers every write whose reply had left or was ready to;
-//! a FUA write is followed by one. Nothing is promised of commands that are outstanding together, as by any
+//! A flush returns after `fdatasync` of the backing, and covers every write whose reply had left or was ready
+//! to; a FUA write is followed by one. Commands that are outstanding together have no order, as with any
 //! disk: overlapping ones may be done in either order.
 //!
 //! # Scope and limits
-//! - As many commands are with the backing at a time as there are workers; the others wait in order of arrival.
-//! - The page cache is passed by (`O_DIRECT`) where the backing can; else its times are those of the cache, which
-//!   [`Backing::is_direct`] tells. Discards, zeroes and what is not aligned go through the cache.
+//! - The backing serves one command per worker at a time; the others wait in order of arrival.
+//! - The page cache is bypassed (`O_DIRECT`) if the backing supports it. Otherwise the times are those of the
+//!   cache; see [`Backing::is_direct`]. Discards, zeroes and unaligned requests go through the cache.
 //! - Block status is answered as "all allocated".
 
 mod backing;
@@ -32,12 +33,14 @@ use seeklab_core::{ArrivalOrder, Instant, MeasurementPoints, Status, TraceRecord
 
 use crate::clock::Clock;
 use crate::emulation::Observe;
-use crate::frontend::{Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag};
+use crate::frontend::{
+    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
+};
 use workers::{Done, Job, Work, Workers};
 
 pub use backing::{Backing, BackingError};
 
-/// What passed so far.
+/// Statistics of the commands so far.
 #[derive(Debug, Clone, Default)]
 pub struct Passed {
     /// Commands that the backing did.
@@ -95,7 +98,7 @@ impl Passthrough {
         })
     }
 
-    /// What passed so far.
+    /// Returns the statistics of the commands so far.
     pub const fn passed(&self) -> &Passed {
         &self.passed
     }
@@ -176,7 +179,7 @@ impl Backend for Passthrough {
         });
     }
 
-    fn reply(&mut self, _: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+    fn reply(&mut self, _: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
         for (tag, length_bytes) in self.at_once.drain(..) {
             let all = [Extent { length_bytes, allocated: true, zero: false }];
             frontend.reply(tag, Reply::Extents(&all));
@@ -198,19 +201,21 @@ impl Backend for Passthrough {
                 Err(error) => frontend.reply(tag, Reply::Failed(*error)),
             }
         }
-        // A client that has gone takes no answer: what it left behind is shown when more has piled up than
-        // any frontend keeps outstanding.
+        // Replies that have not left hold up what arrived later: without them, if more have piled up than any
+        // frontend keeps outstanding.
         while self.leaving.len() > LEAVING_MAX {
             if let Some((_, (number, record))) = self.leaving.pop_first() {
                 self.show(number, record);
             }
         }
-        Ok(None)
+        Ok(Next::WaitUntil(None))
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
+    fn left(&mut self, tag: Tag, departure: Departure) {
         if let Some((number, mut record)) = self.leaving.remove(&tag) {
-            record.points.mp2_completion = Some(now.max(record.arrival));
+            if let Departure::Taken(now) = departure {
+                record.points.mp2_completion = Some(now.max(record.arrival));
+            }
             self.show(number, record);
         }
     }

@@ -13,7 +13,7 @@ use super::backing::{Aligned, Backing};
 use crate::clock::Clock;
 use crate::frontend::ErrorCode;
 
-/// What to do.
+/// Operation of a command.
 #[derive(Debug)]
 pub(super) enum Work {
     Read,
@@ -36,9 +36,9 @@ pub(super) struct Job {
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) number: u64,
-    /// When it was given to the backing.
+    /// Time of the issue to the backing.
     pub(super) issued: Instant,
-    /// When the backing had done it.
+    /// Time of the completion by the backing.
     pub(super) completed: Instant,
     /// The bytes of a read.
     pub(super) result: Result<Option<Aligned>, ErrorCode>,
@@ -98,7 +98,7 @@ impl Workers {
         let _ = jobs.send(job);
     }
 
-    /// What is done since the last time.
+    /// Returns the commands completed since the last call.
     pub(super) fn take(&self) -> Vec<Done> {
         // Before the look, so that what comes after it makes it readable again.
         let mut count = [0; 8];

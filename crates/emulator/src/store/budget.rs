@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_cap_tight() {
+    fn budget_allows_exactly_the_cap() {
         let budget = Budget::new(ByteSize::from_bytes(100));
         budget.reserve(60).unwrap().take(60);
         assert!(matches!(budget.reserve(41), Err(StoreError::NoSpace { .. })));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn does_what_was_not_taken_return() {
+    fn unused_part_of_a_reservation_returns_to_the_budget() {
         let budget = Budget::new(ByteSize::from_bytes(100));
         let mut reservation = budget.reserve(100).unwrap();
         reservation.take(30);

@@ -13,9 +13,9 @@ pub(super) const PAGE_BYTES: usize = 4096;
 pub(super) const PAGE_COUNT: usize = 512;
 /// Bytes of the device that a chunk holds.
 pub(super) const CHUNK_BYTES: usize = PAGE_BYTES * PAGE_COUNT;
-/// What a page costs: itself and what the allocator keeps beside it.
+/// Memory cost of a page: its bytes and the allocator's overhead.
 pub(super) const PAGE_COST: u64 = PAGE_BYTES as u64 + 16;
-/// What an empty chunk costs.
+/// Memory cost of an empty chunk.
 pub(super) const CHUNK_COST: u64 = (PAGE_COUNT * size_of::<Option<Box<Page>>>()) as u64 + 16;
 
 type Page = [u8; PAGE_BYTES];
@@ -31,7 +31,7 @@ pub(super) struct Chunk {
 struct Part {
     page_index: usize,
     within: Range<usize>,
-    /// Where it lies in the range.
+    /// Bytes of the range that it covers.
     at: Range<usize>,
 }
 
@@ -87,7 +87,7 @@ impl Chunk {
         self.page_count == 0
     }
 
-    /// What its pages cost, without the chunk itself.
+    /// Returns the memory cost of its pages, without the chunk itself.
     pub(super) fn pages_cost(&self) -> u64 {
         self.page_count as u64 * PAGE_COST
     }
@@ -102,7 +102,8 @@ impl Chunk {
         }
     }
 
-    /// What writing `bytes` at `start` will take; without a chunk, that one too.
+    /// Returns the memory cost of writing `bytes` at `start`. Without a chunk, this includes the cost of a new
+    /// chunk.
     pub(super) fn write_cost(chunk: Option<&Self>, start: usize, bytes: &[u8]) -> u64 {
         let is_missing = |part: &Part| {
             chunk.is_none_or(|chunk| chunk.pages[part.page_index].is_none())

@@ -1,4 +1,4 @@
-//! What can go wrong with the store.
+//! Errors of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use seeklab_core::units::ByteSize;
 
-/// Why the store refused or failed; the variant says which, its fields where and how much.
+/// Reason why the store refused or failed an operation: the variant is the kind, its fields give place and
+/// size.
 ///
-/// After any of them the store remains usable, and what it held before is still there; the one
-/// exception is a failed flush, see [`StoreError::FlushFailedBefore`].
+/// After any error the store remains usable, and keeps its contents. The one exception is a failed flush, see
+/// [`StoreError::FlushFailedBefore`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The range does not lie within the device.
     #[error("{length} bytes at byte {offset} reach beyond the device's {size}")]
     OutOfRange {
-        /// Where the range starts, in bytes.
+        /// Start of the range, in bytes.
         offset: u64,
         /// Its length, in bytes.
         length: u64,
@@ -26,13 +27,13 @@ pub enum StoreError {
     /// Memory is used up to the cap.
     #[error("store is full: it may keep {cap} in memory")]
     NoSpace {
-        /// What the store may use.
+        /// Memory limit of the store.
         cap: ByteSize,
     },
     /// The allocator had nothing more to give, although the cap would have allowed it.
     #[error("no memory for another {needed}, below the store's cap")]
     NoMemory {
-        /// What was asked for.
+        /// Requested memory.
         needed: ByteSize,
     },
     /// The file system under the file or image is full.
@@ -46,7 +47,7 @@ pub enum StoreError {
     /// The operating system refused or failed an operation on a file.
     #[error("cannot {operation} `{path}`")]
     Io {
-        /// What was attempted, as a verb.
+        /// Operation that failed, as a verb.
         operation: &'static str,
         /// The file.
         path: PathBuf,
@@ -113,7 +114,7 @@ impl StoreError {
         errno.raw_os_error()
     }
 
-    /// What to do about it, where there is something to do.
+    /// Returns the remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoSpace { .. } => {

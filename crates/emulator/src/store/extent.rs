@@ -2,21 +2,21 @@
 
 use super::{Store, StoreError};
 
-/// Whether a part of the device takes space.
+/// Allocation state of a part of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
-    /// It takes space; what it reads as is not known without reading.
+    /// Space is allocated. The contents are not known without reading.
     Allocated,
-    /// It takes none, and reads as zeroes.
+    /// No space is allocated, and the part reads as zeroes.
     Hole,
 }
 
 /// Bytes one behind the other with the same allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// How many bytes; never zero.
+    /// Length in bytes; never zero.
     pub length: u64,
-    /// Whether they take space.
+    /// Allocation state of the bytes.
     pub allocation: Allocation,
 }
 
@@ -30,10 +30,10 @@ impl Extent {
     }
 }
 
-/// The extents of a range, in order, as [`Store::extents`] gives them: their lengths add up to the
-/// range, and neighbours differ.
+/// Extents of a range, in order, as returned by [`Store::extents`]: their lengths add up to the range, and
+/// neighbours differ.
 ///
-/// Looked up as they are asked for: whoever needs only the first few pays only for those.
+/// Each extent is looked up when it is needed, so the first few cost no more than their own lookups.
 #[derive(Debug)]
 pub struct Extents<'a> {
     store: &'a Store,

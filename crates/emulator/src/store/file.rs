@@ -25,7 +25,7 @@ use seeklab_core::units::ByteSize;
 
 use super::{Extent, StoreError, lock, sparse};
 
-/// What a store in a file may do with it.
+/// Access of a store to its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read only; any number of readers share the file.
@@ -73,7 +73,7 @@ impl FileStore {
         Ok(Self { file, path: path.to_owned(), size, access, flush_failed: AtomicBool::new(false) })
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -82,7 +82,7 @@ impl FileStore {
         self.size
     }
 
-    /// What the file takes on its file system, by that one's account; a block device takes itself.
+    /// Returns the space that the file takes, as its file system reports it. A block device takes its own size.
     pub(super) fn allocated_bytes(&self) -> Result<ByteSize, StoreError> {
         // POSIX leaves the unit of `st_blocks` open; on Linux it is 512 bytes everywhere.
         const STAT_BLOCK_BYTES: u64 = 512;
@@ -107,7 +107,7 @@ impl FileStore {
         self.file.try_clone()
     }
 
-    /// Whether an operation there would be tried at all.
+    /// Checks that an operation on the range would be attempted at all.
     pub(super) fn admits(&self, offset: u64, length: u64, changes: bool) -> Result<(), StoreError> {
         if changes {
             self.writable()?;
@@ -171,7 +171,7 @@ impl FileStore {
         })
     }
 
-    /// The extent that starts at `offset`, up to `end` at most, as far as one look tells.
+    /// Returns the extent that starts at `offset`, up to `end` at most, as far as one lookup shows.
     pub(super) fn extent_at(&self, offset: u64, end: u64) -> Result<Extent, StoreError> {
         sparse::extent_at(&self.file, offset, end).map_err(self.failed("find the holes of"))
     }

@@ -13,7 +13,7 @@ use seeklab_files::OutputFile;
 use super::zeroes::is_zero;
 use super::{Allocation, Store, StoreError, sparse};
 
-/// What is copied at once; pieces of zeroes are left out.
+/// Bytes copied at a time; pieces of zeroes are omitted.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Store {

@@ -1,9 +1,9 @@
 //! One emulator to a file: its advisory lock.
 //!
-//! # What a killed emulator leaves
-//! The lock goes with the last user of the open file. Transfers that were under way when a process was killed are
-//! the kernel's to finish, and it does so after the process is gone: for a moment the file is locked and nobody
-//! has it. That is told from a file in use by looking for a holder that lives, and waited for.
+//! # Locks left by a killed emulator
+//! The lock goes with the last user of the open file. Transfers that were under way when a process was killed
+//! are finished by the kernel after the process is gone. For that moment the file is locked without a holder.
+//! To distinguish this from a file in use, the lock is retried only while no living process holds it.
 //!
 //! # References
 //! `proc_locks(5)`: a lock whose holder is gone is not listed.
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::{Access, StoreError};
 
-/// How often it is tried again while the kernel finishes what a killed emulator had under way: for 20 s.
+/// Number of attempts, for 20 s in all, while the kernel finishes the transfers of a killed emulator.
 const ATTEMPTS: u32 = 4_000;
 
 /// Between two attempts.
@@ -44,7 +44,7 @@ fn take_after(file: &File, path: &Path, access: Access, mut pause: impl FnMut())
     Err(StoreError::Locked { path: path.to_owned() })
 }
 
-/// Whether a process that lives has the file locked; where that cannot be known, it does.
+/// Returns true if a living process has the file locked, or if this cannot be determined.
 fn is_held(file: &File) -> bool {
     (|| -> io::Result<bool> {
         let number = file.metadata()?.ino().to_string();
@@ -53,7 +53,7 @@ fn is_held(file: &File) -> bool {
     .unwrap_or(true)
 }
 
-/// Whether the kernel's list names a process that lives as holder of the file of that number.
+/// Returns true if the kernel's list names a living process as holder of the file with that number.
 fn is_held_by_one_of(locks: &str, number: &str, lives: impl Fn(&str) -> bool) -> bool {
     locks.lines().filter_map(|line| holder_of(line, number)).any(lives)
 }
@@ -68,7 +68,7 @@ fn holder_of<'a>(line: &'a str, number: &str) -> Option<&'a str> {
     (file.rsplit(':').next() == Some(number)).then_some(holder)
 }
 
-/// Whether a process is there, and not only waits for its parent to ask how it ended.
+/// Returns true if a process exists and is not a zombie.
 fn lives(process: &str) -> bool {
     let Ok(about) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
     let state = about.rsplit(')').next().unwrap_or_default().trim_start();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_holder_found_in_the_list_of_the_kernel() {
+    fn holder_is_found_in_the_list_of_the_kernel() {
         let line = "3: FLOCK  ADVISORY  WRITE 25561 fe:01:1318731 0 EOF";
         assert_eq!(holder_of(line, "1318731"), Some("25561"));
         assert_eq!(holder_of(line, "131873"), None);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_file_held_only_by_the_living() {
+    fn file_is_held_only_by_living_processes() {
         let locks = "\
             1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
             2: FLOCK  ADVISORY  READ 12 fe:00:77 0 EOF\n\
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_file_held_that_a_living_process_has_locked() {
+    fn file_locked_by_a_living_process_is_held() {
         assert!(lives(&std::process::id().to_string()));
         assert!(!lives("4194305"), "beyond the largest number of a process");
         let folder = tempfile::tempdir().unwrap();
@@ -131,11 +131,7 @@ mod tests {
     /// A process of its own that has locked `file`, an open file that it shares with this one.
     fn holder(file: &File) -> Child {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "store::lock::tests::is_a_lock_waited_for_whose_holder_was_killed",
-                "--nocapture",
-            ])
+            .args(["--exact", "store::lock::tests::lock_of_a_killed_holder_is_waited_for", "--nocapture"])
             .env(HOLDER, "1")
             .stdin(file.try_clone().unwrap())
             .stdout(Stdio::piped())
@@ -147,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_lock_waited_for_whose_holder_was_killed() {
+    fn lock_of_a_killed_holder_is_waited_for() {
         if std::env::var_os(HOLDER).is_some() {
             File::from(io::stdin().as_fd().try_clone_to_owned().unwrap()).lock().unwrap();
             println!("has locked it");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use seeklab_core::units::ByteSize;
 
-/// What is assumed where the system does not tell.
+/// Available memory that is assumed if the system does not report it.
 const AVAILABLE_UNKNOWN: ByteSize = ByteSize::from_bytes(1 << 30);
 
 /// Memory that this process can use before something is killed: what the system has available, or
@@ -20,8 +20,8 @@ pub fn available_memory() -> ByteSize {
     system.into_iter().chain(allowed).min().map_or(AVAILABLE_UNKNOWN, ByteSize::from_bytes)
 }
 
-/// What a store in memory may use unless told otherwise: half of what is available, for the
-/// client, the page cache and the program under test want the rest.
+/// Returns the default memory limit of a store in memory: half of the available memory. The other half is for
+/// the client, the page cache and the program under test.
 pub fn default_cap() -> ByteSize {
     ByteSize::from_bytes(available_memory().as_bytes() / 2)
 }
@@ -64,7 +64,7 @@ fn group_folders(text: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// What the group at `folder` still allows, if it limits memory.
+/// Returns the memory that the control group at `folder` still allows, if it has a limit.
 fn group_available(folder: &Path) -> Option<u64> {
     let number = |name| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     // Version 2 writes "max" where there is no limit, which is no number and so no limit here.
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_available_memory_read() {
+    fn available_memory_is_read() {
         let text = "MemTotal:       24684084 kB\nMemFree: 1 kB\nMemAvailable:   22988572 kB\n";
         assert_eq!(meminfo_available(text), Some(22_988_572 * 1024));
         assert_eq!(meminfo_available("MemTotal: 5 kB\n"), None);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn are_all_groups_above_asked() {
+    fn all_ancestor_groups_are_considered() {
         let folders = group_folders("4:cpu,memory:/a/b\n3:cpu:/x\n0::/\n");
         let expected = [
             "/sys/fs/cgroup/memory/a/b",
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_group_limit() {
+    fn control_group_limits_available_memory() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name, text| fs::write(folder.path().join(name), text).unwrap();
         assert_eq!(group_available(folder.path()), None);

@@ -141,7 +141,7 @@ impl Store {
         }
     }
 
-    /// What the store takes: memory with its tables, or space on the file system.
+    /// Returns the space that the store takes: memory with its tables, or space on the file system.
     pub fn allocated_bytes(&self) -> Result<ByteSize, StoreError> {
         match self {
             Self::Ram(ram) => Ok(ram.allocated_bytes()),
@@ -149,13 +149,13 @@ impl Store {
         }
     }
 
-    /// Which of the `length` bytes at `offset` take space.
+    /// Returns the extents of the `length` bytes at `offset`, with their allocation states.
     pub fn extents(&self, offset: u64, length: u64) -> Result<Extents<'_>, StoreError> {
         let end = self.end_of(offset, length)?;
         Ok(Extents::new(self, offset, end))
     }
 
-    /// The extent that starts at `offset`, up to `end` at most, as far as one look tells.
+    /// Returns the extent that starts at `offset`, up to `end` at most, as far as one lookup shows.
     fn extent_at(&self, offset: u64, end: u64) -> Result<Extent, StoreError> {
         match self {
             Self::Ram(ram) => Ok(ram.extent_at(offset, end)),

@@ -46,9 +46,9 @@ pub struct RamStore {
 /// The part of one chunk that a range of the device covers.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// Where it starts on the device.
+    /// Start on the device.
     offset: u64,
-    /// Where it starts in the range.
+    /// Start in the range.
     at: usize,
     length: usize,
 }
@@ -102,7 +102,7 @@ impl RamStore {
         Ok(Self { size, regions, budget })
     }
 
-    /// What it may take.
+    /// Returns the memory limit.
     pub fn cap(&self) -> ByteSize {
         self.budget.cap()
     }
@@ -224,7 +224,7 @@ impl RamStore {
         }
     }
 
-    /// The extent that starts at `offset`, up to `end` at most, as far as one look tells.
+    /// Returns the extent that starts at `offset`, up to `end` at most, as far as one lookup shows.
     pub(super) fn extent_at(&self, offset: u64, end: u64) -> Extent {
         let hole_to = |boundary: u64| Extent::hole(boundary.min(end) - offset);
         let Some(slot) = self.slot(offset) else {

@@ -14,7 +14,7 @@ use seeklab_core::units::ByteSize;
 use super::zeroes::is_zero;
 use super::{Extent, StoreError};
 
-/// What is read or written at once while zeroing without help from the file system.
+/// Bytes read or written at a time while zeroing without support of the file system.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The size of a regular file or block device.
@@ -30,7 +30,7 @@ pub(super) fn size_of(mut file: &File, path: &Path) -> Result<ByteSize, StoreErr
     Ok(ByteSize::from_bytes(size))
 }
 
-/// The extent that starts at `offset`, up to `end` at most, as far as one look tells.
+/// Returns the extent that starts at `offset`, up to `end` at most, as far as one lookup shows.
 ///
 /// Seeking moves the file's own position, which nothing here depends on.
 pub(super) fn extent_at(file: &File, offset: u64, end: u64) -> io::Result<Extent> {
@@ -60,7 +60,7 @@ pub(super) fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
     punch_by_writing(file, offset, length)
 }
 
-/// What is zero already is left alone, so that holes stay holes.
+/// Writes zeroes where the data is not zero already, so that holes stay holes.
 fn punch_by_writing(file: &File, offset: u64, length: u64) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     for_each_piece(offset, length, |offset, count| {
@@ -81,7 +81,7 @@ fn zero_by_writing(file: &File, offset: u64, length: u64) -> io::Result<()> {
     for_each_piece(offset, length, |offset, count| file.write_all_at(&[0; PIECE_BYTES][..count], offset))
 }
 
-/// Asks the file system; false if it cannot, or not at this alignment.
+/// Calls `fallocate`. Returns false if the file system does not support it, or not at this alignment.
 fn allocate(file: &File, what: FallocateFlags, offset: u64, length: u64) -> io::Result<bool> {
     if length == 0 {
         return Ok(true);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn do_all_ways_of_zeroing_agree() {
+    fn all_ways_of_zeroing_agree() {
         check(punch);
         check(zero);
         check(punch_by_writing);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn do_holes_stay_holes_without_help() {
+    fn holes_stay_holes_without_support_of_the_file_system() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(64 << 20).unwrap();
         punch_by_writing(&file, 0, 64 << 20).unwrap();

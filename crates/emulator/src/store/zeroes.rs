@@ -1,7 +1,7 @@
 //! Zeroes: recognising them.
 
-/// Whether every byte is zero. Data seldom starts with a long run of zeroes, so the answer "no"
-/// usually comes after the first few bytes.
+/// Returns true if every byte is zero. Data seldom starts with a long run of zeroes, so the answer is usually
+/// false after the first few bytes.
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
     // Long enough to be compared with vector instructions, short enough to give up early.
     const STRIDE: usize = 128;
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_one_bit_anywhere_seen() {
+    fn one_bit_anywhere_is_detected() {
         for length in [0, 1, 127, 128, 129, 300] {
             let mut bytes = vec![0; length];
             assert!(is_zero(&bytes));

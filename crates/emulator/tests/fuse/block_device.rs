@@ -6,8 +6,8 @@ use crate::file::{fio, verify};
 use crate::harness::{Served, Serving, can, pattern, run};
 
 #[test]
-fn is_the_device_set_as_asked() {
-    if !can("is_the_device_set_as_asked", true, &[]) {
+fn device_has_the_requested_settings() {
+    if !can("device_has_the_requested_settings", true, &[]) {
         return;
     }
     let served = Served { rotational: true, block_size: 4096, read_only: true, ..Served::block_device(8) };
@@ -26,8 +26,8 @@ fn is_the_device_set_as_asked() {
 }
 
 #[test]
-fn does_the_device_give_back_what_it_took() {
-    if !can("does_the_device_give_back_what_it_took", true, &[]) {
+fn device_returns_the_written_data() {
+    if !can("device_returns_the_written_data", true, &[]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
@@ -72,8 +72,8 @@ fn does_the_device_give_back_what_it_took() {
 }
 
 #[test]
-fn are_as_many_outstanding_through_the_loop_device() {
-    if !can("are_as_many_outstanding_through_the_loop_device", true, &["fio"]) {
+fn loop_device_keeps_the_queue_depth_of_the_client() {
+    if !can("loop_device_keeps_the_queue_depth_of_the_client", true, &["fio"]) {
         return;
     }
     let serving = Serving::start(&Served { service_us: 200, ..Served::block_device(64) });
@@ -83,8 +83,8 @@ fn are_as_many_outstanding_through_the_loop_device() {
 }
 
 #[test]
-fn does_fio_verify_what_it_wrote_to_the_device() {
-    if !can("does_fio_verify_what_it_wrote_to_the_device", true, &["fio"]) {
+fn fio_verifies_its_data_on_the_device() {
+    if !can("fio_verifies_its_data_on_the_device", true, &["fio"]) {
         return;
     }
     let serving = Serving::start(&Served { service_us: 20, ..Served::block_device(64) });
@@ -93,8 +93,8 @@ fn does_fio_verify_what_it_wrote_to_the_device() {
 }
 
 #[test]
-fn are_the_contents_there_after_a_restart() {
-    if !can("are_the_contents_there_after_a_restart", true, &["sha256sum"]) {
+fn contents_survive_a_restart() {
+    if !can("contents_survive_a_restart", true, &["sha256sum"]) {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
@@ -120,8 +120,8 @@ fn are_the_contents_there_after_a_restart() {
 }
 
 #[test]
-fn are_two_devices_told_apart_by_their_files() {
-    if !can("are_two_devices_told_apart_by_their_files", true, &[]) {
+fn two_devices_have_different_backing_files() {
+    if !can("two_devices_have_different_backing_files", true, &[]) {
         return;
     }
     // mkfs.btrfs takes a loop device whose file has the name of a mounted one's for mounted.

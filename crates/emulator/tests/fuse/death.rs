@@ -12,7 +12,7 @@ fn is_attached(device: &Path) -> bool {
     Path::new("/sys/block").join(device.file_name().expect("it has a name")).join("loop").exists()
 }
 
-/// Waits until a condition holds, for a minute at most; says whether it does.
+/// Waits until a condition holds, for a minute at most. Returns true if it holds.
 fn soon(condition: impl Fn() -> bool) -> bool {
     for _ in 0..600 {
         if condition() {
@@ -24,8 +24,8 @@ fn soon(condition: impl Fn() -> bool) -> bool {
 }
 
 #[test]
-fn does_nothing_hang_or_stay_when_it_is_killed_under_dirty_writes() {
-    if !can("does_nothing_hang_or_stay_when_it_is_killed_under_dirty_writes", true, &[]) {
+fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
+    if !can("nothing_hangs_or_stays_after_a_kill_under_dirty_writes", true, &[]) {
         return;
     }
     // At 5 ms a request, what is written waits in the page cache when the end comes, and requests are under way.
@@ -47,8 +47,8 @@ fn does_nothing_hang_or_stay_when_it_is_killed_under_dirty_writes() {
 }
 
 #[test]
-fn does_a_mounted_file_system_let_go_when_it_is_killed() {
-    if !can("does_a_mounted_file_system_let_go_when_it_is_killed", true, &["mkfs.ext4", "mount"]) {
+fn mounted_file_system_can_be_unmounted_after_a_kill() {
+    if !can("mounted_file_system_can_be_unmounted_after_a_kill", true, &["mkfs.ext4", "mount"]) {
         return;
     }
     let serving = Serving::start(&Served { service_us: 500, ..Served::block_device(256) });
@@ -65,8 +65,8 @@ fn does_a_mounted_file_system_let_go_when_it_is_killed() {
 }
 
 #[test]
-fn does_the_file_fail_and_the_mount_go_when_it_is_killed() {
-    let test = "does_the_file_fail_and_the_mount_go_when_it_is_killed";
+fn file_fails_and_mount_goes_after_a_kill() {
+    let test = "file_fails_and_mount_goes_after_a_kill";
     if !can(test, false, &["fusermount3"]) {
         return;
     }
@@ -86,8 +86,8 @@ fn does_the_file_fail_and_the_mount_go_when_it_is_killed() {
 }
 
 #[test]
-fn is_the_device_given_up_in_order_while_it_is_used() {
-    if !can("is_the_device_given_up_in_order_while_it_is_used", true, &[]) {
+fn device_in_use_is_given_up_in_order() {
+    if !can("device_in_use_is_given_up_in_order", true, &[]) {
         return;
     }
     let serving = Serving::start(&Served::block_device(16));
@@ -101,8 +101,8 @@ fn is_the_device_given_up_in_order_while_it_is_used() {
 }
 
 #[test]
-fn are_clients_that_die_no_trouble() {
-    if !can("are_clients_that_die_no_trouble", true, &["fio"]) {
+fn clients_that_die_do_no_harm() {
+    if !can("clients_that_die_do_no_harm", true, &["fio"]) {
         return;
     }
     let serving = Serving::start(&Served { service_us: 1000, ..Served::block_device(64) });
@@ -123,8 +123,8 @@ fn are_clients_that_die_no_trouble() {
 }
 
 #[test]
-fn is_a_mount_that_is_taken_away_under_load_the_end_of_the_load_only() {
-    let test = "is_a_mount_that_is_taken_away_under_load_the_end_of_the_load_only";
+fn aborted_mount_ends_the_load_and_the_server_ends_in_order() {
+    let test = "aborted_mount_ends_the_load_and_the_server_ends_in_order";
     if !can(test, false, &[]) || !rustix::process::geteuid().is_root() {
         return;
     }

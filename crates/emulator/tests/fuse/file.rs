@@ -30,8 +30,8 @@ fn is_mounted(folder: &Path) -> bool {
 }
 
 #[test]
-fn does_the_file_give_back_what_it_took() {
-    if !can("does_the_file_give_back_what_it_took", false, &[]) {
+fn file_returns_the_written_data() {
+    if !can("file_returns_the_written_data", false, &[]) {
         return;
     }
     let (folder, serving) = served(16, |_| {});
@@ -79,8 +79,8 @@ fn does_the_file_give_back_what_it_took() {
 }
 
 #[test]
-fn do_flush_fua_discard_zeroes_and_holes_arrive() {
-    if !can("do_flush_fua_discard_zeroes_and_holes_arrive", false, &[]) {
+fn flush_fua_discard_zeroes_and_holes_arrive() {
+    if !can("flush_fua_discard_zeroes_and_holes_arrive", false, &[]) {
         return;
     }
     const MIB: u64 = 1 << 20;
@@ -127,8 +127,8 @@ fn do_flush_fua_discard_zeroes_and_holes_arrive() {
 }
 
 #[test]
-fn is_nobody_surprised_by_a_read_only_device() {
-    if !can("is_nobody_surprised_by_a_read_only_device", false, &[]) {
+fn read_only_device_refuses_to_be_opened_for_writing() {
+    if !can("read_only_device_refuses_to_be_opened_for_writing", false, &[]) {
         return;
     }
     let (_folder, serving) = served(1, |served| served.read_only = true);
@@ -139,8 +139,8 @@ fn is_nobody_surprised_by_a_read_only_device() {
 }
 
 #[test]
-fn are_as_many_outstanding_as_the_client_wants() {
-    if !can("are_as_many_outstanding_as_the_client_wants", false, &["fio"]) {
+fn file_keeps_the_queue_depth_of_the_client() {
+    if !can("file_keeps_the_queue_depth_of_the_client", false, &["fio"]) {
         return;
     }
     let (folder, serving) = served(64, |served| served.service_us = 200);
@@ -157,8 +157,8 @@ pub(crate) fn fio(path: &str, options: &[&str]) -> String {
 }
 
 #[test]
-fn does_fio_verify_what_it_wrote_to_the_file() {
-    if !can("does_fio_verify_what_it_wrote_to_the_file", false, &["fio"]) {
+fn fio_verifies_its_data_in_the_file() {
+    if !can("fio_verifies_its_data_in_the_file", false, &["fio"]) {
         return;
     }
     let (_folder, serving) = served(64, |served| served.service_us = 20);
@@ -175,8 +175,8 @@ pub(crate) fn verify(path: &str) {
 }
 
 #[test]
-fn can_a_user_without_privilege_mount() {
-    let test = "can_a_user_without_privilege_mount";
+fn user_without_privilege_mounts() {
+    let test = "user_without_privilege_mounts";
     if !can(test, false, &["fusermount3", "setpriv"]) || !rustix::process::geteuid().is_root() {
         return;
     }
@@ -189,7 +189,7 @@ fn can_a_user_without_privilege_mount() {
     let identity = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
     let temporary = format!("TMPDIR={}", folder.path().display());
     let copy = copy.to_str().expect("it is UTF-8");
-    let tests = ["--exact", "file::does_the_file_give_back_what_it_took", "--nocapture"];
+    let tests = ["--exact", "file::file_returns_the_written_data", "--nocapture"];
     let arguments = identity.into_iter().chain(["env", &temporary, copy]).chain(tests);
     let (success, text) = attempt("setpriv", arguments);
     if text.contains("skipped") {
@@ -201,7 +201,7 @@ fn can_a_user_without_privilege_mount() {
 }
 
 #[test]
-fn is_a_place_checked_before_it_is_used() {
+fn place_is_checked_before_it_is_used() {
     use seeklab_emulator::frontend::fuse::{Place, unavailability};
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
     let absent = unavailability(&Place::At(folder.path().join("absent"))).expect("it is not there");

@@ -66,16 +66,16 @@ fn check(name: &str, make: &[&str], checker: &[&str], size_mib: u64, options: &s
 }
 
 #[test]
-fn is_ext4_whole() {
+fn ext4_is_whole() {
     check("ext4", &["mkfs.ext4", "-q", "-F"], &["fsck.ext4", "-f", "-n"], 512, "discard");
 }
 
 #[test]
-fn is_xfs_whole() {
+fn xfs_is_whole() {
     check("xfs", &["mkfs.xfs", "-q", "-f"], &["xfs_repair", "-n"], 512, "discard");
 }
 
 #[test]
-fn is_btrfs_whole() {
+fn btrfs_is_whole() {
     check("btrfs", &["mkfs.btrfs", "-q", "-f"], &["btrfs", "check", "--readonly"], 768, "discard");
 }

@@ -1,8 +1,8 @@
 //! A served device in a process of its own, so that it can be killed, and so that no test waits for itself:
-//! this very test program, asked by an environment variable to serve.
+//! the test program starts itself again, and an environment variable makes it serve.
 //!
-//! Whatever a test mounts or attaches goes with it, panics included: the child ends with its standard input,
-//! or is killed, and the kernel then undoes mounts without a place and loop devices by itself.
+//! Everything that a test mounts or attaches goes with it, panics included: the child ends with its standard
+//! input, or is killed, and the kernel then undoes mounts without a place and loop devices by itself.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -23,7 +23,7 @@ use seeklab_emulator::pacer::{Options, Pacer};
 use seeklab_emulator::store::{Access, Store};
 use serde::{Deserialize, Serialize};
 
-/// What the child serves.
+/// Device that the child serves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Served {
     /// A directory to mount at; a loop device if absent.
@@ -56,7 +56,7 @@ impl Served {
     }
 }
 
-/// What the child says when all is over.
+/// Figures that the child prints at the end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) requests: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Figures {
     pub(crate) allocated_bytes: u64,
     pub(crate) flushes: u64,
     pub(crate) fua_writes: u64,
-    /// Whether the block device went with its last user.
+    /// True if the block device went with its last user.
     pub(crate) detached: Option<bool>,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct Serving {
     output: BufReader<ChildStdout>,
     /// The file or the block device.
     pub(crate) path: PathBuf,
-    /// How the block device is set.
+    /// Settings of the block device.
     pub(crate) queue: String,
 }
 
@@ -252,7 +252,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether a test that needs these can run; says why not.
+/// Returns true if a test with these needs can run. Otherwise prints the reason.
 pub(crate) fn can(test: &str, block_device: bool, programs: &[&str]) -> bool {
     let mut missing = Vec::new();
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
@@ -280,7 +280,7 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<I
     text
 }
 
-/// Runs a program; says whether it succeeded within two minutes, and its output.
+/// Runs a program for at most two minutes. Returns true if it succeeded, and its output.
 pub(crate) fn attempt<A: AsRef<OsStr>>(
     program: &str,
     arguments: impl IntoIterator<Item = A>,

@@ -11,7 +11,7 @@ use crate::kernel::{answers, init, message};
 
 const SIZE: u64 = 1 << 20;
 
-/// What a command wants to be replied to: its number, what it does, how many bytes.
+/// Returns the number, kind and length of a command.
 fn look(command: Option<Command<'_>>) -> Option<(u32, char, u32)> {
     let Command { tag, offset_bytes, length_bytes, action, .. } = command?;
     assert!(offset_bytes % 512 == 0 && length_bytes % 512 == 0);
@@ -54,7 +54,7 @@ fn arguments() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn is_any_message_survived_and_answered_once(
+    fn any_message_is_survived_and_answered_at_most_once(
         messages in vec((0..60u32, any::<u64>(), 0..4u64, arguments(), any::<bool>(), 0..64usize), 1..20),
         greeted in any::<bool>(),
     ) {

@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-/// What the connection has prepared, which it forgets.
+/// Returns the answers that the connection has prepared, and clears them.
 pub(crate) fn answers(connection: &mut Connection) -> Vec<Answer> {
     let answers = connection.messages().filter(|(_, bytes)| !bytes.is_empty()).map(|(_, bytes)| {
         let number = |at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

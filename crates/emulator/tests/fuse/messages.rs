@@ -1,4 +1,4 @@
-//! What each message amounts to, without a kernel.
+//! The results of each message, without a kernel.
 
 use seeklab_core::Instant;
 use seeklab_emulator::frontend::fuse::{Connection, Owner};
@@ -33,7 +33,7 @@ fn data(byte: u8) -> impl FnMut(&mut [u8]) -> Result<Content, ErrorCode> {
 }
 
 #[test]
-fn is_the_negotiation_what_makes_it_fast() {
+fn negotiation_enables_the_fast_settings() {
     let mut connection = Connection::new(Export::new("", SIZE, 512), Owner { uid: 0, gid: 0 });
     let refused = ask(&mut connection, &message(GETATTR, 3, ROOT, &[0; 16]));
     assert_eq!(refused.errno, 71, "nothing goes before INIT");
@@ -51,7 +51,7 @@ fn is_the_negotiation_what_makes_it_fast() {
 }
 
 #[test]
-fn is_an_old_kernel_refused_and_a_new_one_told() {
+fn old_kernel_is_refused_and_new_major_version_is_answered() {
     let mut connection = Connection::new(Export::new("", SIZE, 512), Owner { uid: 0, gid: 0 });
     assert_eq!(ask(&mut connection, &kernel::init(7, 27)).errno, 71);
     assert_eq!(connection.oddities().unsupported_protocol, Some((7, 27)));
@@ -63,7 +63,7 @@ fn is_an_old_kernel_refused_and_a_new_one_told() {
 }
 
 #[test]
-fn is_there_one_file_of_the_size_of_the_device() {
+fn directory_has_one_file_of_the_size_of_the_device() {
     let mut connection = disk();
     let entry = ask(&mut connection, &message(LOOKUP, 2, ROOT, b"disk\0"));
     assert_eq!((entry.errno, entry.result.len(), entry.u64_at(0)), (0, 128, FILE));
@@ -85,7 +85,7 @@ fn is_there_one_file_of_the_size_of_the_device() {
 }
 
 #[test]
-fn are_the_entries_of_the_directory_given_from_any_place_in_any_room() {
+fn directory_is_read_from_any_offset_into_any_size() {
     let mut connection = disk();
     let mut entries = |from: u64, size: u64| {
         let arguments = words(&[7, from, size, 0, 0]);
@@ -107,7 +107,7 @@ fn are_the_entries_of_the_directory_given_from_any_place_in_any_room() {
 }
 
 #[test]
-fn does_a_read_bring_what_was_asked_for_whatever_its_alignment() {
+fn read_of_any_alignment_returns_the_requested_bytes() {
     let mut connection = disk();
     // Asked for, at the device, answered.
     let cases = [
@@ -150,7 +150,7 @@ fn does_a_read_bring_what_was_asked_for_whatever_its_alignment() {
 }
 
 #[test]
-fn is_a_write_taken_up_to_the_end() {
+fn write_stops_at_the_end_of_the_device() {
     let mut connection = disk();
     let bytes = write(2, 512, &[3; 1024], 0);
     let asked = command(&mut connection, &bytes);
@@ -177,7 +177,7 @@ fn is_a_write_taken_up_to_the_end() {
 }
 
 #[test]
-fn are_writes_that_are_not_whole_blocks_done_one_after_the_other() {
+fn writes_of_partial_blocks_are_done_one_after_the_other() {
     let mut connection = disk();
     // The second begins in the block where the first ends; the third fits in none.
     let messages =
@@ -226,7 +226,7 @@ fn are_writes_that_are_not_whole_blocks_done_one_after_the_other() {
 }
 
 #[test]
-fn is_a_read_only_device_safe() {
+fn read_only_device_refuses_changes() {
     let mut connection = connection(Export { read_only: true, ..Export::new("", SIZE, 512) });
     assert_eq!(ask(&mut connection, &message(OPEN, 5, FILE, &words(&[2]))).errno, EROFS);
     assert_eq!(ask(&mut connection, &message(OPEN, 5, FILE, &words(&[0]))).errno, 0);
@@ -236,7 +236,7 @@ fn is_a_read_only_device_safe() {
 }
 
 #[test]
-fn does_fsync_flush_and_truncation_nothing() {
+fn fsync_flushes_and_truncation_does_nothing() {
     let mut connection = disk();
     let bytes = message(FSYNC, 4, FILE, &[0; 16]);
     let asked = command(&mut connection, &bytes);
@@ -253,7 +253,7 @@ fn does_fsync_flush_and_truncation_nothing() {
 }
 
 #[test]
-fn are_holes_punched_and_zeroes_written_in_pieces() {
+fn holes_are_punched_and_zeroes_written_in_pieces() {
     const GIB: u64 = 1 << 30;
     let mut connection = connection(Export::new("", 8 * GIB, 4096));
     for (mode, action) in [(3, Action::Discard), (0x11, Action::WriteZeroes { may_discard: false })] {
@@ -297,7 +297,7 @@ fn are_holes_punched_and_zeroes_written_in_pieces() {
 }
 
 #[test]
-fn are_data_and_holes_found() {
+fn data_and_holes_are_found() {
     let mut connection = connection(Export::new("", 3 << 30, 512));
     let extent = |length_bytes, allocated| Extent { length_bytes, allocated, zero: !allocated };
     let gib = 1 << 30;
@@ -335,7 +335,7 @@ fn are_data_and_holes_found() {
 }
 
 #[test]
-fn is_everything_refused_that_comes_after_the_end_was_announced() {
+fn requests_after_shut_down_are_refused() {
     let mut connection = disk();
     let before = message(READ, 2, FILE, &transfer(0, 512, 0));
     let asked = command(&mut connection, &before);

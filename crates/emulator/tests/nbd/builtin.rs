@@ -31,7 +31,7 @@ fn run(line: &str, delay: Duration) -> BuiltinOutcome {
 }
 
 #[test]
-fn does_every_workload_run_and_read_what_it_wrote() {
+fn every_workload_runs_and_reads_its_own_data() {
     for line in [POSTMARK, BUILD, DATABASE, "postmark,files=50,transactions=50,mount=journal,discard=true"] {
         for delay in [Duration::ZERO, Duration::from_us(100)] {
             let outcome = run(line, delay);
@@ -60,7 +60,7 @@ fn does_every_workload_run_and_read_what_it_wrote() {
 }
 
 #[test]
-fn is_what_is_read_really_compared() {
+fn data_read_are_compared_with_data_written() {
     let outcome = run(BUILD, Duration::ZERO);
     // The build reads what was unpacked, which is most of what it reads.
     assert!(
@@ -82,7 +82,7 @@ fn is_what_is_read_really_compared() {
 }
 
 #[test]
-fn are_blocks_that_were_lost_found_and_told() {
+fn lost_blocks_are_found_and_reported() {
     let serving = Serving::start(SIZE_MIB, Duration::ZERO);
     let mut vandal = Client::connect(&serving.uri, Clock::start()).expect("the server takes clients");
     let was_here = Cell::new(false);
@@ -101,7 +101,7 @@ fn are_blocks_that_were_lost_found_and_told() {
 }
 
 #[test]
-fn does_it_ask_for_what_it_asks_for_in_simulation() {
+fn runner_sends_the_same_requests_as_the_simulation() {
     let parameters = ServerParameters {
         capacity_blocks: (SIZE_MIB as u64) << 11,
         block_size: "512B".parse().expect("it is a size"),
@@ -138,7 +138,7 @@ fn does_it_ask_for_what_it_asks_for_in_simulation() {
 }
 
 #[test]
-fn do_several_connections_work_as_one() {
+fn several_connections_work_as_one() {
     let serving = Serving::start(SIZE_MIB, Duration::from_us(50));
     let options = RunnerOptions { connections: 4, ..RunnerOptions::default() };
     let outcome = run_builtin_with(&parse(DATABASE), &serving.uri, Seed(1), &options, &mut |_| ());
@@ -147,7 +147,7 @@ fn do_several_connections_work_as_one() {
 }
 
 #[test]
-fn is_a_server_that_goes_told() {
+fn vanished_server_is_reported() {
     let mut serving = Some(Serving::start(SIZE_MIB, Duration::from_us(200)));
     let uri = serving.as_ref().expect("it was just started").uri.clone();
     let mut progress = |progress: Progress| {
@@ -164,7 +164,7 @@ fn is_a_server_that_goes_told() {
 }
 
 #[test]
-fn does_it_stop_when_asked_to() {
+fn run_stops_on_request() {
     let serving = Serving::start(SIZE_MIB, Duration::from_us(200));
     let stop = AtomicBool::new(false);
     let options = RunnerOptions { stop: Some(&stop), ..RunnerOptions::default() };
@@ -174,7 +174,7 @@ fn does_it_stop_when_asked_to() {
 }
 
 #[test]
-fn is_an_export_that_is_too_small_named() {
+fn export_that_is_too_small_is_reported() {
     let serving = Serving::start(1, Duration::ZERO);
     let error =
         run_builtin(&parse("postmark"), &serving.uri, Seed(1), &mut |_| ()).expect_err("1 MiB is too small");

@@ -127,7 +127,7 @@ pub(crate) struct Reply {
     pub(crate) extents: Vec<(u32, u32)>,
 }
 
-/// Takes one reply from the front, if it is there as a whole. `reads` says how long the read of a cookie is.
+/// Takes one reply from the front, if it is complete. `reads` holds the length of the read of each cookie.
 pub(crate) fn decode_reply(bytes: &mut &[u8], reads: &BTreeMap<u64, u32>) -> Option<Reply> {
     if bytes.len() < 16 {
         return None;

@@ -9,3 +9,4 @@ mod own_client;
 mod protocol;
 mod real_clients;
 mod serving;
+mod supervision;

@@ -5,10 +5,10 @@ use std::io;
 
 use seeklab_core::{Duration, Instant};
 use seeklab_emulator::frontend::{
-    Action, Backend, Command, Content, ErrorCode, Extent, Frontend, Reply, Tag,
+    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
 };
 
-/// What is asked of what range, once the data of a write is in place.
+/// Kind and range of an answer. The data of a write is in place already.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Done,
@@ -18,7 +18,7 @@ enum Answer {
 
 pub(crate) struct Memory {
     bytes: Vec<u8>,
-    /// Which 4 KiB pages were written and not discarded since.
+    /// True for 4 KiB pages that were written and not discarded since.
     allocated: Vec<bool>,
     delay: Duration,
     due: Vec<(Tag, Answer)>,
@@ -105,7 +105,7 @@ impl Backend for Memory {
         }
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
         while let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) {
             self.due.push(first.remove());
         }
@@ -114,10 +114,10 @@ impl Backend for Memory {
             self.answer(answer, &mut |reply| frontend.reply(tag, reply));
         }
         self.due = due;
-        Ok(self.later.first_key_value().map(|((due, _), _)| *due))
+        Ok(Next::WaitUntil(self.later.first_key_value().map(|((due, _), _)| *due)))
     }
 
-    fn left(&mut self, _: Tag, _: Instant) {}
+    fn left(&mut self, _: Tag, _: Departure) {}
 }
 
 /// `CLOCK_MONOTONIC`.

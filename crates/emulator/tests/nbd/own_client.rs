@@ -43,7 +43,7 @@ fn exercise(client: &mut Client) {
 }
 
 #[test]
-fn does_it_get_back_what_it_wrote_over_unix_sockets_and_tcp() {
+fn client_reads_back_its_data_over_unix_sockets_and_tcp() {
     for tcp in [None, Some("tcp:127.0.0.1:0")] {
         let serving = Serving::start_with(2, Duration::default(), ServerOptions::default(), tcp);
         let mut client = connect(&serving.uri);
@@ -57,7 +57,7 @@ fn does_it_get_back_what_it_wrote_over_unix_sockets_and_tcp() {
 }
 
 #[test]
-fn do_many_outstanding_requests_each_get_their_own_reply() {
+fn each_of_many_outstanding_requests_gets_its_own_reply() {
     let serving = Serving::start(1, Duration::from_ms(2));
     let mut client = connect(&serving.uri);
     for tag in 0..64u64 {
@@ -79,7 +79,7 @@ fn do_many_outstanding_requests_each_get_their_own_reply() {
 }
 
 #[test]
-fn do_full_sockets_in_both_directions_not_wait_for_each_other() {
+fn full_sockets_in_both_directions_do_not_deadlock() {
     let serving = Serving::start(32, Duration::default());
     let mut client = connect(&serving.uri);
     let data = vec![5; 1 << 20];
@@ -97,7 +97,7 @@ fn do_full_sockets_in_both_directions_not_wait_for_each_other() {
 }
 
 #[test]
-fn does_patience_end() {
+fn waiting_for_a_reply_ends_after_the_limit() {
     let serving = Serving::start(1, Duration::from_s(5));
     let mut client = connect(&serving.uri);
     client.submit(Command::read(0, 512, 512)).expect("it is sent");
@@ -109,7 +109,7 @@ fn does_patience_end() {
 }
 
 #[test]
-fn are_requests_that_cannot_be_refused_before_they_are_sent() {
+fn impossible_requests_are_refused_before_they_are_sent() {
     let serving = Serving::start(1, Duration::default());
     let mut client = connect(&serving.uri);
     for (command, reason) in [
@@ -130,7 +130,7 @@ fn are_requests_that_cannot_be_refused_before_they_are_sent() {
 }
 
 #[test]
-fn is_a_missing_server_or_export_told_apart() {
+fn missing_server_and_missing_export_are_distinguished() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let error = Client::connect(&uri_of(&directory.path().join("none"), ""), Clock::start());
     assert!(matches!(error.expect_err("nobody listens"), ClientError::Connect { .. }));
@@ -140,8 +140,8 @@ fn is_a_missing_server_or_export_told_apart() {
     assert!(error.to_string().contains("it has no export `other`"), "{error}");
 }
 
-/// A server that greets well, gives an export of 1 MiB, reads one request and then says `reply`, in which
-/// the eight bytes `COOKIE!!` become the request's cookie.
+/// Runs a server that completes the handshake, offers an export of 1 MiB, reads one request and then sends
+/// `reply`. The eight bytes `COOKIE!!` in it are replaced by the request's cookie.
 fn misbehave(reply: &'static [u8]) -> (Result<(), ClientError>, tempfile::TempDir) {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let path = directory.path().join("socket");
@@ -185,7 +185,7 @@ fn greet(stream: &mut UnixStream) {
 }
 
 #[test]
-fn is_a_server_that_breaks_the_protocol_left_with_a_reason() {
+fn violation_of_the_protocol_ends_the_connection_with_its_reason() {
     for (reply, reason) in [
         (&b"HTTP/1.1 200 OK\r\n\r\n"[..], "begins with 0x48545450"),
         (b"\x67\x44\x66\x98\0\0\0\0WRONGONE", "which is not outstanding"),
@@ -205,7 +205,7 @@ fn is_a_server_that_breaks_the_protocol_left_with_a_reason() {
 }
 
 #[test]
-fn are_errors_and_replies_in_pieces_understood() {
+fn errors_and_replies_in_pieces_are_decoded() {
     let failed = b"\x66\x8e\x33\xef\0\x01\x80\x01COOKIE!!\0\0\0\x0a\0\0\0\x05\0\x04dust";
     let error = misbehave(failed).0.expect_err("the server fails it").to_string();
     assert_eq!(error, "read of 512 bytes at 0 failed: input/output error (5): dust");
@@ -215,7 +215,7 @@ fn are_errors_and_replies_in_pieces_understood() {
 }
 
 #[test]
-fn is_a_server_that_goes_noticed() {
+fn closed_connection_is_detected() {
     for reply in [&b""[..], b"\x66\x8e\x33\xef\0\x01", b"\x67\x44\x66\x98\0\0\0\0COOKIE!!half"] {
         let error = misbehave(reply).0.expect_err("the server goes");
         assert!(matches!(error, ClientError::Closed { outstanding: 1, .. }), "{error:?}");
@@ -249,12 +249,12 @@ fn start(program: &mut Program, socket: &Path, test: &str) -> Option<Ended> {
 }
 
 #[test]
-fn does_it_work_with_nbdkit() {
+fn client_works_with_nbdkit() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let socket = directory.path().join("socket");
     let mut program = Program::new("nbdkit");
     program.args(["--foreground", "--exit-with-parent", "-U"]).arg(&socket).args(["memory", "2M"]);
-    if let Some(server) = start(&mut program, &socket, "does_it_work_with_nbdkit") {
+    if let Some(server) = start(&mut program, &socket, "client_works_with_nbdkit") {
         let mut client = connect(&uri_of(&socket, ""));
         exercise(&mut client);
         client.submit(Command::read(0, 0, 512)).expect("it is sent");
@@ -272,7 +272,7 @@ fn does_it_work_with_nbdkit() {
 }
 
 #[test]
-fn does_it_work_with_qemu() {
+fn client_works_with_qemu() {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let (socket, image) = (directory.path().join("socket"), directory.path().join("image"));
     let file = std::fs::File::create(&image).expect("it can be created");
@@ -280,7 +280,7 @@ fn does_it_work_with_qemu() {
     let mut program = Program::new("qemu-nbd");
     program.args(["--persistent", "--shared=4", "--format=raw", "--discard=unmap", "--socket"]);
     program.arg(&socket).arg(&image);
-    if let Some(_server) = start(&mut program, &socket, "does_it_work_with_qemu") {
+    if let Some(_server) = start(&mut program, &socket, "client_works_with_qemu") {
         let mut client = connect(&uri_of(&socket, ""));
         exercise(&mut client);
     }

@@ -22,7 +22,7 @@ fn connection(export: Export) -> Connection {
     Connection::new(Arc::new(export), Limits::default(), 7)
 }
 
-/// What became of an event, without its borrow.
+/// Event without its borrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     Command { index: u32, command: u16, offset: u64, length: u32, fua: bool, data: Vec<u8>, flag: bool },
@@ -78,7 +78,7 @@ fn events(connection: &mut Connection) -> Vec<Seen> {
 
 fn output(connection: &mut Connection) -> Vec<u8> {
     let bytes = connection.output().to_vec();
-    connection.consume_output(bytes.len());
+    connection.consume_output(bytes.len(), &mut |_| {});
     bytes
 }
 
@@ -404,11 +404,16 @@ fn outstanding_requests_are_bounded() {
     assert_eq!((seen.len(), connection.is_stalled(), connection.wants_input()), (4, true, false));
     assert!(used <= 8192 && connection.space().is_empty());
     connection.reply(2, Answer::Done);
-    assert!(matches!(feed(&mut connection, &[], 1).0[..], [Seen::Command { index: 2, .. }]));
-    for index in 0..4 {
+    // Number 2 is taken until its reply has left.
+    assert!(matches!(feed(&mut connection, &[], 1).0[..], [Seen::Command { index: 4, .. }]));
+    for index in [0, 1, 3, 4] {
         connection.reply(index, Answer::Done);
     }
     output(&mut connection);
+    let (seen, _) = feed(&mut connection, &[], 1);
+    assert_eq!(seen.len(), 4);
+    let again = |seen: &Seen| matches!(seen, Seen::Command { index: 0..5, .. });
+    assert!(seen.iter().all(again), "numbers are used again");
     // Reads are bounded by what their replies will need; one alone always goes.
     let mut connection = Connection::new(Arc::new(export()), limits, 7);
     feed(&mut connection, &client::negotiation("", true), usize::MAX);

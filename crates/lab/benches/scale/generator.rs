@@ -19,9 +19,9 @@ const CHANNELS: usize = 8;
 pub(crate) struct Generator {
     stream: Stream,
     arrival: Instant,
-    /// Where each of four processes goes on.
+    /// Next block of each of four processes.
     ends: [u64; 4],
-    /// When each channel is free.
+    /// Time at which each channel is free.
     free: [Instant; CHANNELS],
     outstanding: VecDeque<Instant>,
 }

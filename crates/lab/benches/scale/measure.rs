@@ -20,7 +20,7 @@ impl Report {
         Self { rounds }
     }
 
-    /// A step over so many requests, which is asked to do at least `floor` of them in a second.
+    /// Measures a step over `requests` requests. The step should process at least `floor` of them per second.
     pub(crate) fn row(
         &mut self,
         name: &str,

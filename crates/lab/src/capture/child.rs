@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use seeklab_stage::resolve;
@@ -11,18 +10,19 @@ use seeklab_traces::capture::monotonic_ns;
 
 use super::LOOK;
 use crate::failure::Failure;
+use crate::stop::StopWatch;
 
-/// How long a command may take to end by itself after the terminal's signal, which it gets too.
+/// Time that a command has to end by itself after the terminal's signal, which the command receives too.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// A command, found and not yet started.
 #[derive(Debug)]
 pub struct Child(Command);
 
-/// How it ended.
+/// Exit of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit code; 128 and the number of the signal that ended it, as shells say.
+    /// Exit code of the command; 128 plus the signal number if a signal ended it, as in shells.
     pub exit_code: i32,
 }
 
@@ -55,13 +55,13 @@ impl Child {
 pub(super) struct Running {
     child: std::process::Child,
     interrupted_ns: Option<u64>,
-    /// What it has been sent: nothing, the signal to terminate, that to kill.
+    /// Highest signal sent to the command: 0 for none, 1 for terminate, 2 for kill.
     told: u8,
 }
 
 impl Running {
-    /// A signal came: the terminal has sent it to the command too; if it does not end soon it is told to, and
-    /// at the second it is killed.
+    /// Handles a signal. The terminal has sent the first signal to the command too. A command that does not end
+    /// soon afterwards is terminated, and a second signal kills it.
     pub(super) fn interrupt(&mut self) {
         match self.interrupted_ns {
             None => self.interrupted_ns = Some(monotonic_ns()),
@@ -80,7 +80,7 @@ impl Running {
         }
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit of the command if it has ended.
     pub(super) fn look(&mut self) -> Result<Option<Ended>, Failure> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(Some(ended(status)));
@@ -92,14 +92,13 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(super) fn wait(mut self, signals: &Receiver<()>) -> Result<Ended, Failure> {
+    pub(super) fn wait(mut self, watch: &mut StopWatch) -> Result<Ended, Failure> {
         loop {
             if let Some(ended) = self.look()? {
                 return Ok(ended);
             }
-            match signals.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => self.interrupt(),
+            if watch.next(LOOK) {
+                self.interrupt();
             }
         }
     }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use seeklab_core::{Duration, HostRequest, Operation};
 
-/// What was seen so far.
+use crate::progress::Progress;
+
+/// Counts of the requests captured so far.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     reads: AtomicU64,
@@ -43,11 +44,9 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn start(seen: Arc<Seen>, duration: Option<Duration>) -> Self {
+    pub(super) fn start(mut line: Progress, seen: Arc<Seen>, duration: Option<Duration>) -> Self {
         let shown = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
-            let bar = ProgressBar::new_spinner();
-            bar.set_style(ProgressStyle::with_template("{elapsed} {msg}").expect("the template is right"));
             let of = duration.map_or_else(String::new, |duration| format!("of {duration}, "));
             let mut before = [0; 3];
             while !shown.over.load(Ordering::Acquire) {
@@ -57,7 +56,7 @@ impl Live {
                 let now = [requests, load(&shown.bytes), load(&shown.response_ns)];
                 let [rate, bytes, response_ns] = [0, 1, 2].map(|index| now[index] - before[index]);
                 before = now;
-                bar.set_message(format!(
+                line.figures(&format!(
                     "{of}{requests} requests ({} reads, {} writes), {rate}/s, {:.1} MiB/s, mean {:.3} ms, {} lost",
                     load(&shown.reads),
                     load(&shown.writes),
@@ -65,9 +64,7 @@ impl Live {
                     response_ns as f64 / 1e6 / rate.max(1) as f64,
                     load(&shown.lost),
                 ));
-                bar.tick();
             }
-            bar.finish_and_clear();
         });
         Self { seen, thread: Some(thread) }
     }

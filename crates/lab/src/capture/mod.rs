@@ -3,8 +3,8 @@
 //! ```text
 //! Capture ─▶ recording::Input ─▶ Output ─▶ Rows ─▶ Metrics, TraceWriter     (on a thread of its own)
 //! ```
-//! What was lost is counted at every step and said in the trace's metadata: `lost_events` (the kernel's
-//! buffers were full), `lost_requests` (the writer was too slow), `given_up`, `pending`, and so on.
+//! Losses are counted at every step and recorded in the trace's metadata: `lost_events` (the kernel's buffers
+//! were full), `lost_requests` (the writer was too slow), `given_up`, `pending`, and so on.
 
 mod child;
 mod live;
@@ -12,7 +12,6 @@ mod live;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration as Pause;
 
@@ -25,7 +24,9 @@ use seeklab_traces::capture::{
 use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, recorder};
 
 use crate::failure::Failure;
-use crate::output::{VERSION, command_line};
+use crate::output::VERSION;
+use crate::session::Session;
+use crate::stop::StopWatch;
 use seeklab_files::check_writable;
 
 pub use child::{Child, Ended};
@@ -34,30 +35,31 @@ use live::{Live, Seen};
 /// Requests that each of the two buffers holds: about 60 MiB together.
 const BUFFERED_MAX: usize = 1 << 18;
 
-/// How often it is looked whether it is over.
+/// Interval at which the end of the capture is checked.
 const LOOK: Pause = Pause::from_millis(20);
 
-/// What is wanted.
+/// Options of a capture.
 #[derive(Debug, Clone)]
 pub struct Wishes {
     /// The block device.
     pub device: PathBuf,
     /// The trace.
     pub output: PathBuf,
-    /// How long, unless a command or a signal ends it before.
+    /// Duration of the capture [default: until the command ends or a signal arrives]. A command's end or a signal
+    /// also ends it earlier.
     pub duration: Option<Duration>,
-    /// Whether to record when and by whom requests were made.
+    /// Record when and by which process requests were made.
     pub queue_times: bool,
     /// Bytes of each of the kernel's buffers.
     pub buffer: Option<ByteSize>,
 }
 
-/// What came of it.
+/// Result of a capture.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the kernel told.
+    /// Counts of the kernel's events.
     pub captured: Captured,
-    /// What became of it.
+    /// Counts of the rows made from the requests.
     pub rows: RowsCounts,
     /// Requests that the writer was too slow for.
     pub lost_requests: u64,
@@ -69,7 +71,7 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Processor time of this process from start to end.
     pub cpu: Duration,
-    /// How the command ended, if there was one.
+    /// Exit of the command, if there was one.
     pub command: Option<Ended>,
 }
 
@@ -91,15 +93,15 @@ impl From<CaptureError> for Failure {
 ///
 /// # Errors
 /// What is missing, with its remedy, before anything starts; a trace that cannot be written.
-pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> Result<Outcome, Failure> {
+pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result<Outcome, Failure> {
     check_writable(&wishes.output)?;
     let device = look_at(&wishes.device)?;
     if let Some(own) = own_device(wishes) {
-        eprintln!(
+        session.remark(format!(
             "note: {} lies on the device that is captured; what writing it adds is marked as the recorder's \
              and left out of fits, but for what the file system adds; another place is better",
             own.display()
-        );
+        ));
     }
     let origin_ns = monotonic_ns();
     let mut metadata = Metadata {
@@ -108,18 +110,18 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         clock: Some("monotonic".to_owned()),
         labels: vec![wishes.device.display().to_string()],
         other: BTreeMap::from([
-            ("capture.command".to_owned(), command_line()),
+            ("capture.command".to_owned(), session.command().unwrap_or_default()),
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
-            ("capture.size".to_owned(), format!("{}B", device.size_bytes)),
             (recorder::OBSERVED.to_owned(), if device.takes_bios { "bios" } else { "requests" }.to_owned()),
         ]),
         ..Metadata::default()
     };
+    metadata.set_capacity(0, ByteSize::from_bytes(device.size_bytes));
     match own_number() {
         Some(number) => {
             metadata.other.insert(recorder::KEY.to_owned(), number.to_string());
         }
-        None => eprintln!(
+        None => session.remark(
             "note: in a PID namespace the kernel's number of this process is not known, so that its own writes are not \
              marked; write the trace to another device than the one that is captured"
         ),
@@ -153,12 +155,13 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
         .name("writer".to_owned())
         .spawn(move || writing.run(output))
         .map_err(Failure::from)?;
-    let live = Live::start(seen, wishes.duration);
+    let live = Live::start(session.figures("capturing"), seen, wishes.duration);
     let command = match command {
         Some(command) => Some(command.start()?),
         None => None,
     };
-    let ended = wait(wishes, command, signals, &thread)?;
+    let mut watch = session.stop().watch();
+    let ended = wait(wishes, command, &mut watch, &thread)?;
     let elapsed = Duration::from_ns(monotonic_ns() - origin_ns);
     let captured = capture.finish()?;
     let written = thread.join().map_err(|_| Failure::new("the writer of the trace panicked"))?;
@@ -167,8 +170,8 @@ pub fn run(wishes: &Wishes, command: Option<Child>, signals: &Receiver<()>) -> R
     let command = match ended {
         Over::Command(ended) => Some(ended),
         Over::Running(child) => {
-            eprintln!("the capture is over and written; waiting for the command");
-            Some(child.wait(signals)?)
+            session.remark("the capture is over and written; waiting for the command");
+            Some(child.wait(&mut watch)?)
         }
         Over::Alone => None,
     };
@@ -193,7 +196,7 @@ fn unix_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// How a capture came to its end.
+/// State of the command at the end of a capture.
 enum Over {
     Command(Ended),
     Running(child::Running),
@@ -203,18 +206,17 @@ enum Over {
 fn wait(
     wishes: &Wishes,
     mut command: Option<child::Running>,
-    signals: &Receiver<()>,
+    watch: &mut StopWatch,
     writer: &JoinHandle<Written>,
 ) -> Result<Over, Failure> {
     let started_ns = monotonic_ns();
     loop {
-        match signals.recv_timeout(LOOK) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => match &mut command {
+        if watch.next(LOOK) {
+            match &mut command {
                 // It gets the signal too, or the like of it; what it does until it ends is captured.
                 Some(command) => command.interrupt(),
                 None => return Ok(Over::Alone),
-            },
+            }
         }
         if let Some(running) = &mut command
             && let Some(ended) = running.look()?
@@ -229,7 +231,7 @@ fn wait(
     }
 }
 
-/// What the writer's thread works on.
+/// State of the writer's thread.
 struct Writing {
     rows: Rows,
     kept: Kept,
@@ -257,7 +259,7 @@ impl Kept {
     }
 }
 
-/// What the writer's thread gives back.
+/// Result of the writer's thread.
 struct Written {
     kept: Kept,
     names: BTreeMap<u32, ProcessName>,
@@ -286,7 +288,7 @@ impl Writing {
 }
 
 impl Written {
-    /// Says in the trace what was lost and who was who, and gives it its name.
+    /// Records losses and process names in the trace, and gives the file its name.
     fn finish(self, captured: Captured, elapsed: Duration) -> Result<Outcome, Failure> {
         let Self { kept, names, rows, lost_requests } = self;
         if let Some(error) = kept.failed {

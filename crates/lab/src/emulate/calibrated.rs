@@ -1,4 +1,4 @@
-//! What this machine adds to requests, as an emulation uses it: loaded, rechecked, told.
+//! Calibration of this machine for an emulation: loads it, checks it again, reports it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use seeklab_report::Note;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// The calibration of a door, if there is one; by default nothing is compensated for.
+/// Calibration of a frontend, if there is one. By default nothing is compensated for.
 #[derive(Debug, Clone, Default)]
 pub struct Calibrated {
     compensates: bool,
@@ -26,7 +26,7 @@ struct Known {
     recheck: Option<Recheck>,
 }
 
-/// What an emulation is to compensate for, and how it waits.
+/// Compensation and waiting parameters of an emulation.
 pub(super) struct Correction {
     pub(super) compensation: Compensation,
     pub(super) margin: Duration,
@@ -35,11 +35,11 @@ pub(super) struct Correction {
 }
 
 impl Calibrated {
-    /// What was saved for that door and pacing on this machine, looked at for a second whether it still holds.
-    /// Without it, a note says what to do.
+    /// Loads the calibration saved for this frontend and pacing on this machine, and checks for one second that
+    /// it still holds. If there is none, adds a note with advice.
     ///
     /// # Errors
-    /// If the door cannot be served here.
+    /// If the frontend cannot be served here.
     pub fn load(session: &Session, kind: FrontendKind, pacing: Pacing) -> Result<Self, Failure> {
         let held = KeptAwake::under(pacing);
         let route = Route { frontend: kind, processors: KeptAwake::processors(held.as_ref()) };
@@ -70,12 +70,12 @@ impl Calibrated {
         Self { compensates: true, known: None, notes: vec![Note::Warning(text)] }
     }
 
-    /// Whether anything is to be compensated for.
+    /// Returns true if compensation is enabled.
     pub const fn compensates(&self) -> bool {
         self.compensates
     }
 
-    /// What a reader has to know of it.
+    /// Returns notes for the reader about the calibration.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -85,13 +85,13 @@ impl Calibrated {
         self.known.as_ref().and_then(|known| known.calibration.least_floor(known.route))
     }
 
-    /// Why `device` cannot be emulated as fast as it is, if it cannot.
+    /// Returns the reason if `device` is too fast to be emulated at its real speed, otherwise `None`.
     pub fn below_floor(&self, device: &dyn Device) -> Option<String> {
         let known = self.known.as_ref()?;
         known.calibration.below_floor(known.route, device).map(|below| below.to_string())
     }
 
-    /// What it means for a device with such blocks.
+    /// Returns the compensation and waiting parameters for a device with such blocks.
     pub(super) fn correction(&self, block_bytes: u32, pacing: Pacing) -> Correction {
         let Some(known) = &self.known else {
             return Correction {

@@ -1,12 +1,13 @@
-//! Dynamic compensation by the host's own stamps: what a run sees at MP1 says what it is to compensate for.
+//! Dynamic compensation by the host's own stamps: the times measured at MP1 during a run determine the
+//! compensation.
 //!
 //! ```text
 //!  Emulation ── completed request ──▶ Observer ── joined with the host's stamps ──▶ Follower
 //!      ▲                                                                                │ AllowanceEstimator
 //!      └────────────── Feedback: applied before the next request is taken ◀── Fixed ────┘
 //! ```
-//! It replaces the compensation by lateness alone ([`SendCost`](seeklab_emulator::calibration::SendCost)), which sees
-//! half of the way.
+//! It replaces the compensation by lateness alone ([`SendCost`](seeklab_emulator::calibration::SendCost)),
+//! which covers only half of the way.
 //!
 //! # References
 //! \[Griffin 2004, §5.1.3, §5.3.2\].
@@ -18,7 +19,7 @@ use seeklab_core::TraceRecord;
 use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::pacer::{AllowanceEstimator, Compensation, Fixed};
 
-/// What a [`Follower`] found, at the emulation's end.
+/// Receives the allowances found by a [`Follower`], for use by the emulation.
 #[derive(Debug)]
 pub struct Feedback {
     found: Receiver<Fixed>,
@@ -68,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A read of 1 ms in the model from that time on, which the host saw 6 us longer at both ends.
+    /// Returns a read that lasts 1 ms in the model from that time on, and 6 us longer at both ends in the host.
     fn read(at_us: u64) -> TraceRecord {
         let us = |time: u64| Instant::ZERO + Duration::from_us(time);
         let points = MeasurementPoints {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn is_it_told_what_was_found_once_it_is_known_what_was_begun_with() {
+    fn allowances_are_sent_once_the_initial_compensation_is_known() {
         let (mut follower, feedback) = feedback();
         let see =
             |follower: &mut Follower| (0..16).for_each(|index| follower.see(&read(1_000 + 2_000 * index)));

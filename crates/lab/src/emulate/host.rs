@@ -1,4 +1,4 @@
-//! What the host sees of an emulated block device, beside what the emulator saw of the same requests.
+//! The host's times of an emulated block device, beside the emulator's times of the same requests.
 //!
 //! ```text
 //!  Emulation ── completed request ─▶ Observer ─▶ Joining ─▶ requests with both sides' stamps
@@ -6,8 +6,8 @@
 //!                                                               └─▶ trace, HostFigures
 //! ```
 //! # Scope and limits
-//! Memory does not grow with the run. Requests of the host that stand for several of the emulator, or the other way
-//! round, are compared as one where they follow each other.
+//! Memory does not grow with the run. A request of the host that stands for several requests of the emulator,
+//! or the other way round, is compared as one request if its parts follow each other.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -23,19 +23,19 @@ use super::observer::{Observer, Recorder, Sink};
 use super::{Outcome, Running};
 use crate::failure::Failure;
 
-/// What the host tells.
+/// Message from the host's side.
 #[derive(Debug, Clone, Copy)]
 pub enum Told {
     /// A request of the host is complete.
     Request(HostRequest),
-    /// How far everything was told.
+    /// Times up to which all requests have been sent.
     Until(HostKnown),
 }
 
-/// Tells `host` of the requests of `block` from now on; zero is `origin_ns` of CLOCK_MONOTONIC.
+/// Sends the requests of `block` to `host` from now on. Time zero is `origin_ns` of CLOCK_MONOTONIC.
 ///
 /// # Errors
-/// What is missing to watch the block layer, and its remedy.
+/// Requirements for observing the block layer that are missing, and their remedy.
 pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture, Failure> {
     let options = Options { origin_ns, queue_times: false, ..Options::default() };
     let sink = move |observed| {
@@ -52,7 +52,7 @@ pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture
     })
 }
 
-/// Joins what the host tells with what the emulator saw, as it comes.
+/// Joins the host's messages with the emulator's records as they arrive.
 pub struct Joining {
     matcher: Matcher,
     host: Receiver<Told>,
@@ -61,7 +61,7 @@ pub struct Joining {
 }
 
 impl Joining {
-    /// Joins records in blocks of that many bytes with what `host` tells.
+    /// Joins records in blocks of that many bytes with the messages from `host`.
     pub fn new(block_bytes: u32, host: Receiver<Told>) -> Self {
         let (host_known, emulator_until) = (HostKnown::default(), Instant::ZERO);
         Self { matcher: Matcher::new(block_bytes), host, host_known, emulator_until }
@@ -87,23 +87,25 @@ impl Joining {
         self.matcher.advance(self.host_known, self.emulator_until, emit);
     }
 
-    /// Settles everything, once the host has ended and told what was left.
+    /// Settles all requests, once the host's side has ended and sent its last messages.
     pub fn finish(mut self, emit: impl FnMut(&TraceRecord)) -> MatchCounts {
         self.listen();
         self.matcher.finish(emit)
     }
 }
 
-/// How long requests took in the host, and how far that was from the model.
+/// Response times in the host, and their difference from the model.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct HostFigures {
-    /// Requests that were seen by both; those that stand for one request of the host count as one.
+    /// Requests that both sides recorded. Requests that stand for one request of the host count as one.
     pub requests: u64,
     /// Mean response time in the host (MP1).
     pub mean_ms: f64,
-    /// What that is longer than in the model (MP3): EI_avg.
+    /// Mean response time of the same requests in the model (MP3).
+    pub model_mean_ms: f64,
+    /// EI_avg: `mean_ms` less `model_mean_ms`.
     pub ei_avg_ms: f64,
-    /// Requests that one side alone has seen.
+    /// Requests that only one side recorded.
     pub unmatched: u64,
     /// Events of the host that were lost, and requests given up for that.
     pub lost: u64,
@@ -155,8 +157,9 @@ impl Sums {
         self.close();
         let mean_ms = |ns: u128| ns as f64 / self.requests.max(1) as f64 / 1e6;
         let unmatched = matched.unmatched_host + matched.unmatched_emulated;
-        let (mean_ms, model_ms) = (mean_ms(self.host_ns), mean_ms(self.model_ns));
-        HostFigures { requests: self.requests, mean_ms, ei_avg_ms: mean_ms - model_ms, unmatched, lost: 0 }
+        let (mean_ms, model_mean_ms) = (mean_ms(self.host_ns), mean_ms(self.model_ns));
+        let ei_avg_ms = mean_ms - model_mean_ms;
+        HostFigures { requests: self.requests, mean_ms, model_mean_ms, ei_avg_ms, unmatched, lost: 0 }
     }
 }
 
@@ -205,8 +208,9 @@ pub struct HostFollowed {
 }
 
 impl HostFollowed {
-    /// What an emulation in blocks of that many bytes is to be given as [`observe`](super::Wishes::observe) and as
-    /// [`feedback`](super::Wishes::feedback), and who sees to the rest; `recorder` writes what is joined.
+    /// Prepares the observation of an emulation in blocks of that many bytes. Before the emulation starts, the
+    /// returned feedback must be set as its [`feedback`](super::Wishes::feedback), and the callback of
+    /// [`Self::observe`] as its [`observe`](super::Wishes::observe). `recorder` writes the joined requests.
     pub fn prepare(block_bytes: u32, recorder: Option<Recorder>) -> (Self, Feedback) {
         let (host, told) = channel();
         let (follower, feedback) = feedback();
@@ -215,7 +219,7 @@ impl HostFollowed {
         (Self { observer, host: Some(host), capture: None }, feedback)
     }
 
-    /// What the emulation shows its requests to.
+    /// Returns the callback that receives the emulation's requests.
     pub fn observe(&self) -> seeklab_emulator::emulation::Observe {
         self.observer.observe()
     }
@@ -234,10 +238,11 @@ impl HostFollowed {
         Ok(())
     }
 
-    /// What both saw, once the emulation has ended, and how many of its requests came faster than they were taken.
+    /// Returns the joined figures once the emulation has ended, and the number of its requests that arrived
+    /// faster than they could be taken.
     ///
     /// # Errors
-    /// What went wrong in watching, or in writing.
+    /// Errors of observing the host, or of writing.
     pub fn finish(self) -> Result<(HostFigures, u64), Failure> {
         let Self { observer, host, capture } = self;
         drop(host);
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn are_requests_that_stand_for_one_summed_up_as_one() {
+    fn requests_that_stand_for_one_are_summed_up_as_one() {
         let mut sums = Sums::default();
         for record in [
             write((10, 110), Some((5, 115))),
@@ -283,12 +288,13 @@ mod tests {
         let figures = sums.figures(&matched);
         assert_eq!((figures.requests, figures.unmatched), (2, 0));
         assert!((figures.mean_ms - 0.1625).abs() < 1e-9, "{figures:?}");
+        assert!((figures.model_mean_ms - 0.145).abs() < 1e-9, "{figures:?}");
         assert!((figures.ei_avg_ms - 0.0175).abs() < 1e-9, "{figures:?}");
         assert_eq!(Sums::default().figures(&matched), HostFigures::default());
     }
 
     #[test]
-    fn does_a_host_that_has_ended_hold_nothing_up() {
+    fn host_that_has_ended_delays_nothing() {
         let (host, told) = channel();
         let mut joining = Joining::new(512, told);
         let mut seen = Vec::new();

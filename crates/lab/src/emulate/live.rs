@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use seeklab_core::{Duration, Instant};
 use seeklab_emulator::clock::Clock;
 use seeklab_emulator::emulation::Emulation;
-use seeklab_emulator::frontend::{Backend, Command, Frontend, Tag};
+use seeklab_emulator::frontend::{Backend, Command, Departure, Frontend, Next, Tag};
 
 use super::feedback::Feedback;
+use crate::progress::Progress;
 
 /// An emulation with its line on stderr.
 pub(super) struct Watched {
@@ -30,14 +30,16 @@ impl Backend for Watched {
         self.emulation.take(command);
     }
 
-    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Option<Instant>> {
-        let deadline = self.emulation.reply(now, frontend)?;
-        self.live.show(self.clock.now(), deadline, &self.emulation);
-        Ok(deadline)
+    fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next> {
+        let next = self.emulation.reply(now, frontend)?;
+        if let Next::WaitUntil(deadline) = next {
+            self.live.show(self.clock.now(), deadline, &self.emulation);
+        }
+        Ok(next)
     }
 
-    fn left(&mut self, tag: Tag, now: Instant) {
-        self.emulation.left(tag, now);
+    fn left(&mut self, tag: Tag, departure: Departure) {
+        self.emulation.left(tag, departure);
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -65,32 +67,28 @@ struct Shared {
 const LEISURE: Duration = Duration::from_ms(2);
 
 impl Live {
-    /// Begins to show, if it is to be `shown`.
-    pub(super) fn start(shown: bool) -> Self {
+    /// Begins to show figures on `shown`, if there is such a line.
+    pub(super) fn start(shown: Option<Progress>) -> Self {
         let shared = Arc::<Shared>::default();
-        if !shown {
+        let Some(mut line) = shown else {
             return Self { shared, thread: None };
-        }
+        };
         let seen = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let bar = ProgressBar::new_spinner();
-            bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is right"));
             let mut before = 0;
             while !seen.over.load(Ordering::Acquire) {
                 std::thread::park_timeout(std::time::Duration::from_secs(1));
                 let requests = seen.requests.load(Ordering::Relaxed);
                 let ms = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 / 1e6;
-                bar.set_message(format!(
+                line.figures(&format!(
                     "{} requests/s, response p50 {:.3} ms, lateness p99 {:.1} us, {} outstanding",
                     requests - before,
                     ms(&seen.response_p50_ns),
                     ms(&seen.lateness_p99_ns) * 1e3,
                     seen.outstanding.load(Ordering::Relaxed),
                 ));
-                bar.tick();
                 before = requests;
             }
-            bar.finish_and_clear();
         });
         Self { shared, thread: Some(thread) }
     }

@@ -1,7 +1,7 @@
 //! Emulating a device in real time, on a thread of its own.
 //!
 //! ```text
-//! Wishes ─▶ start ─▶ Running ─┬─ clients come in by its doors
+//! Wishes ─▶ start ─▶ Running ─┬─ clients connect to its frontends
 //!                             └▶ end ─▶ Outcome
 //! ```
 
@@ -14,15 +14,15 @@ mod observer;
 mod pace;
 pub mod passing;
 
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
-    Clock, ClockReport, KeptAwake, Pacing, Processors, Waited, Waiter, wake_this_thread_exactly,
+    Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, Observe, Tally};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
@@ -34,6 +34,7 @@ use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
+use crate::session::Session;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
@@ -43,19 +44,22 @@ pub use host::{HostFigures, HostFollowed, Joining, Told, watch};
 pub use observer::{Observer, Recorder, Sink};
 pub use pace::Pace;
 
-/// By which doors clients come in.
+/// Frontends that clients connect to.
 #[derive(Debug, Clone, Default)]
 pub struct Doors {
-    /// Where NBD clients connect, if they may.
+    /// Address that NBD clients connect to, if enabled.
     pub nbd: Option<Address>,
     /// The directory in which the device is a file, if it is to be one.
     pub fuse: Option<PathBuf>,
-    /// How the device is a block device of the host, if it is to be one.
+    /// Options of the host's queue, if the device is to be a block device of the host.
     pub block: Option<QueueWishes>,
+    /// NBD connections at a time.
+    pub connections: Option<NonZeroUsize>,
 }
 
 impl Doors {
-    /// The door by which calibration goes: where there are several, the one nearest to the kernel.
+    /// Returns the frontend that selects the calibration: if there are several, the frontend nearest to the
+    /// kernel.
     pub const fn kind(&self) -> FrontendKind {
         match self {
             Self { block: Some(_), .. } => FrontendKind::Block,
@@ -66,25 +70,25 @@ impl Doors {
     }
 }
 
-/// What is asked for beside the device.
+/// Options of an emulation, apart from the device.
 pub struct Wishes {
-    /// By which doors clients come in.
+    /// Frontends that clients connect to.
     pub doors: Doors,
-    /// Whether writes are refused.
+    /// Refuse writes.
     pub read_only: bool,
-    /// How exactly it is emulated.
+    /// Accuracy of the emulation.
     pub pace: Pace,
     /// Root of the model's random draws.
     pub seed: Seed,
     /// Takes every completed request.
     pub observe: Option<Observe>,
-    /// What moves the compensation, where the host's stamps are seen.
+    /// Feedback that adjusts the compensation, if the host's stamps are available.
     pub feedback: Option<Feedback>,
-    /// Whether a line on stderr shows what happens.
+    /// Show a status line on stderr.
     pub live: bool,
 }
 
-/// What an emulation amounted to.
+/// Result of an emulation.
 #[derive(Debug)]
 pub struct Outcome {
     /// Requests, times and lateness.
@@ -95,15 +99,13 @@ pub struct Outcome {
     pub cpu: Duration,
     /// The shortest response time that can be emulated here, if it is known.
     pub floor: Option<Duration>,
-    /// How late a reply might leave.
+    /// Lateness beyond which a deadline counts as missed.
     pub deadline_limit: Duration,
-    /// How it waited: what spinning has cost, and how often a sleep was too long.
+    /// Statistics of waiting: cost of spinning, and number of sleeps that were too long.
     pub waited: Waited,
-    /// What idle processors did meanwhile.
+    /// State of idle processors during the measurement.
     pub processors: Processors,
-    /// How its clock did.
-    pub clock: ClockReport,
-    /// What the device holds now.
+    /// Contents of the device at the end.
     pub store: Store,
 }
 
@@ -125,7 +127,7 @@ pub struct Running<O = Outcome> {
 }
 
 impl<O> Running<O> {
-    /// What NBD clients connect with.
+    /// Returns the address that NBD clients connect to.
     pub const fn uri(&self) -> Option<&Uri> {
         self.uri.as_ref()
     }
@@ -140,21 +142,22 @@ impl<O> Running<O> {
         self.clock
     }
 
-    /// Serves until a signal comes, or until it cannot go on. A block device that somebody still has mounted
-    /// or open is served on until it is not, or until a second signal; `told` says so.
-    pub fn until(&mut self, signals: &Receiver<()>, told: impl FnOnce(&Path)) {
-        let over = |patience| match signals.recv_timeout(patience) {
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
-            Err(RecvTimeoutError::Timeout) => self.thread.is_finished(),
-        };
-        while !over(LOOK) {}
+    /// Serves until the caller stops it, or until it cannot go on. A block device that is still mounted or open is
+    /// served until it no longer is, or until a second request to stop.
+    pub fn until_stopped(&mut self, session: &Session) {
+        let mut watch = session.stop().watch();
+        let mut over = || watch.next(LOOK) || self.thread.is_finished();
+        while !over() {}
         let Some(block) = self.block.take() else { return };
         let path = block.path().to_owned();
         if block.detach() || self.thread.is_finished() {
             return;
         }
-        told(&path);
-        while is_attached(&path) && !over(LOOK) {}
+        session.remark(format!(
+            "{} is still in use: it is served until that ends (umount it), or until a second signal",
+            path.display()
+        ));
+        while is_attached(&path) && !over() {}
     }
 
     /// Ends it in order.
@@ -171,28 +174,35 @@ impl<O> Running<O> {
     }
 }
 
-/// How often it is looked whether there is anything left to wait for.
+/// Interval at which the end of serving is checked.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// What the thread has made before it serves.
+/// Resources that the thread has opened before it serves.
 struct Opened {
     uri: Option<Uri>,
     file: Option<DetachedFile>,
     clock: Clock,
 }
 
-/// Emulates `device` over `store` from now on, model time zero, until `stop` is asked for.
+/// Emulates `device` over `store` until `stop` is set. Model time zero is now.
 ///
 /// # Errors
-/// A device that cannot be served, and what cannot be opened or bound.
-pub fn start(device: &Resolved, store: Store, wishes: Wishes, stop: &Stop) -> Result<Running, Failure> {
+/// A device that cannot be served, and resources that cannot be opened or bound.
+pub fn start(
+    session: &Session,
+    device: &Resolved,
+    store: Store,
+    wishes: Wishes,
+    stop: &Stop,
+) -> Result<Running, Failure> {
+    let session = session.clone();
     let model = device.build(wishes.seed, "disk0")?;
     let title = device.description.header.title.clone();
     let (seen, block) = (stop.clone(), wishes.doors.block.clone());
     let read_only = wishes.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let settings = block.map(|queue| Settings { block_size_bytes, read_only, queue });
-    run_beside(stop, settings, move |ready| emulate(model, title, store, wishes, &seen, ready))
+    run_beside(stop, settings, move |ready| emulate(&session, model, title, store, wishes, &seen, ready))
 }
 
 /// Runs what serves on a thread of its own, and makes a block device of it once it does.
@@ -223,7 +233,7 @@ fn run_beside<O: Send + 'static>(
     Ok(running)
 }
 
-/// What clients come in by.
+/// Opened frontends.
 struct Open {
     frontends: Vec<Box<dyn Frontend>>,
     uri: Option<Uri>,
@@ -248,9 +258,12 @@ impl Doors {
             frontends.push(Box::new(server));
         }
         if let Some(address) = &self.nbd {
-            let server =
-                Server::bind(address, export, ServerOptions::default(), Box::new(move || clock.now()))
-                    .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
+            let default = ServerOptions::default();
+            let connection_count_max =
+                self.connections.map_or(default.connection_count_max, NonZeroUsize::get);
+            let options = ServerOptions { connection_count_max, ..default };
+            let server = Server::bind(address, export, options, Box::new(move || clock.now()))
+                .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
             uri = Some(server.uri());
             frontends.push(Box::new(server));
         }
@@ -259,6 +272,7 @@ impl Doors {
 }
 
 fn emulate(
+    session: &Session,
     model: Box<dyn Device>,
     title: String,
     store: Store,
@@ -283,7 +297,7 @@ fn emulate(
         compensation = compensation.with_lookahead(lookahead);
     }
     let options = Options { mode: wishes.pace.mode, compensation, run_behind: true, ..Options::default() };
-    let transfers = transfers(&store, clock);
+    let transfers = transfers(session, &store, clock);
     let mut emulation = Emulation::new(Pacer::new(model, options), store, clock).over(transfers);
     let floor = correction.floor.unwrap_or_default();
     emulation = emulation.judged_by(Deadlines::new(wishes.pace.deadline_limit, floor));
@@ -298,7 +312,12 @@ fn emulate(
     }
     let _ = wake_this_thread_exactly();
     let mut waiter = Waiter::new(clock, wishes.pace.pacing, correction.margin);
-    let mut watched = Watched { emulation, live: Live::start(wishes.live), feedback: wishes.feedback, clock };
+    let mut watched = Watched {
+        emulation,
+        live: Live::start(wishes.live.then(|| session.figures("serving"))),
+        feedback: wishes.feedback,
+        clock,
+    };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
@@ -320,28 +339,22 @@ fn emulate(
         deadline_limit: wishes.pace.deadline_limit,
         waited: waiter.waited(),
         processors,
-        clock: clock.report(),
         store,
     })
 }
 
-/// What transfers data to a store in a file; without it, that is done synchronously.
-fn transfers(store: &Store, clock: Clock) -> Option<Transfers> {
+/// Returns the transfers of data to a store in a file. Without them, data is transferred synchronously.
+fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers> {
     let Store::File(file) = store else { return None };
     Transfers::over(file, clock)
         .inspect_err(|error| {
-            eprintln!(
+            session.remark(format!(
                 "note: {}: is read and written synchronously, so replies wait for each other's data: io_uring cannot \
                  be used here: {error}",
                 file.path().display()
-            );
+            ));
         })
         .ok()
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::from_s(time.tv_sec as u64) + Duration::from_ns(time.tv_nsec as u64)
 }
 
 /// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
@@ -357,7 +370,7 @@ pub fn without_time(device: &Resolved) -> Result<Resolved, Failure> {
     customise("immediate", describe("immediate")?, &Setup { bare: false, overrides, queue: None })
 }
 
-/// What `device` can do.
+/// Returns the capabilities of `device`.
 ///
 /// # Errors
 /// As [`Resolved::build`].
@@ -365,7 +378,7 @@ pub fn capabilities_of(device: &Resolved) -> Result<Capabilities, Failure> {
     Ok(device.build(Seed(0), "disk0")?.capabilities().clone())
 }
 
-/// How many bytes of `device` clients get: as `wanted`, else all.
+/// Returns the number of bytes of `device` that clients get [default: the whole capacity].
 ///
 /// # Errors
 /// A size that the device cannot have.
@@ -392,18 +405,4 @@ fn block_size(size: ByteSize) -> Result<u32, Failure> {
             Failure::new(format!("a device with blocks of {size} cannot be served"))
                 .hint("clients take blocks of a power of two up to 64KiB")
         })
-}
-
-/// Interrupts, terminations and hang-ups from now on.
-///
-/// # Errors
-/// If signals cannot be handled; they can be once in a process.
-pub fn signals() -> Result<Receiver<()>, Failure> {
-    let (sender, receiver) = channel();
-    ctrlc::set_handler(move || {
-        // Nobody listens any more once all is over.
-        let _ = sender.send(());
-    })
-    .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-    Ok(receiver)
 }

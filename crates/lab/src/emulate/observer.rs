@@ -12,7 +12,7 @@ use seeklab_traces::{TraceError, TraceWriter};
 
 /// Takes requests in, in order of arrival, on a thread of its own.
 pub trait Sink: Send + 'static {
-    /// What it amounts to.
+    /// Result of the sink.
     type Outcome: Send + 'static;
 
     /// One request more.
@@ -25,8 +25,8 @@ pub trait Sink: Send + 'static {
 /// Requests that may wait to be looked at.
 const WAITING_MAX: usize = 1 << 16;
 
-/// How often the thread looks for requests. Were it to wait for them, every request would wake it, at the
-/// cost of whoever emulates.
+/// Interval at which the thread looks for requests. A blocking wait would wake the thread for every request,
+/// at the cost of the emulating thread.
 const LOOK: Pause = Pause::from_millis(5);
 
 /// A sink with its thread.
@@ -45,7 +45,7 @@ impl<S: Sink> Observer<S> {
         Self { sender, lost: Arc::default(), thread }
     }
 
-    /// What an emulation shows its requests to.
+    /// Returns the callback that receives the emulation's requests.
     pub fn observe(&self) -> Observe {
         let (sender, lost) = (self.sender.clone(), Arc::clone(&self.lost));
         Box::new(move |record| {
@@ -74,7 +74,7 @@ fn feed<S: Sink>(mut sink: S, receiver: &Receiver<TraceRecord>) -> S::Outcome {
     }
 }
 
-/// Writes a trace; what goes wrong first is told at the end.
+/// Writes a trace. The first error is reported at the end.
 pub struct Recorder {
     writer: Box<dyn TraceWriter + Send>,
     failed: Option<TraceError>,

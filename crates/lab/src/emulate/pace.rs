@@ -1,4 +1,4 @@
-//! How exactly a device is emulated.
+//! Accuracy of an emulated device.
 
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_core::Duration;
@@ -10,23 +10,23 @@ use seeklab_traces::Metadata;
 use super::Calibrated;
 use crate::points::{FLOOR, LIMIT};
 
-/// How exactly a device is emulated.
+/// Accuracy of an emulated device.
 #[derive(Debug, Clone)]
 pub struct Pace {
-    /// How much processor time exactness may cost.
+    /// Trade-off between processor time and accuracy.
     pub pacing: Pacing,
-    /// How the model is run against the wall clock.
+    /// Mode in which the model runs against the wall clock.
     pub mode: Mode,
-    /// How far ahead a synchronous model runs; as calibrated if `None`.
+    /// Lead of a synchronous model. `None`: as calibrated.
     pub lookahead: Option<Duration>,
-    /// How late a reply may leave before its deadline counts as missed.
+    /// Lateness beyond which a deadline counts as missed.
     pub deadline_limit: Duration,
-    /// What this machine adds to requests, to be compensated for.
+    /// Calibration of this machine, for compensation.
     pub calibrated: Calibrated,
 }
 
 impl Pace {
-    /// Says in the metadata of a trace what its requests are judged by.
+    /// Records the criteria for judging the requests in the metadata of a trace.
     pub fn describe(&self, metadata: &mut Metadata) {
         metadata.clock = Some("emulated".to_owned());
         metadata.other.insert(LIMIT.to_owned(), self.deadline_limit.to_string());

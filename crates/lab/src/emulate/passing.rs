@@ -26,19 +26,19 @@ impl From<BackingError> for Failure {
     }
 }
 
-/// What passed, and for how long.
+/// Commands that passed, and the elapsed time.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What passed.
+    /// Counts of the commands that passed.
     pub passed: Passed,
     /// From the start to the end.
     pub elapsed: Duration,
 }
 
-/// Serves `backing` by `doors` until `stop` is asked for; `observe` is shown every command.
+/// Serves `backing` by the frontends `doors` until `stop` is set. `observe` receives every command.
 ///
 /// # Errors
-/// What cannot be opened or bound.
+/// Resources that cannot be opened or bound.
 pub fn start(
     backing: Backing,
     title: String,

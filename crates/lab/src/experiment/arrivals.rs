@@ -9,7 +9,7 @@ use seeklab_workloads::synthetic::ArrivalSpec;
 use crate::failure::Failure;
 use crate::workload::Arrivals;
 
-/// How requests arrive; `None`: as the workload itself says.
+/// Arrivals of requests. `None`: as the workload defines them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Mode(pub(super) Option<Arrivals>);
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn do_modes_round_trip() {
+    fn modes_round_trip() {
         for text in ["workload", "open", "think", "closed 8", "closed auto", "scale 1.5"] {
             assert_eq!(Mode::parse(text).unwrap().to_string(), text);
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn do_wrong_modes_say_why() {
+    fn wrong_modes_give_the_reason() {
         let problem = |text: &str| Mode::parse(text).unwrap_err().0;
         assert_eq!(problem("closed 0"), "`closed 0`: a population is 1 or more, or `auto`");
         assert_eq!(problem("scale 0"), "`scale 0`: a factor is a number above 0");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn is_open_refused_where_nothing_arrives_by_itself() {
+    fn open_is_refused_for_workloads_without_arrivals() {
         let spec = |line: &str| WorkloadSpec::parse(line).unwrap();
         let mode = |text: &str| Mode::parse(text).unwrap();
         assert!(mode("open").check(&spec("random")).is_err());

@@ -20,7 +20,7 @@ use crate::journal::Key;
 use crate::output::VERSION;
 use crate::workload::{Chosen, Wishes, from_spec};
 
-/// What begins the name of a workload's parameter.
+/// Prefix of the name of a workload's parameter.
 const WORKLOAD: &str = "workload.";
 
 /// Runs of an experiment at most.
@@ -34,7 +34,7 @@ pub(super) const DIMENSIONS: [&str; 4] = ["device", "workload", "scheduler", "ar
 pub(super) struct Cell {
     /// Its value in each dimension: those of [`DIMENSIONS`], then the parameters.
     pub(super) values: Vec<String>,
-    /// Which value of each parameter.
+    /// Index of the value of each parameter.
     pub(super) steps: Vec<usize>,
     pub(super) device: Arc<Resolved>,
     pub(super) workload: Arc<Chosen>,
@@ -87,7 +87,7 @@ pub(super) fn expand(spec: &Spec) -> Result<Vec<Cell>, Failure> {
     }
 }
 
-/// What has been resolved for the values that matter to it.
+/// Resolved devices or workloads, by the values that determine them.
 type Known<T> = BTreeMap<Vec<usize>, (Arc<T>, Arc<str>)>;
 
 fn cell(
@@ -268,7 +268,7 @@ impl Cell {
     }
 }
 
-/// The names of all dimensions, those of parameters told apart from the others.
+/// Returns the names of all dimensions. Parameters with the name of another dimension are distinguished.
 pub(super) fn dimensions(spec: &Spec) -> Vec<String> {
     let reserved = |name: &str| DIMENSIONS.contains(&name) || ["n", "saturated"].contains(&name);
     let parameters = spec.parameters.iter().map(|parameter| match reserved(&parameter.name) {
@@ -278,7 +278,7 @@ pub(super) fn dimensions(spec: &Spec) -> Vec<String> {
     DIMENSIONS.into_iter().map(str::to_owned).chain(parameters).collect()
 }
 
-/// Which dimensions have more than one value; device and workload if none has.
+/// Returns the dimensions with more than one value, or device and workload if there are none.
 pub(super) fn varied(spec: &Spec) -> Vec<usize> {
     let sizes = [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()];
     let sizes = sizes.into_iter().chain(spec.parameters.iter().map(|parameter| parameter.values.len()));
@@ -305,7 +305,7 @@ mod tests {
     "#;
 
     #[test]
-    fn do_cells_come_in_the_order_of_the_file() {
+    fn cells_come_in_the_order_of_the_file() {
         let spec = spec(TWO_BY_TWO);
         let cells = expand(&spec).unwrap();
         let seen: Vec<String> = cells.iter().map(|cell| cell.describe(&varied(&spec))).collect();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn does_every_input_change_the_key() {
+    fn every_input_changes_the_key() {
         let key = |text: &str| {
             let spec = spec(text);
             runs(&spec, &expand(&spec).unwrap())[0].key
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn are_too_many_runs_refused() {
+    fn too_many_runs_are_refused() {
         let many = TWO_BY_TWO
             .replace("repetitions = 2", "repetitions = 100000")
             .replace("\"40/s\"", "\"40/s\", \"60/s\"");

@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::journal::{Entry, Journal};
 use crate::session::Session;
 
-/// What came out of a run, as far as it is the same every time.
+/// Reproducible result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct RunResult {
-    /// Why it stopped early, if the device could not sustain the load.
+    /// Reason why the run stopped early, if the device could not sustain the load.
     pub(super) saturated: Option<String>,
     /// Figures that apply; none if it saturated.
     pub(super) figures: Figures,
-    /// What a reader has to know.
+    /// Notes that a reader needs.
     pub(super) notes: Vec<Note>,
 }
 

@@ -7,7 +7,7 @@ use seeklab_core::ByteSize;
 use seeklab_devices::names::near_matches;
 use serde_json::Value;
 
-/// What is told of a cell unless the file names figures.
+/// Default figures of a cell, if the file names none.
 pub(super) const USUAL: [&str; 4] =
     ["response_mean_ms", "response_p99_ms", "requests_per_second", "utilisation_pct"];
 
@@ -69,14 +69,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_the_usual_figures_there() {
+    fn default_figures_exist() {
         for name in USUAL.into_iter().chain(["queue_length_max", "breakdown.seek_mean_ms"]) {
             assert_eq!(check(name), Ok(name.to_owned()));
         }
     }
 
     #[test]
-    fn does_a_wrong_name_suggest_the_near_ones() {
+    fn wrong_name_suggests_similar_names() {
         let (problem, _) = check("response_mean").unwrap_err();
         assert!(problem.contains("did you mean `response_mean_ms`"), "{problem}");
     }

@@ -3,26 +3,26 @@
 //! ```text
 //! FILE.toml ─▶ spec ─▶ cells ─▶ engine: one run for each cell and repetition, on all cores
 //!                                 │  ▲
-//!                                 ▼  │ what is there is not run again
+//!                                 ▼  │ existing results are not run again
 //!                               journal ─▶ table (CSV, Parquet, JSON) and report
 //! ```
-//! An experiment file names what is crossed; every quantity is text with its unit, and only `devices`
-//! and `workloads` are needed:
+//! An experiment file names the values to combine. Every quantity is text with its unit, and only `devices`
+//! and `workloads` are required:
 //! ```toml
 //! title = "Schedulers on two drives"
 //! devices = ["hp-c2247a", "my-disk.toml", { name = "fast", base = "atlas10k", set = { rpm = "15000rpm" } }]
 //! workloads = ["random,poisson=60/s", "server.csv.gz", { name = "mail", kind = "replay", trace = "mail.csv", format = "msr" }]
-//! schedulers = ["fcfs", "sptf"]       # the host's queue; "none" if absent
-//! depth = 1                           # how many requests the host lets the device hold at a time
-//! arrivals = ["open", "closed 8"]     # "closed auto", "scale 1.5", "think"; "workload": as it says itself
+//! schedulers = ["fcfs", "sptf"]       # the host's queue [default: "none"]
+//! depth = 1                           # requests that the host lets the device hold at a time
+//! arrivals = ["open", "closed 8"]     # "closed auto", "scale 1.5", "think"; "workload": as it defines them
 //! figures = ["response_mean_ms", "response_p99_ms"]      # those of `seeklab simulate --json`
 //! seed = 1                            # repetition i runs with Seed(seed).repetition(i)
-//! repetitions = 3                     # 1 if absent
+//! repetitions = 3                     # [default: 1]
 //! requests = 20000                    # at most, of every workload
 //! bare = false                        # the mechanics alone, without overheads, buffer and bus
-//! max_outstanding = 100000            # at which an open load counts as one that cannot be sustained
-//! x = "workload.arrivals.rate"        # axis of the charts: the last of the parameters with numbers
-//! output = "out/schedulers"           # .csv, .parquet and .results.jsonl; the file's own name if absent
+//! max_outstanding = 100000            # from which on an open load counts as not sustainable
+//! x = "workload.arrivals.rate"        # axis of the charts [default: the last parameter with numbers]
+//! output = "out/schedulers"           # .csv, .parquet and .results.jsonl; [default: the file's own name]
 //!
 //! [[parameters]]
 //! name = "rpm"                        # of the devices, by name or path, as `--set` does
@@ -32,20 +32,20 @@
 //! name = "workload.arrivals.rate"     # of the workloads: the path in their table after `workload.`
 //! from = "20/s"                       # both ends belong to the range
 //! to = "80/s"
-//! steps = 4                           # how many values
+//! steps = 4                           # number of values
 //! scale = "linear"                    # or "logarithmic"
 //! ```
 //! Files are looked for beside the experiment file. A table among the devices is a device's description
 //! with a `name`; one among the workloads is a workload's description, with `name`, `format`, `block_size`
 //! and `shape` if needed. Cells come in the order of the file, the last parameter fastest.
 //!
-//! **What a result depends on.** A run depends on its cell and the repetition's seed alone, so the figures
+//! **Dependencies of a result.** A run depends on its cell and the repetition's seed alone, so the figures
 //! are the same on any number of cores. Its key in the journal is a hash of everything that determines it:
-//! the complete device, the workload, size and time of its trace, scheduler, arrivals, seed, limits and
-//! the program itself, whose every build is a different one.
+//! the complete device, the workload, size and time of its trace, scheduler, arrivals, seed, limits and the
+//! program itself, whose every build is a different one.
 //!
 //! # Scope and limits
-//! One machine. A cell of which a repetition saturates has no figures: the mean over those that did not
+//! One machine. A cell has no figures if one of its repetitions saturates, since the mean over the others
 //! would be too good. Two runs that share an `output` at the same time are refused.
 
 mod arrivals;
@@ -74,7 +74,7 @@ use crate::output::VERSION;
 use crate::session::Session;
 use seeklab_files::check_distinct;
 
-/// How an experiment is run, beside what its file says.
+/// Options for running an experiment, apart from its file.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Runs at a time.
@@ -90,7 +90,7 @@ pub struct Finished {
     pub table: ResultTable,
     /// The table, charts and notes.
     pub report: Report,
-    /// Where the table is, and the journal.
+    /// Paths of the table and the journal.
     pub files: Files,
     /// Runs whose result was in the journal.
     pub reused: usize,

@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         self.table.contains_key(key)
     }
 
-    /// Whether a whole number stands there.
+    /// Returns true if the value is a whole number.
     pub(super) fn is_count(&self, key: &str) -> bool {
         self.table.get(key).is_some_and(Value::is_integer)
     }

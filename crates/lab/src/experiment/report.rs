@@ -68,7 +68,7 @@ fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
     lines.iter().map(told).collect::<Vec<_>>().join(", ")
 }
 
-/// What is the same in all cells.
+/// Returns the parameters that are the same in all cells.
 fn parameters(spec: &Spec, cells: &[Cell], shown: &[usize]) -> Vec<Parameter> {
     let parameter = |name: String, value: String| Parameter { name, value, source: None };
     let mut parameters: Vec<Parameter> = cells::dimensions(spec)

@@ -1,4 +1,4 @@
-//! What an experiment file says.
+//! Contents of an experiment file.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub struct Spec {
     pub seed: Seed,
     /// Runs of each cell.
     pub repetitions: u64,
-    /// Where the results go, without suffix.
+    /// Path of the results, without suffix.
     pub output: PathBuf,
     pub(super) requests: Option<u64>,
     pub(super) bare: bool,
@@ -90,11 +90,11 @@ pub(super) struct NamedWorkload {
 /// The axis of the charts.
 #[derive(Debug)]
 pub(super) struct Axis {
-    /// Which of the parameters.
+    /// Index of the parameter.
     pub(super) parameter: usize,
     /// Its name with unit.
     pub(super) label: String,
-    /// Where each of its values lies.
+    /// Position of each of its values.
     pub(super) places: Vec<f64>,
 }
 
@@ -300,7 +300,7 @@ fn read_workload(
     Ok(NamedWorkload { name, spec, format, block_size, settings, shape })
 }
 
-/// What the format of a trace leaves open, settled: `format_options = { byte-order = "big" }`.
+/// Reads the format options of a trace: `format_options = { byte-order = "big" }`.
 fn format_options(reader: &Reader, value: Option<Value>, index: usize) -> Result<Vec<Setting>, Failure> {
     let key = format!("workloads[{index}].format_options");
     let hint = "write a table of texts, for example { byte-order = \"big\" }";
@@ -336,7 +336,7 @@ fn read_parameters(reader: &mut Reader, label: &str) -> Result<Vec<Parameter>, F
     Ok(parameters)
 }
 
-/// The axis that was asked for, else the last parameter that can be one.
+/// Returns the requested axis [default: the last parameter that can be an axis].
 fn read_axis(reader: &mut Reader, parameters: &[Parameter]) -> Result<Option<Axis>, Failure> {
     let axis = |index: usize| {
         let (label, places) = parameters[index].axis()?;

@@ -22,7 +22,7 @@ pub(super) fn of_cell(results: &[RunResult], figure: &str) -> Option<Interval> {
     interval(&values?)
 }
 
-/// How many repetitions the device could not sustain.
+/// Returns the number of repetitions that the device could not sustain.
 pub(super) fn saturated(results: &[RunResult]) -> usize {
     results.iter().filter(|result| result.saturated.is_some()).count()
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_text_quoted_where_it_must_be() {
+    fn text_is_quoted_where_necessary() {
         let columns = vec![
             TableColumn {
                 name: "a".to_owned(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn has_a_cell_no_mean_unless_every_repetition_has_the_figure() {
+    fn cell_has_a_mean_only_if_every_repetition_has_the_figure() {
         let result = |figures: &[(&str, f64)]| RunResult {
             saturated: None,
             figures: figures.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),

@@ -16,7 +16,7 @@ const STEPS_MAX: u64 = 10_000;
 /// The largest count of a range, exact as a float.
 const COUNT_MAX: u64 = 1 << 53;
 
-/// Where a text lies on an axis of some unit.
+/// Function that returns the position of a text on an axis of some unit.
 type Place = fn(&str) -> Option<f64>;
 
 /// A parameter that is varied.
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn do_ranges_hold_both_ends() {
+    fn ranges_contain_both_ends() {
         let linear = "name = 'a'\nfrom = '20/s'\nto = '80/s'\nsteps = 4";
         assert_eq!(texts(linear), ["20/s", "40/s", "60/s", "80/s"]);
         let sizes = "name = 'a'\nfrom = '4KiB'\nto = '64KiB'\nsteps = 5\nscale = 'logarithmic'";
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn do_wrong_ranges_say_why() {
+    fn wrong_ranges_give_the_reason() {
         let wrong = |toml: &str| read(toml).unwrap_err();
         assert_eq!(
             wrong("name = 'a'\nfrom = '20/s'\nto = '80ms'\nsteps = 4"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn do_values_lie_on_an_axis_where_they_are_numbers() {
+    fn numeric_values_lie_on_an_axis() {
         let axis = |values: &str| read(&format!("name = 'a'\nvalues = {values}")).unwrap().axis();
         assert_eq!(axis("['20/s', '40/s']"), Some(("a [1/s]".to_owned(), vec![20.0, 40.0])));
         assert_eq!(axis("['512KiB', '1MiB']"), Some(("a [KiB]".to_owned(), vec![512.0, 1024.0])));

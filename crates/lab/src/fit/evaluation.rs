@@ -1,16 +1,21 @@
-//! How fitted devices predict what they did not see, beside how much that differs from what they saw.
+//! Predictions of fitted devices for the rest of a trace, beside the change between the fitted part and the
+//! rest.
 //!
 //! ```text
 //! before the boundary ─▶ fitted part: its times ────────────────┐
 //! after it ─┬─▶ measured: profile ──────────────┬─▶ change ◀────┘
 //!           └─▶ each device, by replay ─▶ its profile ┴─▶ demerit, densities, dependence, tails
 //! ```
-//! Memory holds profiles and what is outstanding.
+//! Memory holds profiles and outstanding requests.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use seeklab_analysis::{Change, DensityAxis, Prediction, ResponseProfile, Stretches, change, prediction};
+use seeklab_analysis::verdict::worst_class;
+use seeklab_analysis::{
+    Change, ClassError, ClassErrors, DensityAxis, Prediction, ResponseProfile, Stretches, Verdict, change,
+    prediction,
+};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Request, Seed, Status, TraceRecord,
@@ -23,34 +28,36 @@ use super::figures::{DENSITY_STEPS_MAX, Figures};
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// How a device predicts what it did not see.
+/// Prediction of a device for the part of the trace that it was not fitted to.
 #[derive(Debug, Serialize)]
 pub struct Evaluation {
     /// The model.
     pub model: &'static str,
     /// Requests in the part that it was fitted to.
-    pub fitted: u64,
+    pub fitted_requests: u64,
     /// Requests that it predicted.
-    pub predicted: u64,
-    /// What was measured.
+    pub predicted_requests: u64,
+    /// Response times as measured.
     pub measured: Times,
-    /// What it said.
-    pub said: Times,
-    /// How far these are apart.
+    /// Response times as predicted.
+    pub predicted: Times,
+    /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
     /// Share of the requests that were unlike all that it was fitted to.
-    pub outside_pct: f64,
+    pub out_of_fitted_range_pct: f64,
+    /// The class with the greatest error of the mean, of those with 1 % of the requests or more.
+    pub worst_class: Option<ClassError>,
     /// The same for each operation.
     pub operations: Vec<OperationEvaluation>,
-    /// What its times are like.
+    /// Figures of the predicted response times.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
     pub profile: ResponseProfile,
 }
 
-/// How a device predicts the times of one operation.
+/// Prediction of the response times of one operation.
 #[derive(Debug, Serialize)]
 pub struct OperationEvaluation {
     /// The operation.
@@ -60,46 +67,52 @@ pub struct OperationEvaluation {
     /// Mean response time that was measured.
     pub measured_mean_ms: f64,
     /// Mean response time that was predicted.
-    pub said_mean_ms: f64,
-    /// How far these are apart.
+    pub predicted_mean_ms: f64,
+    /// Error of the predicted mean; negative if it is too short.
+    pub mean_error_pct: f64,
+    /// The class of this operation with the greatest error of the mean.
+    pub worst_class: Option<ClassError>,
+    /// Usability of the model for this operation.
+    pub verdict: Verdict,
+    /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
 }
 
-/// What was measured of the requests that were predicted.
+/// Measured response times of the predicted part.
 #[derive(Debug, Serialize)]
 pub struct Measured {
-    /// How far the times of the fitted part are from those of the rest.
+    /// Difference between the times of the fitted part and of the rest.
     pub change: Change,
-    /// What resamples of whole stretches of the rest have against it: the floor where requests are slow together; none
-    /// if it is too short.
-    pub floor_of_stretches: Option<Change>,
-    /// Whether the change is within twice that floor, or 2 %, to the 99th percentile, and the floor below
-    /// 50 %.
-    pub is_alike: bool,
-    /// Whether arrivals stayed where they were, whatever the device did.
+    /// Median demerit between the rest and resamples of whole parts of it, which keep slow requests together; none if
+    /// the rest is too short.
+    pub variation_between_parts: Option<Change>,
+    /// The change is within twice that variation, or 2 %, up to the 99th percentile, and the variation below 50 %.
+    pub parts_alike: bool,
+    /// True if the recorded arrival times are kept, whatever the device does.
     pub is_open: bool,
-    /// How soon after a completion who waited for it arrives, as far as the fitted part shows it.
+    /// Time after a completion within which a request that waited for it arrives, estimated from the fitted part.
     pub follows_within_ms: Option<f64>,
-    /// What the times are like.
+    /// Figures of the measured response times.
     pub figures: Figures,
     /// The same, to be drawn.
     #[serde(skip)]
     pub profile: ResponseProfile,
 }
 
-/// A floor of stretches to the 99th percentile, in percent, beyond which no two parts can be told apart.
+/// A variation between parts up to the 99th percentile, in percent, beyond which no two parts can be told apart.
 const TELLING_PCT: f64 = 50.0;
 
 impl Measured {
-    /// Whether stretches of the rest are enough alike to tell whether the fitted part was.
+    /// Returns true if the stretches of the rest are similar enough to judge whether the fitted part is like the
+    /// rest.
     pub fn is_telling(&self) -> bool {
-        self.floor_of_stretches.as_ref().is_some_and(is_telling)
+        self.variation_between_parts.as_ref().is_some_and(is_telling)
     }
 }
 
-fn is_telling(floor: &Change) -> bool {
-    floor.to_p99.ea_rms_pct.is_none_or(|pct| pct <= TELLING_PCT)
+fn is_telling(variation: &Change) -> bool {
+    variation.demerit_to_p99.ea_rms_pct.is_none_or(|pct| pct <= TELLING_PCT)
 }
 
 /// A distribution in a few figures.
@@ -123,9 +136,7 @@ pub struct Times {
 
 impl Times {
     fn of(distribution: &Distribution) -> Option<Self> {
-        let max_ms = distribution.moments().max()? / 1e6;
-        // A quantile is known to the width of a bucket, the longest exactly.
-        let quantile = |share| distribution.quantile(share).map(|time| time.as_ms().min(max_ms));
+        let quantile = |share| distribution.quantile(share).map(Duration::as_ms);
         Some(Self {
             mean_ms: distribution.moments().mean()? / 1e6,
             p50_ms: quantile(0.5)?,
@@ -133,28 +144,32 @@ impl Times {
             p99_ms: quantile(0.99)?,
             p999_ms: quantile(0.999)?,
             p9999_ms: quantile(0.9999)?,
-            max_ms,
+            max_ms: distribution.moments().max()? / 1e6,
         })
     }
 }
 
-/// How well it predicts, in one sentence for its description.
+/// Describes the quality of the prediction in one sentence, for the device's description.
 pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
     let pct = |demerit: &seeklab_analysis::comparison::Demerit| {
         demerit.ea_rms_pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2} %"))
     };
-    let Prediction { all, to_p99, floor_all, floor_to_p99 } = &evaluation.prediction;
+    let prediction = &evaluation.prediction;
+    let verdicts = evaluation.operations.iter();
+    let verdicts: String =
+        verdicts.map(|of| format!("; {}: {}", of.operation.name(), of.verdict.text())).collect();
     format!(
-        "fitted to the first {:.0} % of the time, demerit over the rest {} (floor {}), to p99 {} (floor {})",
+        "fitted to the first {:.0} % of the time; demerit over the rest {} (random variation {}), up to p99 {} ({}){}",
         100.0 * split.as_f64(),
-        pct(all),
-        pct(floor_all),
-        pct(to_p99),
-        pct(floor_to_p99)
+        pct(&prediction.demerit_all),
+        pct(&prediction.resampled_demerit_all),
+        pct(&prediction.demerit_to_p99),
+        pct(&prediction.resampled_demerit_to_p99),
+        verdicts
     )
 }
 
-/// What comes of a split trace.
+/// Results of a split trace.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
     pub(super) evaluations: Vec<Evaluation>,
@@ -172,12 +187,13 @@ pub(super) struct Evaluating {
     rest: Option<Rest>,
 }
 
-/// How soon arrivals follow what they waited for; open, they wait for nothing.
+/// Returns the time within which arrivals follow the completion that they waited for. `None` if open:
+/// arrivals then wait for nothing.
 fn soon(is_open: bool, following: &Following) -> Option<Duration> {
     if is_open { None } else { following.soon() }
 }
 
-/// The response time of a request that did what was asked.
+/// Returns the response time of a request that succeeded.
 fn measured(record: &TraceRecord) -> Option<Duration> {
     record.response_time().filter(|_| record.status == Status::Ok)
 }
@@ -186,7 +202,7 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 struct Rest {
     measured: ResponseProfile,
     stretches: Stretches,
-    /// When the requests outstanding complete, as measured.
+    /// Measured completions of the outstanding requests.
     outstanding: BinaryHeap<Reverse<Instant>>,
     requests: u64,
     predicting: Vec<Predicting>,
@@ -203,8 +219,8 @@ impl Evaluating {
         Self { boundary, seed, is_open, session, following, fitted, rest: None }
     }
 
-    /// Requests more, in order of arrival: what was fitted so far predicts them, if their turn has come, and then learns
-    /// from them.
+    /// Takes further requests, in order of arrival. Requests of the rest are first predicted by the devices
+    /// fitted so far, then used for fitting.
     pub(super) fn take(
         &mut self,
         records: &[TraceRecord],
@@ -231,7 +247,8 @@ impl Evaluating {
         Ok(())
     }
 
-    /// How many of these requests belong to the fitted part, whose times are taken in; at least one that was measured.
+    /// Returns how many of these requests belong to the fitted part, and records their times. The fitted part has
+    /// at least one measured request.
     fn fitted_of(&mut self, records: &[TraceRecord]) -> usize {
         if self.rest.is_some() {
             return 0;
@@ -253,7 +270,7 @@ impl Evaluating {
         records.len()
     }
 
-    /// How they did, when all is over; empty if nothing was left to predict.
+    /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub(super) fn finish(self) -> Option<Evaluated> {
         let Rest { measured, stretches, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
@@ -266,19 +283,21 @@ impl Evaluating {
         let axis = DensityAxis::over([&times].into_iter().chain(&modelled), steps)?;
         let of_models = predicting.into_iter().zip(modelled);
         let evaluations: Option<Vec<_>> = of_models
-            .map(|(predicting, said)| predicting.evaluate(&measured, &times, &said, &axis, self.seed))
+            .map(|(predicting, predicted)| {
+                predicting.evaluate(&measured, &times, &predicted, &axis, self.seed)
+            })
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
-        let floor_of_stretches = stretches.floor(self.seed);
-        let is_alike = |floor: &Change| change.is_small(&floor.to_p99) && is_telling(floor);
-        let is_alike = floor_of_stretches.as_ref().is_some_and(is_alike);
+        let variation_between_parts = stretches.floor(self.seed);
+        let alike = |variation: &Change| change.is_small(&variation.demerit_to_p99) && is_telling(variation);
+        let parts_alike = variation_between_parts.as_ref().is_some_and(alike);
         let measured = Measured {
             change,
-            floor_of_stretches,
+            variation_between_parts,
             is_open: self.is_open,
             follows_within_ms: soon(self.is_open, &self.following).map(Duration::as_ms),
-            is_alike,
+            parts_alike,
             figures: Figures::of(&measured, &times, &axis),
             profile: measured,
         };
@@ -316,16 +335,17 @@ impl Rest {
             // A transfer of nothing; the trace says so, and no device takes it.
             return Ok(());
         }
-        for predicting in &mut self.predicting {
-            predicting.take(record, request, response.is_some())?;
-        }
         while self.outstanding.peek().is_some_and(|Reverse(completion)| *completion <= record.arrival) {
             self.outstanding.pop();
         }
+        let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
         if let Some(response) = response {
-            let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
             self.measured.record(record.op, queue_length, response);
             self.stretches.record(response);
+        }
+        let measured = response.map(|response| AsMeasured { queue_length, response });
+        for predicting in &mut self.predicting {
+            predicting.take(record, request, measured)?;
         }
         self.requests += 1;
         self.outstanding.extend(record.completion.map(Reverse));
@@ -341,16 +361,25 @@ struct Predicting {
     replay: Replay,
     completions: Vec<Completion>,
     profile: ResponseProfile,
+    classes: ClassErrors,
     /// The requests from this number on, which wait for those before.
     next: u64,
     waiting: VecDeque<Predicted>,
 }
 
+/// A request as measured.
+#[derive(Debug, Clone, Copy)]
+struct AsMeasured {
+    /// Requests outstanding when it arrived.
+    queue_length: u32,
+    response: Duration,
+}
+
 /// A request that is predicted.
 #[derive(Debug, Clone, Copy)]
 struct Predicted {
-    /// Whether its response time was measured.
-    is_measured: bool,
+    /// Queue length and response time as measured, if the response time was.
+    measured: Option<AsMeasured>,
     /// The others in the device at its arrival, and its response time.
     answer: Option<(Operation, u32, Duration)>,
 }
@@ -371,19 +400,25 @@ impl Predicting {
             replay,
             completions: Vec::new(),
             profile: ResponseProfile::new(slow),
+            classes: ClassErrors::default(),
             next: 0,
             waiting: VecDeque::new(),
         })
     }
 
     /// One request more, in order of arrival.
-    fn take(&mut self, record: &TraceRecord, request: Request, is_measured: bool) -> Result<(), Failure> {
+    fn take(
+        &mut self,
+        record: &TraceRecord,
+        request: Request,
+        measured: Option<AsMeasured>,
+    ) -> Result<(), Failure> {
         while self.replay.waits(record.arrival) {
             self.poll(self.device.next_event().expect("what is waited for is in the device"));
         }
         let arrival = self.replay.arrival(record.arrival, record.completion.unwrap_or(record.arrival));
         self.poll(arrival);
-        self.waiting.push_back(Predicted { is_measured, answer: None });
+        self.waiting.push_back(Predicted { measured, answer: None });
         self.device.submit(arrival, request).map_err(|error| {
             Failure::chain(&error).context("the fitted device refuses a request of its own trace")
         })
@@ -397,11 +432,12 @@ impl Predicting {
             self.waiting[(number - self.next) as usize].answer =
                 Some((completion.request.op, completion.queue_length, completion.response_time()));
         }
-        while let Some(Predicted { is_measured, answer: Some((op, queue_length, response)) }) =
+        while let Some(Predicted { measured, answer: Some((op, queue_length, response)) }) =
             self.waiting.front()
         {
-            if *is_measured {
+            if let Some(measured) = measured {
                 self.profile.record(*op, *queue_length, *response);
+                self.classes.record(*op, measured.queue_length, measured.response, *response);
             }
             self.waiting.pop_front();
             self.next += 1;
@@ -418,31 +454,45 @@ impl Predicting {
         self,
         measured: &ResponseProfile,
         times: &Distribution,
-        said: &Distribution,
+        predicted: &Distribution,
         axis: &DensityAxis,
         seed: Seed,
     ) -> Option<Evaluation> {
         let Coverage { requests, outside } = self.device.coverage().unwrap_or_default();
         let operations = Operation::ALL.into_iter().filter_map(|operation| {
-            let (measured, said) = (measured.of(operation), self.profile.of(operation));
+            let (measured, predicted) = (measured.of(operation), self.profile.of(operation));
+            let requests = measured.moments().count();
+            let measured_mean_ms = measured.moments().mean()? / 1e6;
+            let predicted_mean_ms = predicted.moments().mean()? / 1e6;
+            let mean_error_pct = match measured_mean_ms > 0.0 {
+                true => 100.0 * (predicted_mean_ms / measured_mean_ms - 1.0),
+                false => 100.0 * f64::from(u8::from(predicted_mean_ms > 0.0)),
+            };
+            let worst_class =
+                worst_class(self.classes.classes().filter(|class| class.operation == operation));
+            let prediction = prediction(measured, predicted, seed)?;
             Some(OperationEvaluation {
                 operation,
-                requests: measured.moments().count(),
-                measured_mean_ms: measured.moments().mean()? / 1e6,
-                said_mean_ms: said.moments().mean()? / 1e6,
-                prediction: prediction(measured, said, seed)?,
+                requests,
+                measured_mean_ms,
+                predicted_mean_ms,
+                mean_error_pct,
+                worst_class,
+                verdict: Verdict::of(requests, mean_error_pct, &prediction, worst_class.as_ref()),
+                prediction,
             })
         });
         Some(Evaluation {
             model: self.model,
-            fitted: self.fitted,
-            predicted: times.moments().count(),
+            fitted_requests: self.fitted,
+            predicted_requests: times.moments().count(),
             measured: Times::of(times)?,
-            said: Times::of(said)?,
-            prediction: prediction(times, said, seed)?,
-            outside_pct: 100.0 * outside as f64 / requests.max(1) as f64,
+            predicted: Times::of(predicted)?,
+            prediction: prediction(times, predicted, seed)?,
+            out_of_fitted_range_pct: 100.0 * outside as f64 / requests.max(1) as f64,
+            worst_class: worst_class(self.classes.classes()),
             operations: operations.collect(),
-            figures: Figures::of(&self.profile, said, axis),
+            figures: Figures::of(&self.profile, predicted, axis),
             profile: self.profile,
         })
     }

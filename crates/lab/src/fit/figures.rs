@@ -1,4 +1,4 @@
-//! What response times are like, as figures of the JSON document.
+//! Figures of response times for the JSON document.
 
 use seeklab_analysis::{DensityAxis, DensityStep, ResponseProfile};
 use seeklab_core::statistics::Distribution;
@@ -7,16 +7,16 @@ use serde::Serialize;
 /// Steps of a density at most.
 pub(super) const DENSITY_STEPS_MAX: usize = 120;
 
-/// What the response times of a part of a trace, measured or predicted, are like.
+/// Figures of the response times of a part of a trace, measured or predicted.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     /// Their density over one axis for all that are compared.
     pub density: Vec<DensityStep>,
-    /// Whether its steps are equal on a logarithmic axis.
+    /// True if the steps are equal on a logarithmic axis.
     pub density_is_log: bool,
     /// Their quantiles.
     pub quantiles: Vec<Quantile>,
-    /// How they depend on those before, in order of arrival.
+    /// Dependence on earlier response times, in order of arrival.
     pub autocorrelation: Vec<Lag>,
     /// Their means by the queue length at arrival.
     pub by_queue_length: Vec<QueueLength>,
@@ -36,7 +36,7 @@ pub struct Quantile {
 /// Autocorrelation at a lag, from -1 to 1.
 #[derive(Debug, Serialize)]
 pub struct Lag {
-    /// How many requests before.
+    /// Lag in requests.
     pub lag_requests: u32,
     /// Of the response times.
     pub response: f64,
@@ -47,9 +47,9 @@ pub struct Lag {
 /// Requests that met a queue of a length.
 #[derive(Debug, Serialize)]
 pub struct QueueLength {
-    /// That length at least, and less than the next.
+    /// Minimum queue length of the class, which extends to the next minimum.
     pub queue_length_min: u32,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
     /// Their mean response time.
     pub response_mean_ms: f64,
@@ -58,15 +58,15 @@ pub struct QueueLength {
 /// Slow requests, and how many follow each other.
 #[derive(Debug, Serialize)]
 pub struct Slow {
-    /// What they exceed: the 95th percentile that was measured in the fitted part.
+    /// Time that slow requests exceed: the 95th percentile measured in the fitted part.
     pub beyond_ms: f64,
-    /// How many they are.
+    /// Share of slow requests.
     pub requests_pct: f64,
     /// Runs of them.
     pub runs: u64,
     /// Requests of a run on average.
     pub run_mean_requests: Option<f64>,
-    /// What that would be of independent requests.
+    /// Expected mean length of a run if requests were independent.
     pub independent_mean_requests: Option<f64>,
     /// Requests of the longest run.
     pub run_max_requests: u32,
@@ -79,22 +79,21 @@ pub struct Slow {
 pub struct RunLength {
     /// Of at least so many requests.
     pub requests_min: u32,
-    /// How many.
+    /// Number of runs.
     pub runs: u64,
 }
 
-/// Shares of which the quantiles are told.
+/// Shares of the reported quantiles.
 const SHARES: [f64; 14] =
     [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999, 1.0];
 
 impl Figures {
-    /// Those of a profile whose response times are `times`.
+    /// Computes the figures of a profile with the response times `times`.
     pub(super) fn of(profile: &ResponseProfile, times: &Distribution, axis: &DensityAxis) -> Self {
         let autocorrelation = profile.autocorrelation().into_iter();
         let by_queue_length = profile.by_queue_length().into_iter();
         let quantiles = SHARES.into_iter().filter_map(|share| {
-            let longest_ms = times.moments().max()? / 1e6;
-            let response_ms = times.quantile(share)?.as_ms().min(longest_ms);
+            let response_ms = times.quantile(share)?.as_ms();
             Some(Quantile { requests_pct: (share * 1e7).round() / 1e5, response_ms })
         });
         Self {

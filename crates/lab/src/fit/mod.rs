@@ -6,6 +6,7 @@
 //!                                                           └▶ fits go on: the saved device is of all
 //! ```
 
+mod capacity;
 mod evaluation;
 mod figures;
 pub mod fio;
@@ -15,7 +16,7 @@ pub mod sweep;
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Ratio, Seed, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::fit::{About, LeftOut, Model};
 use seeklab_devices::limit::{Told, told};
 use seeklab_devices::table::Classes;
@@ -27,34 +28,38 @@ use toml::Table;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::told::reading;
+use capacity::Capacity;
 use evaluation::{Evaluated, Evaluating};
 use survey::{Seen, Survey, each_run};
 
+pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use evaluation::{Evaluation, Measured, OperationEvaluation, Times, sentence};
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
-/// What is asked for.
+/// Options of a fit.
 #[derive(Debug, Clone)]
 pub struct FitOptions {
     /// The models, at least one: the first is saved, the others stand beside it.
     pub models: Vec<&'static Model>,
-    /// Which device of the trace; its only one if `None`.
+    /// Device of the trace [default: the only device].
     pub device: Option<u16>,
+    /// Size of the device; as the trace states it if `None`.
+    pub capacity: Option<ByteSize>,
     /// Share of the time that is fitted before the rest is predicted.
     pub split: Ratio,
-    /// Whether arrivals of the prediction wait for nothing.
+    /// Predict with the recorded arrival times.
     pub is_open: bool,
-    /// Since when times count; by what the trace is if `None`: see [`Since`].
+    /// Start of the response times [default: chosen by the origin of the trace, see [`Since`]].
     pub since: Option<Since>,
-    /// How finely requests are told apart.
+    /// Classes that distinguish requests.
     pub classes: Classes,
-    /// What models are not to learn.
+    /// Features and limits that the models omit.
     pub left_out: LeftOut,
     /// Root of the draws of the prediction.
     pub seed: Seed,
 }
 
-/// Since when the time of a request counts.
+/// Start of the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Since {
@@ -70,45 +75,49 @@ pub enum Since {
 pub struct Fitted {
     /// Its description.
     pub description: Table,
-    /// What it was fitted to, and how it predicts.
+    /// Report on the fitted requests and the prediction.
     pub report: FitReport,
 }
 
-/// What was fitted, and how it predicts.
+/// Report on the fitted requests and the prediction.
 #[derive(Debug, Serialize)]
 pub struct FitReport {
-    /// Which device of the trace.
+    /// Number of the device in the trace.
     pub device: u16,
     /// Requests that the saved device was fitted to.
     pub requests: u64,
     /// Requests without a response time.
-    pub without_response: u64,
+    pub requests_without_response: u64,
     /// Requests that failed.
-    pub failed: u64,
+    pub failed_requests: u64,
     /// Requests of the recorder itself, which were left out.
-    pub recorders_own: u64,
+    pub recorder_requests: u64,
     /// Most requests that were outstanding when another arrived.
     pub queue_length_max: u32,
     /// From the first arrival to the last.
     pub span_s: f64,
-    /// Since when times count.
-    pub since: Since,
-    /// How long requests had waited on average from arrival to issue; none if no request says when it was issued.
-    pub waited_before_issue_ms: Option<f64>,
-    /// Requests that do not say when they were issued.
-    pub without_issue: u64,
-    /// How the trace was read: its format where that was guessed, what was assumed, what was done to its rows.
+    /// Size of the saved device.
+    pub capacity_bytes: u64,
+    /// Origin of that size.
+    pub capacity_origin: CapacityOrigin,
+    /// Start of the response times.
+    pub times_from: Since,
+    /// Mean time from arrival to issue; none if no request says when it was issued.
+    pub host_queue_mean_ms: Option<f64>,
+    /// Requests without an issue time.
+    pub requests_without_issue: u64,
+    /// Notes on reading the trace: the format if guessed, values that were assumed, changes to the rows.
     pub notes: Vec<String>,
     /// Rate and burst limits of the saved device.
     pub limits: Vec<Told>,
-    /// How each model, fitted to the first part, predicts the rest; none if either part has no requests.
+    /// Predictions of the rest by each model, fitted to the first part. Empty if either part has no requests.
     pub evaluations: Vec<Evaluation>,
     /// The rest as it was measured; none if either part has no requests.
     pub rest: Option<Measured>,
 }
 
-/// The columns that models learn from, and are driven by: a model that learns from more names it here. The last is for
-/// times [since the issue](Since::Issue) alone.
+/// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
+/// column is used only for times [since the issue](Since::Issue).
 const LEARNT: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
@@ -142,10 +151,10 @@ impl Since {
         }
     }
 
-    /// As was said, else by what was seen.
+    /// Returns the requested start of the times, or the default for this trace.
     ///
     /// # Errors
-    /// If that cannot be.
+    /// If the trace has no issue times but they were requested.
     fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
         if said == Some(Self::Issue) && seen.issued == 0 {
             let message = "--since issue: no request of the trace says when it was issued";
@@ -173,8 +182,8 @@ fn check_end(place: &About, trace: Option<&String>) -> Result<(), Failure> {
     .hint("the addresses may have been read in a wrong unit; `seeklab trace head` shows them"))
 }
 
-/// Fits models to the trace that `open` opens, twice, for those columns; `about` says in the description where it came
-/// from.
+/// Fits models to the trace, which `open` opens twice with the given columns. `about` becomes part of the
+/// description and states the origin of the trace.
 ///
 /// # Errors
 /// A trace that cannot be read, has no such device, or no response times.
@@ -191,8 +200,9 @@ pub fn fit(
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
     let since = Since::choose(options.since, survey.is_captured, &seen)?;
     let trace = opened(open, since)?;
-    let place =
-        About { block_size: trace.metadata().block_size, capacity_blocks: seen.end, fit: BTreeMap::new() };
+    let block_size = trace.metadata().block_size;
+    let capacity = Capacity::choose(options.capacity, survey.capacity(device), &seen, block_size)?;
+    let place = About { block_size, capacity_blocks: capacity.blocks, fit: BTreeMap::new() };
     check_end(&place, about.get("trace"))?;
     let begun: Result<Vec<_>, _> =
         options.models.iter().map(|model| (model.begin)(options.classes)).collect();
@@ -226,6 +236,7 @@ pub fn fit(
     about.insert("device".to_owned(), device.to_string());
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
+    about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
     about.insert("since".to_owned(), since.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     if let Some(evaluation) = evaluations.first() {
@@ -238,14 +249,16 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        without_response,
-        failed: summary.failed,
-        recorders_own: survey.recorders_own,
+        requests_without_response: without_response,
+        failed_requests: summary.failed,
+        recorder_requests: survey.recorders_own,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
-        since,
-        waited_before_issue_ms: seen.waited_mean().map(Duration::as_ms),
-        without_issue: seen.requests - seen.issued,
+        capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),
+        capacity_origin: capacity.origin,
+        times_from: since,
+        host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
+        requests_without_issue: seen.requests - seen.issued,
         notes: reading(&trace),
         limits: told(&description),
         evaluations,

@@ -1,85 +1,189 @@
-//! What a split trace says about models, as tables and plots.
+//! Tables and plots of a split trace and the models fitted to it.
 
 use seeklab_analysis::comparison::Demerit;
 use seeklab_analysis::curve::cdf;
-use seeklab_analysis::{DensityAxis, ResponseProfile};
+use seeklab_analysis::prediction::ALIKE_PCT;
+use seeklab_analysis::verdict::Bounds;
+use seeklab_analysis::{Change, ClassError, DensityAxis, ResponseProfile};
 use seeklab_core::statistics::Distribution;
 use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
+use serde::Serialize;
 
-use super::{Evaluation, FitReport, Measured, Times};
+use super::{Evaluation, FitReport, Measured, OperationEvaluation, Times};
 
 /// Shorter times are drawn here on a logarithmic axis: 1 ns.
 const TIME_MIN_MS: f64 = 1e-6;
 
-/// What was measured, and what each model said.
+/// Measured times and those of each model.
 struct Compared<'a> {
     rest: &'a Measured,
     evaluations: &'a [Evaluation],
 }
 
-/// Whether the part that was predicted is like the part that was fitted, in one sentence; `None` if nothing was predicted.
-pub fn alike(report: &FitReport) -> Option<String> {
+/// States whether the trace is stationary; `None` if nothing was predicted.
+pub fn stationarity(report: &FitReport) -> Option<String> {
     let rest = report.rest.as_ref()?;
-    let change = amount(&rest.change.to_p99);
-    let Some(floor) = &rest.floor_of_stretches else {
+    let change = format!(
+        "the predicted part differs from the fitted part by {} (demerit up to p99)",
+        amount(&rest.change.demerit_to_p99)
+    );
+    let Some(variation) = &rest.variation_between_parts else {
         return Some(format!(
-            "whether the two parts are alike cannot be told: what was measured changed by {change} to p99, but the second \
-             part is too short to see how much it changes by itself"
+            "It is unknown whether the trace is stationary: {change}, and the predicted part is too short to estimate \
+             random variation."
         ));
     };
-    let floor = amount(&floor.to_p99);
+    let variation = &variation.demerit_to_p99;
     if !rest.is_telling() {
         return Some(format!(
-            "whether the two parts are alike cannot be told: what was measured changed by {change} to p99, but stretches \
-             of the second part alone differ by {floor}"
+            "It is unknown whether the trace is stationary: {change}, and parts of the predicted part alone differ by {}.",
+            amount(variation)
         ));
     }
-    Some(match rest.is_alike {
-        true => format!(
-            "the two parts are alike: what was measured changed by {change} to p99, within twice the floor of {floor} or \
-             2 %"
-        ),
-        false => format!(
-            "the two parts are not alike: what was measured changed by {change} to p99, beyond twice the floor of \
-             {floor} and 2 %, so a model that answers just as the fitted part did is wrong by that much"
-        ),
-    })
-}
-
-/// What the predicted requests waited for, in one sentence; `None` if nothing was predicted.
-pub fn arrivals(report: &FitReport) -> Option<String> {
-    let rest = report.rest.as_ref()?;
-    Some(match (rest.is_open, rest.follows_within_ms) {
-        (true, _) => "requests were predicted to arrive when they did (--open)".to_owned(),
-        (false, Some(ms)) => format!(
-            "requests that had found the device idle waited until it was again, and those that had come within {ms:.3} ms \
-             of a completion for that one: more often than by chance they do"
-        ),
-        (false, None) => {
-            "requests that had found the device idle waited until it was again; others follow completions \
-                          no more than by chance"
-                .to_owned()
+    let explained = match variation.ea_rms_pct {
+        Some(pct) => format!("{:.2} %", ALIKE_PCT.max(2.0 * pct)),
+        None => format!("{:.4} ms", 2.0 * variation.ea_rms_ms),
+    };
+    Some(match rest.parts_alike {
+        true => {
+            format!("The trace is stationary: {change}. Random variation explains up to {explained}.")
         }
+        false => format!(
+            "The trace is not stationary: {change}. Random variation explains only {explained}, so a model that answers \
+             exactly as the fitted part did is wrong by the difference."
+        ),
     })
 }
 
-/// Which model predicted the rest much better than the one that is saved, in one sentence; `None` if none did.
-pub fn better(report: &FitReport) -> Option<String> {
+/// Arrival times of the requests that were predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArrivalModel {
+    /// As recorded.
+    Recorded,
+    /// A request that arrived at an idle device waits until the simulated device is idle.
+    FollowsIdle,
+    /// Also, a request that arrived soon after a completion waits for that completion.
+    FollowsCompletions,
+}
+
+impl ArrivalModel {
+    /// Returns the arrival model of a report; `None` if nothing was predicted.
+    pub fn of(report: &FitReport) -> Option<Self> {
+        let rest = report.rest.as_ref()?;
+        Some(match (rest.is_open, rest.follows_within_ms) {
+            (true, _) => Self::Recorded,
+            (false, None) => Self::FollowsIdle,
+            (false, Some(_)) => Self::FollowsCompletions,
+        })
+    }
+}
+
+/// Describes the arrival times of the prediction; `None` if nothing was predicted.
+pub fn arrivals(report: &FitReport) -> Option<String> {
+    const IDLE: &str =
+        "Prediction: a request that arrived at an idle device is sent when the simulated device is idle.";
+    let rest = report.rest.as_ref()?;
+    Some(match (ArrivalModel::of(report)?, rest.follows_within_ms) {
+        (ArrivalModel::Recorded, _) => {
+            "Prediction: requests keep their recorded arrival times (--open).".to_owned()
+        }
+        (ArrivalModel::FollowsCompletions, Some(ms)) => format!(
+            "{IDLE} A request that arrived within {ms:.3} ms of a completion follows that completion, because more \
+             requests do so than chance explains."
+        ),
+        _ => format!("{IDLE} Other requests keep their recorded interarrival times."),
+    })
+}
+
+/// Returns the model that predicted best: the saved one, unless another one was better by more than chance.
+pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
     // Less is chance.
     const MUCH: f64 = 1.1;
     let (saved, others) = report.evaluations.split_first()?;
-    let to_p99 = |one: &Evaluation| one.prediction.to_p99.ea_rms_ms;
-    let best = others.iter().min_by(|one, other| to_p99(one).total_cmp(&to_p99(other)))?;
-    (to_p99(saved) > MUCH * to_p99(best)).then(|| {
+    let to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
+    let best = others.iter().min_by(|one, other| to_p99(one).total_cmp(&to_p99(other)));
+    Some(best.filter(|best| to_p99(saved) > MUCH * to_p99(best)).unwrap_or(saved))
+}
+
+/// Names a model that predicted much better than the one that is saved; `None` if there is none.
+pub fn better(report: &FitReport) -> Option<String> {
+    let (saved, best) = report.evaluations.first().zip(best_model(report))?;
+    (saved.model != best.model).then(|| {
         format!(
-            "`{}` is saved, but `{}` predicted better to p99, {} instead of {}; --model {} saves that",
+            "`{}` is saved, but `{}` predicted better: its demerit up to p99 is {} instead of {}. Save it with --model {}.",
             saved.model,
             best.model,
-            amount(&best.prediction.to_p99),
-            amount(&saved.prediction.to_p99),
+            amount(&best.prediction.demerit_to_p99),
+            amount(&saved.prediction.demerit_to_p99),
             best.model
         )
     })
+}
+
+/// Names the class that the saved model predicts worst; `None` if nothing was predicted.
+pub fn worst_class(report: &FitReport) -> Option<String> {
+    let class = report.evaluations.first()?.worst_class?;
+    Some(format!(
+        "Worst class: {} at {} ({:.1} % of the requests). Their mean is {:.3} ms as measured and {:.3} ms as predicted \
+         ({:+.1} %).",
+        class.operation.name(),
+        queue_length(&class),
+        class.requests_pct,
+        class.measured_mean_ms,
+        class.predicted_mean_ms,
+        class.mean_error_pct
+    ))
+}
+
+fn queue_length(class: &ClassError) -> String {
+    match (class.queue_length_min, class.queue_length_max) {
+        (min, max) if min == max => format!("queue length {min}"),
+        (min, max) => format!("queue lengths {min} to {max}"),
+    }
+}
+
+/// The verdict on each operation: a row for each model.
+pub fn verdicts(report: &FitReport) -> PlainTable {
+    let columns = ["operation, model", "requests", "mean error %", "to p99 %", "worst class %", "verdict"];
+    let rows = by_operation(report).into_iter().map(|(model, of)| {
+        vec![
+            format!("{}, {model}", of.operation.name()),
+            of.requests.to_string(),
+            format!("{:+.1}", of.mean_error_pct),
+            pct(&of.prediction.demerit_to_p99),
+            of.worst_class.map_or_else(|| "-".to_owned(), |class| format!("{:+.1}", class.mean_error_pct)),
+            of.verdict.text().to_owned(),
+        ]
+    });
+    let bounds = |bounds: Bounds| {
+        [bounds.mean_error_pct, bounds.demerit_to_p99_pct, bounds.class_error_pct]
+            .map(|pct| format!("{pct:.0}"))
+            .join(", ")
+    };
+    PlainTable {
+        columns: columns.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        caption: format!(
+            "Usable: mean error, demerit up to p99 and worst class within {} %. With care: within {} %. A class is an \
+             operation at a queue length, with 1 % of the requests or more.",
+            bounds(Bounds::USABLE),
+            bounds(Bounds::WITH_CARE)
+        ),
+    }
+}
+
+/// The evaluations by operation, then by model.
+fn by_operation(report: &FitReport) -> Vec<(&'static str, &OperationEvaluation)> {
+    let models = report.evaluations.iter();
+    let mut rows: Vec<_> =
+        models.flat_map(|one| one.operations.iter().map(move |of| (one.model, of))).collect();
+    rows.sort_by_key(|(_, of)| of.operation);
+    rows
+}
+
+fn pct(demerit: &Demerit) -> String {
+    demerit.ea_rms_pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"))
 }
 
 /// A demerit in percent, in milliseconds where there is nothing that it could be relative to.
@@ -91,8 +195,8 @@ fn amount(demerit: &Demerit) -> String {
 pub fn density(report: &FitReport, steps: usize) -> Option<Plot> {
     let Compared { rest, evaluations } = compared(report)?;
     let measured = rest.profile.response();
-    let said: Vec<Distribution> = evaluations.iter().map(|one| one.profile.response()).collect();
-    let axis = DensityAxis::over([&measured].into_iter().chain(&said), steps)?;
+    let predicted: Vec<Distribution> = evaluations.iter().map(|one| one.profile.response()).collect();
+    let axis = DensityAxis::over([&measured].into_iter().chain(&predicted), steps)?;
     let width = match axis.is_log() {
         true => format!("{:.1} %", axis.step_width()),
         false => format!("{:.3} ms", axis.step_width()),
@@ -103,8 +207,8 @@ pub fn density(report: &FitReport, steps: usize) -> Option<Plot> {
         let points = steps.iter().map(|step| (step.low_ms.max(TIME_MIN_MS), step.requests_pct));
         PlotSeries::new(name, mark, points.chain(end))
     };
-    let models = evaluations.iter().zip(&said);
-    let models = models.map(|(one, said)| series(one.model, PlotMark::Step, said));
+    let models = evaluations.iter().zip(&predicted);
+    let models = models.map(|(one, predicted)| series(one.model, PlotMark::Step, predicted));
     let scale = if axis.is_log() { PlotScale::Log } else { PlotScale::Linear };
     Some(Plot {
         title: "Density of response times".to_owned(),
@@ -124,8 +228,8 @@ fn compared(report: &FitReport) -> Option<Compared<'_>> {
 pub fn times(report: &FitReport) -> PlainTable {
     let columns = ["response time ms", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let measured = report.evaluations.first().map(|one| ("measured", &one.measured));
-    let said = report.evaluations.iter().map(|one| (one.model, &one.said));
-    let rows = measured.into_iter().chain(said).map(|(name, figures)| {
+    let predicted = report.evaluations.iter().map(|one| (one.model, &one.predicted));
+    let rows = measured.into_iter().chain(predicted).map(|(name, figures)| {
         let Times { mean_ms, p50_ms, p90_ms, p99_ms, p999_ms, p9999_ms, max_ms } = figures;
         let figures = [mean_ms, p50_ms, p90_ms, p99_ms, p999_ms, p9999_ms, max_ms];
         [name.to_owned()].into_iter().chain(figures.map(|ms| format!("{ms:.3}"))).collect()
@@ -133,34 +237,36 @@ pub fn times(report: &FitReport) -> PlainTable {
     PlainTable { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), caption: String::new() }
 }
 
-/// Demerits: a row for each model, then what chance alone makes, then how far the two parts are apart.
+/// Demerits: a row for each model, for random variation, and for the difference between the two parts.
 pub fn demerits(report: &FitReport) -> PlainTable {
-    let columns = ["demerit", "all ms", "%", "to p99 ms", "%", "unlike what was seen %"];
+    let columns = ["demerit", "all ms", "%", "to p99 ms", "%", "out of fitted range %"];
     let row = |name: &str, all: &Demerit, to_p99: &Demerit, outside: String| {
-        let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"));
         let ms = |demerit: &Demerit| format!("{:.4}", demerit.ea_rms_ms);
-        vec![name.to_owned(), ms(all), pct(all.ea_rms_pct), ms(to_p99), pct(to_p99.ea_rms_pct), outside]
+        vec![name.to_owned(), ms(all), pct(all), ms(to_p99), pct(to_p99), outside]
     };
+    let change =
+        |name: &str, change: &Change| row(name, &change.demerit_all, &change.demerit_to_p99, String::new());
     let models = report.evaluations.iter().map(|one| {
-        row(one.model, &one.prediction.all, &one.prediction.to_p99, format!("{:.2}", one.outside_pct))
+        let prediction = &one.prediction;
+        let outside = format!("{:.2}", one.out_of_fitted_range_pct);
+        row(one.model, &prediction.demerit_all, &prediction.demerit_to_p99, outside)
     });
-    let floor = report.evaluations.first().map(|one| {
-        let floor = &one.prediction;
-        row("floor: chance alone", &floor.floor_all, &floor.floor_to_p99, String::new())
+    let resampled = report.evaluations.first().map(|one| {
+        let prediction = &one.prediction;
+        let (all, to_p99) = (&prediction.resampled_demerit_all, &prediction.resampled_demerit_to_p99);
+        row("random variation", all, to_p99, String::new())
     });
-    let stretches = report.rest.as_ref().and_then(|rest| rest.floor_of_stretches.as_ref());
-    let stretches =
-        stretches.map(|floor| row("floor: by stretches", &floor.all, &floor.to_p99, String::new()));
-    let change = report
-        .rest
-        .as_ref()
-        .map(|rest| row("change between the parts", &rest.change.all, &rest.change.to_p99, String::new()));
+    let rest = report.rest.as_ref();
+    let variation = rest.and_then(|rest| rest.variation_between_parts.as_ref());
+    let variation = variation.map(|variation| change("between parts", variation));
+    let fitted = rest.map(|rest| change("fitted part", &rest.change));
     PlainTable {
         columns: columns.map(str::to_owned).to_vec(),
-        rows: models.chain(floor).chain(stretches).chain(change).collect(),
-        caption: "Floor: the median demerit between the measured times and twenty resamples of themselves, request by \
-                  request, and by stretches, for requests are slow together. Change: \
-                  the demerit between the times measured in the fitted part and in the rest."
+        rows: models.chain(resampled).chain(variation).chain(fitted).collect(),
+        caption: "Demerit: the root-mean-square horizontal distance between the distributions of measured and predicted \
+                  response times. Random variation: the median demerit of twenty resamples of the measured times, \
+                  request by request; between parts: the same of whole parts of the trace, which keep slow requests \
+                  together. Fitted part: the demerit of the times that were measured in the fitted part."
             .to_owned(),
     }
 }
@@ -169,9 +275,9 @@ pub fn demerits(report: &FitReport) -> PlainTable {
 pub fn slow(report: &FitReport) -> PlainTable {
     let columns = ["slow requests", "share %", "runs", "requests a run", "if independent", "longest run"];
     let measured = report.rest.as_ref().map(|rest| ("measured", &rest.figures));
-    let said = report.evaluations.iter().map(|one| (one.model, &one.figures));
+    let predicted = report.evaluations.iter().map(|one| (one.model, &one.figures));
     let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
-    let rows = measured.into_iter().chain(said).map(|(name, figures)| {
+    let rows = measured.into_iter().chain(predicted).map(|(name, figures)| {
         let slow = &figures.slow;
         vec![
             name.to_owned(),
@@ -199,27 +305,21 @@ fn operations(report: &FitReport) -> PlainTable {
         "measured mean ms",
         "predicted mean ms",
         "demerit %",
-        "floor %",
+        "random variation %",
         "to p99 %",
-        "floor to p99 %",
+        "random variation to p99 %",
     ];
-    let pct =
-        |demerit: &Demerit| demerit.ea_rms_pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"));
-    let models = report.evaluations.iter();
-    let rows = models.flat_map(|one| one.operations.iter().map(move |of| (one.model, of)));
-    let mut rows: Vec<_> = rows.collect();
-    rows.sort_by_key(|(_, of)| of.operation);
-    let rows = rows.into_iter().map(|(model, of)| {
+    let rows = by_operation(report).into_iter().map(|(model, of)| {
         let prediction = &of.prediction;
         vec![
             format!("{}, {model}", of.operation.name()),
             of.requests.to_string(),
             format!("{:.3}", of.measured_mean_ms),
-            format!("{:.3}", of.said_mean_ms),
-            pct(&prediction.all),
-            pct(&prediction.floor_all),
-            pct(&prediction.to_p99),
-            pct(&prediction.floor_to_p99),
+            format!("{:.3}", of.predicted_mean_ms),
+            pct(&prediction.demerit_all),
+            pct(&prediction.resampled_demerit_all),
+            pct(&prediction.demerit_to_p99),
+            pct(&prediction.resampled_demerit_to_p99),
         ]
     });
     PlainTable { columns: columns.map(str::to_owned).to_vec(), rows: rows.collect(), caption: String::new() }
@@ -236,7 +336,7 @@ pub fn sections(report: &FitReport) -> Vec<PageSection> {
     dependence.push(compared.by_queue_length());
     let tails = PlainTable { caption: "Of the part that was predicted.".to_owned(), ..times(report) };
     vec![
-        section("How far apart", vec![demerits(report), operations(report)], Vec::new()),
+        section("Errors", vec![verdicts(report), demerits(report), operations(report)], Vec::new()),
         section("Response times", vec![tails], distributions),
         section("Dependence and queueing", vec![slow(report)], dependence),
     ]
@@ -250,8 +350,8 @@ impl Compared<'_> {
         points: impl Fn(&ResponseProfile) -> Vec<(f64, f64)>,
     ) -> Vec<PlotSeries> {
         let measured = ("measured", &self.rest.profile);
-        let said = self.evaluations.iter().map(|one| (one.model, &one.profile));
-        let all = [measured].into_iter().chain(said);
+        let predicted = self.evaluations.iter().map(|one| (one.model, &one.profile));
+        let all = [measured].into_iter().chain(predicted);
         all.map(|(name, profile)| PlotSeries::new(name, mark, points(profile))).collect()
     }
 

@@ -1,27 +1,29 @@
-//! What a trace holds, by one pass over it.
+//! Survey of a trace, by one pass over its rows.
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_core::{ByteSize, Duration, Instant, TraceRecord};
 use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, Recorder, Rows};
+use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::told::{check_moved, devices, no_device};
 
-/// What one pass tells.
+/// Result of one pass over a trace.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// What was seen of each device.
+    /// Counts for each device.
     devices: BTreeMap<u16, Seen>,
     /// Requests that the recorder itself made.
     pub(super) recorders_own: u64,
-    /// Whether seeklab recorded it from a real device.
+    /// True if seeklab recorded the trace from a real device.
     pub(super) is_captured: bool,
+    /// The metadata, read to the end of the trace.
+    metadata: Metadata,
 }
 
-/// What was seen of one device.
+/// Counts for one device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     /// Requests.
@@ -30,9 +32,9 @@ pub(super) struct Seen {
     pub(super) span: (Instant, Instant),
     /// First block that no request went beyond.
     pub(super) end: u64,
-    /// Requests that say when they were issued.
+    /// Requests with an issue time.
     pub(super) issued: u64,
-    /// How long these had waited until then, in all.
+    /// Sum of their times from arrival to issue.
     waited_ns: u128,
 }
 
@@ -41,7 +43,7 @@ impl Seen {
         Self { requests: 0, span: (first, first), end: 0, issued: 0, waited_ns: 0 }
     }
 
-    /// How long requests waited on average before they were issued, of those that say when.
+    /// Returns the mean time from arrival to issue, over the requests with an issue time.
     pub(super) fn waited_mean(&self) -> Option<Duration> {
         let mean_ns = self.waited_ns.checked_div(u128::from(self.issued))?;
         Some(Duration::from_ns(u64::try_from(mean_ns).unwrap_or(u64::MAX)))
@@ -71,6 +73,7 @@ impl Survey {
             Ok(())
         })?;
         check_moved(&trace, rows)?;
+        survey.metadata = trace.metadata().clone();
         Ok(survey)
     }
 
@@ -104,7 +107,12 @@ impl Survey {
         Ok(())
     }
 
-    /// What was seen of a device.
+    /// Returns the size of a device as the trace states it.
+    pub(super) fn capacity(&self, device: u16) -> Option<ByteSize> {
+        self.metadata.capacity(device)
+    }
+
+    /// Returns the counts for a device.
     ///
     /// # Panics
     /// If there is no such device.

@@ -45,14 +45,15 @@ pub(super) fn run(
         let _ = host.send(Told::Request(*request));
     }
     for mismatch in &outcome.mismatches {
-        eprintln!("{}: {mismatch:?}", what.device.label());
+        what.session.warn(format!("{}: {mismatch:?}", what.device.label()));
     }
     let mut phases: Vec<PhaseFigures> = outcome.phases.iter().map(figures).collect();
     if let Some(last) = phases.last_mut() {
         last.exit_code = i32::from(outcome.mismatch_count > 0 || outcome.is_full);
     }
     if outcome.is_full {
-        eprintln!("{}: the device is too small for all files; it ended early", what.device.label());
+        what.session
+            .warn(format!("{}: the device is too small for all files; it ended early", what.device.label()));
     }
     // The runner is one thread, this one.
     let after = thread_cpu_s()?;

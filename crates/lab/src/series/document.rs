@@ -31,7 +31,7 @@ impl Statistics {
     }
 }
 
-/// What came of the series.
+/// Returns the results of the series.
 pub(super) fn document(series: &Series, results: &[Vec<Figures>]) -> Value {
     let devices: Vec<Value> = series
         .devices
@@ -51,6 +51,7 @@ pub(super) fn document(series: &Series, results: &[Vec<Figures>]) -> Value {
         "command": command_line(),
         "seed": series.seed.0,
         "size_bytes": series.size.as_bytes(),
+        "uncounted_passes": u64::from(series.has_uncounted_pass()),
         "application": application(&series.application),
         "pacing": series.pace.pacing,
         "mode": series.pace.mode,

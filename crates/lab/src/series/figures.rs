@@ -1,4 +1,4 @@
-//! What one repetition amounts to.
+//! Figures of one repetition.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
 use serde::{Deserialize, Serialize};
 
+use super::exactness::Exactness;
 use crate::devices::Resolved;
 use crate::emulate::Outcome;
 
@@ -18,7 +19,7 @@ use crate::emulate::Outcome;
 pub(super) struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
-    /// What syncing and unmounting took, all phases together.
+    /// Time for syncing and unmounting, all phases together.
     pub flush_s: f64,
     /// Processor time of the commands in user mode.
     pub user_s: f64,
@@ -26,30 +27,17 @@ pub(super) struct Figures {
     pub system_s: f64,
     /// Processor time of the emulator's thread.
     pub emulator_cpu_s: f64,
-    /// What idle processors did meanwhile.
+    /// State of the idle processors during the repetition.
     #[serde(default)]
     pub processors: Processors,
-    /// How the host's queue was, read back from the kernel; `None` without a block device.
+    /// Settings of the host's queue, read back from the kernel. `None` without a block device.
     #[serde(default)]
     pub host_queue: Option<Queue>,
     /// Requests that the model answered.
     pub requests: u64,
-    /// Mean response time in the host.
-    pub mp1_mean_ms: Option<f64>,
-    /// Mean response time in the model.
-    pub mp3_mean_ms: Option<f64>,
-    /// Mean error of individual requests between host and model.
-    pub ei_avg_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ei_avg_pct: Option<f64>,
-    /// Root mean square error of individual requests.
-    pub ei_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ei_rms_pct: Option<f64>,
-    /// Root mean square distance of the distributions.
-    pub ea_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
-    pub ea_rms_pct: Option<f64>,
+    /// Response times in the host and in the model, of the same requests.
+    #[serde(flatten)]
+    pub exactness: Exactness,
     /// Median lateness of replies.
     pub lateness_p50_us: f64,
     /// 99th percentile of the lateness of replies.
@@ -63,7 +51,7 @@ pub(super) struct Figures {
     pub out_of_validated_range: u64,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,
-    /// Arrivals that the model saw later than they came.
+    /// Arrivals that the model received later than they came.
     pub clamped: u64,
     /// Answers that this changed.
     pub changed_by_clamping: u64,
@@ -71,35 +59,35 @@ pub(super) struct Figures {
     pub unmatched: Option<u64>,
     /// Events of the host that were lost.
     pub lost: u64,
-    /// How the first command that failed ended; 0 if none did.
+    /// Exit code of the first command that failed; 0 if none failed.
     pub exit_code: i32,
-    /// What each phase took.
+    /// Figures of each phase.
     pub phases: Vec<PhaseFigures>,
-    /// How far it can be trusted, in a sentence.
+    /// Trustworthiness of the repetition, in a sentence.
     pub trust: String,
     /// Host and model request by request, of a repetition that was run just now.
     #[serde(skip)]
     pub points: Option<Box<PointsSection>>,
 }
 
-/// What one phase took.
+/// Figures of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhaseFigures {
     /// Its name.
     pub name: String,
     /// From exec to exit.
     pub elapsed_s: f64,
-    /// What syncing and unmounting took.
+    /// Time for syncing and unmounting.
     pub flush_s: f64,
     /// Processor time in user mode.
     pub user_s: f64,
     /// Processor time in the kernel.
     pub system_s: f64,
-    /// How it ended; 0 is success.
+    /// Exit code; 0 is success.
     pub exit_code: i32,
 }
 
-/// What a repetition was seen to do.
+/// Measurements of a repetition.
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
@@ -114,13 +102,12 @@ pub(super) struct Seen<'a> {
 }
 
 impl Figures {
-    /// The figures of what was seen while these phases ran.
+    /// Computes the figures from the measurements made while these phases ran.
     pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
         let tally = &seen.outcome.tally;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
-        let comparison = between.as_ref().map(|between| between.comparison().summary());
         let points = between
             .as_ref()
             .map(|between| Box::new(PointsSection::new(seen.label, seen.stamps, between, &evidence)));
@@ -137,14 +124,7 @@ impl Figures {
             processors: seen.outcome.processors,
             host_queue: seen.host_queue.clone(),
             requests: tally.requests,
-            mp1_mean_ms: comparison.map(|comparison| comparison.other_mean_ms),
-            mp3_mean_ms: (evidence.requests > 0).then_some(evidence.model_mean_ms),
-            ei_avg_ms: comparison.map(|comparison| comparison.ei_avg_ms),
-            ei_avg_pct: comparison.and_then(|comparison| comparison.ei_avg_pct),
-            ei_rms_ms: comparison.map(|comparison| comparison.ei_rms_ms),
-            ei_rms_pct: comparison.and_then(|comparison| comparison.ei_rms_pct),
-            ea_rms_ms: comparison.map(|comparison| comparison.ea_rms_ms),
-            ea_rms_pct: comparison.and_then(|comparison| comparison.ea_rms_pct),
+            exactness: Exactness::of(between.as_ref()),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),
@@ -166,7 +146,7 @@ impl Figures {
         }
     }
 
-    /// Whether every command succeeded.
+    /// Returns true if every command succeeded.
     pub(super) fn succeeded(&self) -> bool {
         self.exit_code == 0
     }

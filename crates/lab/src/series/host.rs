@@ -1,4 +1,4 @@
-//! The host's side: what has to be there, and signals.
+//! The host's side: what has to be there, and what stops it.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -30,37 +30,36 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
     })
 }
 
-/// Interrupt, termination and hang-up: the phase ends, then the emulation, then the series.
-#[derive(Debug, Clone)]
+/// Ends a series in order, from any thread: first the phase, then the emulation, then the series.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Interruption {
     stage: Stop,
     flag: Arc<AtomicBool>,
 }
 
 impl Interruption {
-    /// Catches them from now on.
-    pub(super) fn catch() -> Result<Self, Failure> {
-        let this = Self { stage: Stop::new(), flag: Arc::default() };
-        let seen = this.clone();
-        ctrlc::set_handler(move || {
-            seen.flag.store(true, Ordering::Release);
-            seen.stage.stop();
-        })
-        .map_err(|error| Failure::new(format!("signals cannot be handled: {error}")))?;
-        Ok(this)
+    /// Ends the series when the caller stops it. The command gets SIGTERM, and SIGKILL at the second request.
+    pub(super) fn by(stop: &crate::stop::Stop) -> Self {
+        let this = Self::default();
+        let interrupted = this.clone();
+        stop.on_stop(move || {
+            interrupted.flag.store(true, Ordering::Release);
+            interrupted.stage.stop();
+        });
+        this
     }
 
-    /// What stops a stage.
+    /// Stops the stage in which commands run.
     pub(super) const fn stage(&self) -> &Stop {
         &self.stage
     }
 
-    /// True from when one came.
+    /// True from the first interruption on.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// Whether one came.
+    /// Returns true from the first interruption on.
     pub(super) fn came(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }
@@ -85,7 +84,7 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// Why a stage did not do what it was told.
+/// Converts an error of a stage to a failure.
 pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
     let hint = error.hint().map(str::to_owned);
     let failure = match error {
@@ -95,7 +94,7 @@ pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
     hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// How a phase ended, for people.
+/// Describes the end of a phase for people.
 pub(super) fn how(outcome: &PhaseOutcome) -> String {
     match (&outcome.flush_error, outcome.stopped) {
         (_, true) => "interrupted".to_owned(),

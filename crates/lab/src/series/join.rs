@@ -1,4 +1,4 @@
-//! One request, seen from the host and from the emulator: joined as the run goes.
+//! Join of host and emulator records of each request, during the run.
 
 use std::sync::mpsc::Receiver;
 
@@ -8,13 +8,13 @@ use seeklab_traces::{TraceError, TraceWriter};
 
 use crate::emulate::{Follower, Joining, Sink, Told};
 
-/// Joins what the host and the emulator saw, and takes it in.
+/// Joins the records of host and emulator and processes the joined requests.
 pub(super) struct Join {
     joining: Joining,
     kept: Kept,
 }
 
-/// What is made of joined requests.
+/// Results of the joined requests.
 struct Kept {
     stamps: Stamps,
     /// Reads and writes.
@@ -24,18 +24,18 @@ struct Kept {
     failed: Option<TraceError>,
 }
 
-/// What came of it.
+/// Result of joining.
 pub(super) struct Joined {
     pub(super) stamps: Stamps,
     pub(super) transfers: u64,
     pub(super) matched: MatchCounts,
-    /// Whether the trace was written.
+    /// Result of writing the trace.
     pub(super) written: Result<(), TraceError>,
 }
 
 impl Join {
-    /// Joins records in blocks of that many bytes with what `host` tells; shows them to `follower` and writes
-    /// them to `writer`.
+    /// Joins records in blocks of that many bytes with the messages from `host`. Passes the joined requests to
+    /// `follower` and writes them to `writer`.
     pub(super) fn new(
         block_bytes: u32,
         host: Receiver<Told>,

@@ -5,18 +5,22 @@
 //!                                     phases on the host, or a built-in application over NBD
 //!                                     stamps in host and model ─▶ figures ─▶ journal ─▶ report
 //! ```
-//! Devices take turns within each repetition, so that what changes on the machine meanwhile meets all of
-//! them. What was prepared (the file system, an image, the setup) is prepared once for each block size, on
+//! Devices take turns within each repetition, and each repetition begins with the next device, so that changes
+//! of the machine meet all of them alike. Before the first of several devices the application runs once on a
+//! device that takes no time, uncounted: it fills the caches of the host (programs, libraries, the input of the
+//! command), for which the first device would pay otherwise. What was prepared (the file system, an image, the setup) is prepared once for each block size, on
 //! a device that takes no time. Each repetition begins with the device as it was described and the seed.
 
 mod builtin;
 mod document;
+mod exactness;
 mod figures;
 mod host;
 mod join;
 mod prepare;
 mod repetition;
 mod report;
+mod uncounted;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,50 +40,58 @@ use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
 use crate::session::Session;
 use figures::Figures;
-use host::Interruption;
 use repetition::Repetition;
 
-/// What is run where and how often.
+use host::Interruption;
+
+/// A series: devices, application and repetitions.
 #[derive(Debug, Clone)]
 pub struct Series {
     /// The devices, the first of which the others are compared with.
     pub devices: Vec<Resolved>,
     /// Bytes of each.
     pub size: ByteSize,
-    /// What runs on them.
+    /// Application that runs on the devices.
     pub application: Application,
-    /// How often on each.
+    /// Number of repetitions on each device.
     pub repetitions: u64,
     /// Root of all random draws; the same for every repetition.
     pub seed: Seed,
-    /// How exactly devices are emulated.
+    /// Accuracy of the emulation.
     pub pace: Pace,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
-    /// Where results are kept as they come; without it an interrupted series begins anew.
+    /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.
     pub fresh: bool,
-    /// Whether the output of commands goes to stderr.
+    /// Write the output of commands to stderr.
     pub output_to_stderr: bool,
 }
 
-/// What runs on a device.
+impl Series {
+    /// Returns true where several devices are compared, which an uncounted pass precedes.
+    const fn has_uncounted_pass(&self) -> bool {
+        self.devices.len() > 1
+    }
+}
+
+/// Application that runs on a device.
 #[derive(Debug, Clone)]
 pub enum Application {
     /// Commands of the host.
     Commands(Commands),
     /// One of ours, over NBD.
     Builtin {
-        /// Which.
+        /// Built-in application.
         builtin: Builtin,
-        /// As it was asked for.
+        /// Application as requested by the user.
         line: String,
     },
 }
 
 impl Application {
-    /// The door that it comes in by.
+    /// Returns the frontend that the application uses.
     pub const fn door(&self) -> FrontendKind {
         match self {
             Self::Commands(_) => FrontendKind::Block,
@@ -91,13 +103,13 @@ impl Application {
 /// Commands on a mounted device.
 #[derive(Debug, Clone)]
 pub struct Commands {
-    /// What is made on the device.
+    /// File system to create on the device.
     pub file_system: FileSystem,
-    /// How it is mounted.
+    /// Mount options.
     pub mount_options: MountOptions,
-    /// What is wanted of the host's queue beside what the device asks for.
+    /// Options of the host's queue that override the values for the device.
     pub queue: QueueWishes,
-    /// What the device holds at first, instead of a new file system.
+    /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
     pub setup: Option<String>,
@@ -105,7 +117,7 @@ pub struct Commands {
     pub phases: Vec<(String, String)>,
     /// The command that is timed; a phase too.
     pub command: Vec<OsString>,
-    /// Whether the host's caches are dropped before each phase.
+    /// Drop the host's caches before each phase.
     pub drop_caches: bool,
     /// Whom commands run as.
     pub user: Option<String>,
@@ -118,7 +130,7 @@ pub struct Finished {
     pub document: Value,
     /// For people.
     pub report: Report,
-    /// Whether every command succeeded.
+    /// True if every command succeeded.
     pub succeeded: bool,
 }
 
@@ -133,19 +145,21 @@ pub fn check(series: &Series) -> Result<(), Failure> {
     }
 }
 
-/// Runs what the journal does not hold yet.
+/// Runs what the journal does not hold yet, until the caller stops it.
 ///
 /// # Errors
 /// What keeps a repetition from running; a command that fails is a result.
 pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
-    let interruption = Interruption::catch()?;
+    let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
     let total = series.repetitions * series.devices.len() as u64;
     let mut steps = session.steps("repetitions", total);
     let mut prepared = prepare::Prepared::default();
+    let mut is_warm = !series.has_uncounted_pass();
     for repetition in 0..series.repetitions {
-        for (device, results) in series.devices.iter().zip(&mut results) {
+        for index in turn(repetition, series.devices.len()) {
+            let (device, results) = (&series.devices[index], &mut results[index]);
             let label = device.label();
             let key = Key::of(format!("{} repetition {repetition}", identity(series, device)).as_bytes());
             if let Some(figures) = journal.as_ref().and_then(|journal| journal.get(key)) {
@@ -153,9 +167,14 @@ pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
                 steps.big_step()?;
                 continue;
             }
+            if !is_warm {
+                steps.begin("uncounted pass on a device that takes no time");
+                uncounted::pass(session, series, interruption, &mut prepared)?;
+                is_warm = true;
+            }
             steps.begin(&format!("{label}, repetition {} of {}", repetition + 1, series.repetitions));
-            let what = Repetition { series, device, number: repetition, interruption: &interruption };
-            let figures = what.run(&mut prepared).map_err(|failure| failure.context(&label))?;
+            let what = Repetition { session, series, device, number: repetition, interruption };
+            let figures = what.run(&mut prepared)?;
             if let Some(journal) = &mut journal {
                 let entry = Entry { key, cell: &label, repetition, seed: series.seed.0 };
                 journal.append(&entry, &figures)?;
@@ -172,10 +191,18 @@ pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
     })
 }
 
+/// The indices of the devices in the order of one repetition: each begins with the next device.
+fn turn(repetition: u64, devices: usize) -> impl Iterator<Item = usize> {
+    let first = (repetition % devices as u64) as usize;
+    (0..devices).map(move |place| (first + place) % devices)
+}
+
 /// Everything that determines what a repetition does.
 fn identity(series: &Series, device: &Resolved) -> String {
+    // A time with cold caches is none to compare with.
+    let pass = if series.has_uncounted_pass() { "\nafter an uncounted pass" } else { "" };
     format!(
-        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?} {:?} {:?}",
+        "{VERSION}\n{}\n{:?}\n{}\n{:?}\n{:?} {:?} {:?} {:?} {:?}{pass}",
         device.description.to_toml(),
         device.label(),
         series.size,
@@ -186,4 +213,16 @@ fn identity(series: &Series, device: &Resolved) -> String {
         series.pace.deadline_limit,
         series.seed
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repetition_begins_with_the_next_device() {
+        let turns: Vec<Vec<usize>> = (0..4).map(|repetition| turn(repetition, 3).collect()).collect();
+        assert_eq!(turns, [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
+        assert_eq!(turn(5, 1).collect::<Vec<_>>(), [0]);
+    }
 }

@@ -1,4 +1,4 @@
-//! What a device holds at first: made once, on a device that takes no time.
+//! Initial contents of a device: made once, on a device that takes no time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,8 +15,9 @@ use super::{Commands, Series};
 use crate::devices::Resolved;
 use crate::emulate::{Doors, Pace, Wishes, capabilities_of, start, without_time};
 use crate::failure::Failure;
+use crate::session::Session;
 
-/// What was prepared so far, by block size.
+/// Stores prepared so far, by block size.
 #[derive(Debug, Default)]
 pub(super) struct Prepared(BTreeMap<ByteSize, Store>);
 
@@ -24,6 +25,7 @@ impl Prepared {
     /// A store of its own with what `device` holds at first.
     pub(super) fn copy(
         &mut self,
+        session: &Session,
         series: &Series,
         commands: &Commands,
         device: &Resolved,
@@ -33,7 +35,7 @@ impl Prepared {
         let made = match self.0.entry(block_size) {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => place.insert(
-                make(series, commands, device, interruption)
+                make(session, series, commands, device, interruption)
                     .map_err(|failure| failure.context("what the device holds at first"))?,
             ),
         };
@@ -44,6 +46,7 @@ impl Prepared {
 }
 
 fn make(
+    session: &Session,
     series: &Series,
     commands: &Commands,
     device: &Resolved,
@@ -62,7 +65,7 @@ fn make(
         feedback: None,
         live: false,
     };
-    let running = start(&without_time(device)?, store, wishes, &Stop::new()?)?;
+    let running = start(session, &without_time(device)?, store, wishes, &Stop::new()?)?;
     let block = running.block().expect("it was asked for").path();
     let made = host::options(series, commands, block, None)
         .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))

@@ -1,4 +1,4 @@
-//! One repetition: one device from its initial state, the application, and what was seen of it.
+//! One repetition: one device from its initial state, the application, and the measurements.
 
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -19,16 +19,18 @@ use crate::devices::Resolved;
 use crate::emulate::{Doors, Observer, Running, Told, Wishes, capabilities_of, feedback, start, watch};
 use crate::failure::Failure;
 use crate::run::metadata;
+use crate::session::Session;
 
-/// What an application did.
+/// Result of an application.
 pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
-    /// Requests of the host that were not seen.
+    /// Requests of the host that were not recorded.
     pub(super) lost: u64,
 }
 
-/// What is repeated.
+/// Inputs of a repetition.
 pub(super) struct Repetition<'a> {
+    pub(super) session: &'a Session,
     pub(super) series: &'a Series,
     pub(super) device: &'a Resolved,
     pub(super) number: u64,
@@ -36,12 +38,21 @@ pub(super) struct Repetition<'a> {
 }
 
 impl Repetition<'_> {
-    /// Runs it.
+    /// Runs it. Once it was interrupted, that alone is the failure: the signal of a terminal also reaches mkfs
+    /// and the commands, which then fail by themselves.
     pub(super) fn run(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
+        self.run_through(prepared).map_err(|failure| {
+            let failure = if self.interruption.came() { Failure::check("interrupted") } else { failure };
+            failure.context(self.device.label())
+        })
+    }
+
+    fn run_through(&self, prepared: &mut Prepared) -> Result<Figures, Failure> {
         let capabilities = capabilities_of(self.device)?;
         match &self.series.application {
             Application::Commands(commands) => {
-                let store = prepared.copy(self.series, commands, self.device, self.interruption)?;
+                let store =
+                    prepared.copy(self.session, self.series, commands, self.device, self.interruption)?;
                 let queue = commands.queue.clone().or(QueueWishes::of_device(capabilities.rotational));
                 let doors = Doors { block: Some(queue), ..Doors::default() };
                 self.emulated(store, doors, |running, host| self.phases(commands, running, host))
@@ -59,7 +70,7 @@ impl Repetition<'_> {
         }
     }
 
-    /// Runs `application` while the device is emulated, and joins what both sides saw.
+    /// Runs `application` while the device is emulated, and joins the records of both sides.
     fn emulated(
         &self,
         store: Store,
@@ -80,7 +91,7 @@ impl Repetition<'_> {
             feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };
-        let running = start(self.device, store, wishes, &Stop::new()?)?;
+        let running = start(self.session, self.device, store, wishes, &Stop::new()?)?;
         let host_queue = running.block().map(|block| block.queue().clone());
         let ran = application(&running, host);
         let outcome = running.end();
@@ -115,7 +126,12 @@ impl Repetition<'_> {
         for phase in plan(commands)? {
             let outcome = stage.run_phase(&phase).map_err(host::failure)?;
             if !outcome.is_success() {
-                eprintln!("{}: phase `{}`: {}", self.device.label(), phase.name, host::how(&outcome));
+                self.session.remark(format!(
+                    "{}: phase `{}`: {}",
+                    self.device.label(),
+                    phase.name,
+                    host::how(&outcome)
+                ));
             }
             let code = if outcome.is_success() { 0 } else { outcome.exit.code().max(1) };
             figures.push(PhaseFigures {
@@ -141,7 +157,7 @@ impl Repetition<'_> {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
         let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
-        let mut metadata = metadata(self.device, capabilities_of(self.device)?.block_size, self.series.seed);
+        let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
         self.series.pace.describe(&mut metadata);
         Ok(Some(seeklab_columnar::create(&folder.join(name), None, &metadata)?))
     }
@@ -152,7 +168,7 @@ fn file_name(label: &str) -> String {
     label.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
 }
 
-/// What is run, in order.
+/// Returns the phases to run, in order.
 fn plan(commands: &Commands) -> Result<Vec<Phase>, Failure> {
     let named = |(name, line): &(String, String)| Phase::new(name.clone(), CommandLine::Shell(line.clone()));
     let mut phases: Vec<Phase> = commands.phases.iter().map(named).collect();

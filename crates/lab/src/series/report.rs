@@ -9,7 +9,7 @@ use super::{Application, Series};
 use crate::devices::Resolved;
 use crate::output::{VERSION, command_line};
 
-/// What came of the series.
+/// Returns the report of the series.
 pub(super) fn report(series: &Series, results: &[Vec<Figures>]) -> Report {
     let rows = series
         .devices
@@ -60,7 +60,12 @@ fn subtitle(series: &Series) -> String {
         },
         Application::Builtin { .. } => "over NBD".to_owned(),
     };
-    format!("{on} of {}, {} repetitions", series.size, series.repetitions)
+    let repetitions = match series.repetitions {
+        1 => "1 repetition".to_owned(),
+        count => format!("{count} repetitions"),
+    };
+    let pass = if series.has_uncounted_pass() { " after an uncounted pass" } else { "" };
+    format!("{on} of {}, {repetitions}{pass}", series.size)
 }
 
 fn parameters(series: &Series) -> Vec<Parameter> {
@@ -105,9 +110,9 @@ fn row(device: &Resolved, repetitions: &[Figures]) -> ApplicationRow {
             .collect(),
         flush_s: mean(&|figures| Some(figures.flush_s)).unwrap_or(0.0),
         requests: mean(&|figures| Some(figures.requests as f64)).unwrap_or(0.0),
-        mp3_mean_ms: mean(&|figures| figures.mp3_mean_ms),
-        mp1_mean_ms: mean(&|figures| figures.mp1_mean_ms),
-        ei_avg_ms: mean(&|figures| figures.ei_avg_ms),
+        mp3_mean_ms: mean(&|figures| figures.exactness.mp3_mean_ms),
+        mp1_mean_ms: mean(&|figures| figures.exactness.mp1_mean_ms),
+        ei_avg_ms: mean(&|figures| figures.exactness.ei_avg_ms),
         lateness_p99_us: mean(&|figures| Some(figures.lateness_p99_us)).unwrap_or(0.0),
         missed_pct: mean(&|figures| Some(missed(figures))).unwrap_or(0.0),
         trust: repetitions.last().map(|figures| figures.trust.clone()).unwrap_or_default(),

@@ -383,16 +383,10 @@
       const { chart } = this;
       const lines = [{ name: chart.x.label, value: exact(value, chart.x.unit) }];
       for (const series of shown) {
-        const { points, mark } = series;
-        let index = points.findIndex((point) => point[0] > value);
-        if (index < 0) index = points.length;
-        const isLevel = mark === "step" || mark === "area";
-        const isNextNearer = index < points.length && index > 0 && place.x(points[index][0]) - x < x - place.x(points[index - 1][0]);
-        const found = points[isLevel || !isNextNearer ? index - 1 : index] ?? (isLevel ? undefined : points[0]);
-        const isPastEnd = isLevel && index === points.length && chart.y.max === null;
-        const level = found && !isPastEnd ? found[1] : 0;
+        const found = pointAt(series, value, chart, place.x);
         const half = found?.[2] ? ` ± ${exact(found[2], "")}` : "";
-        lines.push({ name: series.name, color: color(series.style), value: `${exact(level, "")}${half}${chart.y.unit ? ` ${chart.y.unit}` : ""}` });
+        const unit = chart.y.unit ? ` ${chart.y.unit}` : "";
+        lines.push({ name: series.name, color: color(series.style), value: found ? `${exact(found[1], "")}${half}${unit}` : "–" });
       }
       return { lines };
     }

@@ -1,4 +1,4 @@
-//! What a chart shows, as the page's script reads it.
+//! Data of a chart, as the page's script reads it.
 
 use serde::Serialize;
 
@@ -13,12 +13,12 @@ pub(super) struct Chart {
     pub(super) y: Axis,
     /// Names of the bars, in a chart of stacked bars.
     pub(super) categories: Vec<String>,
-    /// What stands at the end of each bar.
+    /// Text at the end of each bar.
     pub(super) totals: Vec<String>,
     pub(super) series: Vec<Series>,
 }
 
-/// How a chart is laid out.
+/// Layout of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -72,7 +72,7 @@ impl Axis {
     }
 }
 
-/// How a series is drawn.
+/// Drawing style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mark {
@@ -99,13 +99,16 @@ pub(super) enum Mark {
 pub(super) struct Series {
     pub(super) name: String,
     pub(super) mark: Mark,
-    /// Which colour, dash and symbol of the palette.
+    /// Index of the colour, dash and symbol in the palette.
     pub(super) style: usize,
     /// Points in order; a third number is the half width of the whisker.
     pub(super) points: Vec<Vec<f64>>,
     /// Width and height of each of the cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cell: Option<[f64; 2]>,
+    /// Width of the interval that each point is the middle of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) interval: Option<f64>,
 }
 
 impl Series {
@@ -116,7 +119,13 @@ impl Series {
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
         let points = points.into_iter().map(|(x, y)| vec![plotted(x), plotted(y)]).collect();
-        Self { name: name.to_owned(), mark, style, points, cell: None }
+        Self { name: name.to_owned(), mark, style, points, cell: None, interval: None }
+    }
+
+    /// The same, each point the middle of an interval of that width.
+    pub(super) fn in_intervals(mut self, width: f64) -> Self {
+        self.interval = Some(plotted(width));
+        self
     }
 }
 

@@ -167,7 +167,8 @@ fn over_time(
         let points = bins[..whole].iter().filter_map(|bin| {
             value(bin).map(|value| (clock.scale_s(bin.start_s + bin.width_s / 2.0), value))
         });
-        Series::new(&device.name, Mark::Line, style, points)
+        let width = bins.first().map_or(0.0, |bin| clock.scale_s(bin.width_s));
+        Series::new(&device.name, Mark::Line, style, points).in_intervals(width)
     });
     let series = series.collect();
     let seconds = devices.iter().map(|device| device.summary.duration_s).fold(0.0, f64::max);
@@ -241,7 +242,7 @@ pub(super) fn maps(devices: &[DeviceSection], charts: &mut Vec<Chart>) -> Vec<Va
     places
 }
 
-/// Which symbol of a map an operation has; a flush is nowhere on it.
+/// Returns the index of an operation's symbol on a map. A flush has no place on a map.
 const fn kind_of(op: Operation) -> Option<usize> {
     match op {
         Operation::Read => Some(0),
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_sparse_bins_joined_and_dense_ones_kept() {
+    fn sparse_bins_are_joined_and_dense_bins_kept() {
         let bin = |index: u32, requests| TimeBin {
             start_s: f64::from(index),
             width_s: 1.0,

@@ -23,7 +23,7 @@ pub(super) fn embedded(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn can_no_text_end_the_script() {
+    fn no_text_ends_the_script() {
         let text = super::embedded(&["</script><!-- & \u{2028}"]);
         assert_eq!(text, r#"["\u003c/script\u003e\u003c!-- \u0026 \u2028"]"#);
         let back: Vec<String> = serde_json::from_str(&text).unwrap();

@@ -1,7 +1,7 @@
 //! The report as one HTML page that needs nothing else.
 //!
 //! Rust decides what is drawn: tables are in the page as text, charts as data in one JSON document
-//! that the page's own script (`chart.js`) draws as SVG. Text enters the page through the template's
+//! that the page's own script draws as SVG (`chart.js`) and reads values from (`values.js`). Text enters the page through the template's
 //! escaping or as JSON whose `<`, `>` and `&` are escaped, so no name can break out of its place; the
 //! content policy in the page forbids any request.
 
@@ -29,7 +29,7 @@ const TRACE_TEMPLATE: &str = include_str!("trace.html");
 const PAGE_TEMPLATE: &str = include_str!("page.html");
 const TEMPLATE: &str = include_str!("report.html");
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("chart.js");
+const SCRIPT: &str = concat!(include_str!("values.js"), include_str!("chart.js"));
 
 /// The report as one self-contained HTML page; the same report gives the same bytes.
 pub fn render_html(report: &Report) -> String {

@@ -28,7 +28,7 @@ pub fn render_page_html(page: &Page) -> String {
         .expect("every value of the template is given")
 }
 
-/// What of a section there is to show.
+/// Returns the parts of a section that have something to show.
 fn section(section: &PageSection, charts: &mut Vec<Chart>) -> Option<Value> {
     let tables = section.tables.iter().filter(|table| !table.rows.is_empty());
     let tables: Vec<Value> = tables.map(table).collect();

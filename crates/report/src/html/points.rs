@@ -1,4 +1,4 @@
-//! How exact an emulated run was: what stands beside the plots of its comparison.
+//! Exactness of an emulated run: the parts beside the plots of its comparison.
 
 use minijinja::{Value, context};
 use seeklab_analysis::TrustLevel;

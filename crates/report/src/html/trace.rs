@@ -1,4 +1,4 @@
-//! The page about one trace: what it asks, when, where, again, and by whom.
+//! The page about one trace: its requests, times, places, reuse and initiators.
 
 use minijinja::{Value, context};
 use seeklab_analysis::character::{DIRECTIONS, Interval};
@@ -55,7 +55,7 @@ const OVER_TIME: [&str; 10] =
     ["iops", "rate", "times", "depth", "working", "interarrival", "variance", "periods", "scatter", "heat"];
 
 struct Page {
-    /// Whether any time passes from the first request to the end of the last.
+    /// True if any time passes from the first request to the end of the last.
     has_times: bool,
     charts: Vec<Chart>,
     sections: Vec<Value>,
@@ -91,7 +91,8 @@ fn line(
     let points = intervals.iter().filter_map(|interval| {
         value(interval).map(|value| (clock.scale_s(interval.start_s + interval.length_s / 2.0), value))
     });
-    Series::new(name, Mark::Line, style, points)
+    let width = intervals.first().map_or(0.0, |interval| clock.scale_s(interval.length_s));
+    Series::new(name, Mark::Line, style, points).in_intervals(width)
 }
 
 fn over_time(report: &TraceReport, page: &mut Page) {
@@ -382,8 +383,8 @@ fn seek_distances(report: &TraceReport) -> (&'static str, String, Chart) {
     let caption = format!(
         "From start to start on a device, in order of arrival, in powers of two. {} % start where the one before \
          did, {} % where it ended.",
-        fixed(seeks.zero_share().unwrap_or(0.0) * 100.0, 1),
-        fixed(seeks.sequential_share().unwrap_or(0.0) * 100.0, 1),
+        fixed(seeks.zero_pct().unwrap_or(0.0), 1),
+        fixed(seeks.sequential_pct().unwrap_or(0.0), 1),
     );
     let chart = Chart::plot(
         "seeks",
@@ -408,12 +409,12 @@ fn runs(report: &TraceReport) -> (&'static str, String, Chart) {
 }
 
 fn sizes(report: &TraceReport) -> (&'static str, String, Chart) {
-    let sizes = &report.character.sizes;
-    let all = sizes.iter().flatten().sum::<u64>().max(1) as f64;
-    let series = DIRECTIONS.into_iter().zip(sizes).enumerate().map(|(style, (name, counts))| {
-        let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let points =
-            filled.map(|(power, count)| ((power as f64).exp2() / 1024.0, *count as f64 / all * 100.0));
+    let sizes = report.character.sizes();
+    let all = sizes.iter().flat_map(|(_, counts)| counts).sum::<u64>().max(1) as f64;
+    let series = DIRECTIONS.into_iter().enumerate().map(|(style, name)| {
+        let filled = sizes.iter().filter(|(_, counts)| counts[style] > 0);
+        let points = filled
+            .map(|(bytes_min, counts)| (*bytes_min as f64 / 1024.0, counts[style] as f64 / all * 100.0));
         Series::new(name, Mark::LineAndPoints, style, points)
     });
     let chart = Chart::plot(
@@ -559,8 +560,8 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         one("coefficient of variation of interarrival times", "", character.arrivals.variation()),
         one("Hurst parameter", "", character.arrivals.hurst()),
         one("mean seek distance", "MiB", character.seeks.mean_bytes().map(|bytes| bytes / MIB)),
-        one("at seek distance zero", "%", percent(character.seeks.zero_share())),
-        one("sequential", "%", percent(character.seeks.sequential_share())),
+        one("at seek distance zero", "%", character.seeks.zero_pct()),
+        one("sequential", "%", character.seeks.sequential_pct()),
         one("asked for at all, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
         one("of that read only", "%", percent(overlap.map(|shares| shares[0]))),
         one("of that written only", "%", percent(overlap.map(|shares| shares[1]))),

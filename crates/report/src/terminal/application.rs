@@ -79,7 +79,7 @@ fn bars(section: &ApplicationSection) -> String {
     lines.join("\n")
 }
 
-/// What each phase is drawn with, and at the end the flush.
+/// Returns the fill characters of the phases, and of the flush at the end.
 fn fills(section: &ApplicationSection) -> impl Iterator<Item = char> {
     FILLS.into_iter().cycle().take(section.phases.len()).chain(['╳'])
 }

@@ -1,4 +1,4 @@
-//! Where the time goes: a bar per device, its parts told apart by their texture.
+//! Composition of the response time: a bar per device, with a texture for each part.
 
 use super::shortened;
 use crate::document::DeviceSection;

@@ -3,7 +3,7 @@
 //! ```text
 //!    5.1 ┤        ▅█        an area is filled with blocks, eighths of a line high; other series are
 //!        ┤       ▄█x▆       marks, one in each column of a line, or one for each point; where
-//!    0.0 ┼───────┬──────    marks of several series meet, that of the first is seen
+//!    0.0 ┼───────┬──────    marks of several series meet, the first is shown
 //!        0.1     1     10
 //! ```
 
@@ -18,7 +18,7 @@ const LINES: usize = 12;
 /// Columns of the values at the left.
 const LEFT: usize = 8;
 
-/// What stands for the series that are no areas.
+/// Marks of the series that are not areas.
 const MARKS: [char; 6] = ['•', 'x', '+', 'o', '*', '~'];
 
 /// Eighths of a block.
@@ -157,7 +157,7 @@ impl Scale {
         Some(Self { is_log, min, max })
     }
 
-    /// Where on the axis a value lies, from 0 to 1; none of those that have no place.
+    /// Returns the position of a value on the axis, from 0 to 1. `None` for a value without a position.
     fn place(&self, value: f64) -> Option<f64> {
         match self.is_log {
             true if value > 0.0 => Some((value / self.min).ln() / (self.max / self.min).ln()),
@@ -166,7 +166,7 @@ impl Scale {
         }
     }
 
-    /// Round values with the cell of `cells` where each lies, about as many as wanted.
+    /// Returns about `wanted` labels with round values, each with its cell among `cells`.
     fn labels(&self, cells: usize, wanted: usize) -> Vec<(usize, String)> {
         let cell = |value: f64| {
             let place = self.place(value)? * cells as f64;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_plot_fit_on_a_terminal_and_show_every_series() {
+    fn plot_fits_on_a_terminal_and_shows_every_series() {
         let hill = |shift: f64| {
             (0..=68)
                 .map(move |step| (f64::from(step), (-(f64::from(step) - shift).powi(2) / 60.0).exp() * 5.0))
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn are_logarithmic_axes_labelled_by_powers_of_ten() {
+    fn logarithmic_axes_are_labelled_by_powers_of_ten() {
         let points = [(0.01, 1.0), (0.1, 10.0), (1.0, 100.0), (10.0, 1e3), (100.0, 1e4), (0.0, 0.0)];
         let line = PlotSeries::new("line", PlotMark::LineAndPoints, points);
         let text = render_plot(&plot(PlotScale::Log, PlotScale::Log, vec![line]));
@@ -307,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn is_nothing_drawn_of_nothing() {
+    fn empty_plot_is_not_drawn() {
         assert_eq!(render_plot(&plot(PlotScale::Log, PlotScale::Log, Vec::new())), "");
         let single = PlotSeries::new("one", PlotMark::LineAndPoints, [(5.0, 5.0)]);
         assert!(render_plot(&plot(PlotScale::ByValues, PlotScale::ByValues, vec![single])).contains('•'));
     }
 
     #[test]
-    fn are_values_short() {
+    fn values_are_short() {
         let texts = [0.0, 0.012_34, 1.0, 2.5, 123.4, 9_999.0, 25_000.0, 3e6].map(number);
         assert_eq!(texts, ["0", "0.0123", "1", "2.5", "123", "9999", "25k", "3M"]);
     }

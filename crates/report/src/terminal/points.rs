@@ -1,4 +1,4 @@
-//! How exact an emulated run was, between two measurement points.
+//! Exactness of an emulated run, between two measurement points.
 
 use super::{comparison, table, wrapped};
 use crate::document::PointsSection;

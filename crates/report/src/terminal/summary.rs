@@ -6,7 +6,7 @@ use crate::number::{TimeUnit, column, count};
 
 /// Characters of a device name at most, and where the table would be too wide.
 const NAME_WIDTHS: [usize; 2] = [22, 14];
-/// What is left out where the table would still be too wide.
+/// Column that is omitted if the table would otherwise be too wide.
 const SPARE: &str = "±95%";
 
 /// The table as wide as it fits.

@@ -13,20 +13,20 @@ use crate::os::{Reaped, Usage, monotonic_ns, reap};
 
 use super::Control;
 
-/// How often orphans that ended while a command runs are reaped: seldom, for it takes time from what is
-/// measured, but before their number matters.
+/// Interval at which orphans that ended during a command are reaped. The interval is long, because reaping
+/// takes time from the measurement, but short enough to keep their number small.
 const REAP_EVERY: Duration = Duration::from_s(1);
 
-/// How often it is looked whether processes that were signalled have ended.
+/// Interval of the checks whether signalled processes have ended.
 const SWEEP_EVERY: Duration = Duration::from_ms(2);
 
-/// How long after SIGKILL it takes to believe that a process will not end.
+/// Time after SIGKILL after which a process is considered unable to end.
 const KILL_WAIT: Duration = Duration::from_s(60);
 
-/// How many of the names of processes left running are told.
+/// Maximum number of names listed of processes left running.
 const NAMES_MAX: usize = 16;
 
-/// How a command and all that it started ended.
+/// Result of a command and of all processes that it started.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
@@ -36,7 +36,7 @@ pub(super) struct Ended {
     pub(super) left_running: Vec<String>,
 }
 
-/// Waits for `child` and then for every other process of the namespace, which is told to end.
+/// Waits for `child`, then ends every other process of the namespace and waits for it.
 pub(super) fn attend(child: &Child, control: &mut Control, grace: Duration) -> Result<Ended, Trouble> {
     let pid = Pid::from_child(child);
     let pidfd =
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_name_of_a_living_process_read_whatever_is_in_it() {
+    fn name_of_a_living_process_may_have_any_characters() {
         assert_eq!(living_name("7 (sleep) S 1 7").as_deref(), Some("sleep"));
         assert_eq!(living_name("7 (a) Z (b) R 1 7").as_deref(), Some("a) Z (b"));
         assert_eq!(living_name("7 (sleep) Z 1 7"), None);

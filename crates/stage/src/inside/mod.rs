@@ -28,13 +28,13 @@ pub(crate) fn main() -> i32 {
         eprintln!("error: `{}` is how seeklab starts itself; it is not a verb", crate::wire::INSIDE);
         return 2;
     }
-    crate::os::hear_of_children();
+    crate::os::restore_default_dispositions();
     // Else it would be called `exe`.
     let _ = rustix::thread::set_name(c"seeklab-stage");
     serve().unwrap_or(2)
 }
 
-/// None when the caller is gone.
+/// Serves the caller's requests and returns the exit code, or `None` if the caller is gone.
 fn serve() -> Option<i32> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().ok()?;
     let stream = UnixStream::from(socket);
@@ -103,7 +103,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// How often the caller has asked to stop.
+    /// Returns the number of stop requests from the caller.
     pub(crate) const fn stops(&self) -> u32 {
         self.stops
     }
@@ -123,8 +123,8 @@ impl Control {
         let _ = send(self.lines.stream(), reply);
     }
 
-    /// Waits until `also` is readable, the caller asks to stop, or `timeout` is over; returns whether
-    /// `also` is readable. When the caller is gone this ends the process, and with it all others inside.
+    /// Waits until `also` is readable, the caller requests a stop, or `timeout` is over. Returns true if `also`
+    /// is readable. If the caller is gone, this ends the process, and with it all others inside.
     pub(crate) fn wait(&mut self, also: Option<BorrowedFd<'_>>, timeout: Duration) -> bool {
         let timeout = Timespec {
             tv_sec: (timeout.as_ns() / 1_000_000_000) as i64,

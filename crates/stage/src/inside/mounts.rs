@@ -1,7 +1,7 @@
 //! The private mount namespace: a fresh /proc, a tmpfs over an empty directory, the device in it.
 //!
 //! # References
-//! `fsopen(2)`, whose descriptor says in words why a mount is refused; `mount_namespaces(7)`.
+//! `fsopen(2)`, whose descriptor gives the reason for a refused mount as text; `mount_namespaces(7)`.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -28,11 +28,11 @@ use crate::os::monotonic_ns;
 use crate::place;
 use crate::wire::Setting;
 
-/// How long a file system may be busy after its last process ended: the kernel closes files in the
+/// Time that a file system may stay busy after its last process ended. The kernel closes files in the
 /// background.
 const BUSY_WAIT: Duration = Duration::from_s(5);
 
-/// What is mounted where.
+/// Mounts of the stage.
 pub(super) struct Mounts {
     /// As commands are to open it.
     device: PathBuf,
@@ -72,7 +72,7 @@ impl Mounts {
         Ok(mounts)
     }
 
-    /// Where the device is mounted during a phase; none without a file system.
+    /// Returns the directory where the device is mounted during a phase, or `None` without a file system.
     pub(super) fn target(&self) -> Option<&Path> {
         self.target.as_deref()
     }
@@ -198,7 +198,7 @@ fn create(context: &OwnedFd, device: &Path, setting: &Setting) -> Result<MountAt
     Ok(attributes)
 }
 
-/// What the kernel has said about a mount: lines such as `e ext4: Unknown parameter 'x'`.
+/// Returns the kernel's messages about a mount: lines such as `e ext4: Unknown parameter 'x'`.
 fn said(context: &OwnedFd) -> Vec<String> {
     let mut said = Vec::new();
     let mut line = [0; 1024];
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_paths_of_the_kernels_table_read_back() {
+    fn paths_of_the_kernels_mount_table_are_unescaped() {
         for (written, path) in [("/mnt", "/mnt"), ("/a\\040b\\134", "/a b\\"), ("/a\\04", "/a\\04"), ("", "")]
         {
             assert_eq!(unescaped(written), PathBuf::from(path));

@@ -15,7 +15,7 @@ use crate::wire::Setting;
 use super::attend::{Ended, attend};
 use super::{Control, Inside, duplicate};
 
-/// How much of what a failed mkfs printed is told.
+/// Maximum number of bytes quoted from the output of a failed mkfs.
 const OUTPUT_BYTES_MAX: usize = 4096;
 
 /// Makes the file system, if there is to be one; false if it was stopped.
@@ -40,7 +40,7 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
         .stdin(Stdio::null())
         .stdout(both()?)
         .stderr(both()?);
-    let (child, _) = spawn(&mut command, None).map_err(failed)?;
+    let (child, _) = spawn(command, None).map_err(failed)?;
     let Ended { status, stopped, .. } = attend(&child, control, setting.grace)?;
     if stopped {
         return Ok(false);
@@ -59,7 +59,8 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
 impl Inside {
     /// Runs a phase from mount to unmount.
     pub(super) fn run(&mut self, phase: &Phase) -> Result<PhaseOutcome, Trouble> {
-        let mut command = self.command(phase)?;
+        let command = self.command(phase)?;
+        let program = command.get_program().to_owned();
         if self.setting.drop_caches {
             rustix::fs::sync();
             std::fs::write("/proc/sys/vm/drop_caches", "3")
@@ -68,8 +69,8 @@ impl Inside {
         let mount_start_ns = monotonic_ns();
         self.mounts.mount(&self.setting)?;
         let start_ns = monotonic_ns();
-        let ran = spawn(&mut command, self.setting.account.as_ref())
-            .map_err(|error| Trouble::io(format!("run {:?}", command.get_program()), error))
+        let ran = spawn(command, self.setting.account.as_ref())
+            .map_err(|error| Trouble::io(format!("run {program:?}"), error))
             .and_then(|(child, exec_ns)| {
                 Ok((attend(&child, &mut self.control, self.setting.grace)?, exec_ns))
             });

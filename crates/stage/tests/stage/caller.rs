@@ -1,12 +1,12 @@
-//! A program that opens a stage, as the `seeklab` command does: to be signalled, killed and fed.
+//! A program that opens a stage, as the `seeklab` command does. Tests send it signals and input, and kill it.
 //!
 //! `caller MARK MODE LINE...`: makes a loop device and ext4 on it, runs each line as a phase, prints each
-//! outcome as a line of JSON and how many processes of
-//! the stage are there when it has ended.
+//! result as a line of JSON and the number of processes of the stage that remain when it has ended.
 
 use std::process::ExitCode;
 
 use seeklab_stage::{Account, Error, FileSystem, Output, Stage, Stop};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::endings::children_called;
 use crate::fixture::{Loop, options, shell};
@@ -18,7 +18,8 @@ pub(crate) fn main() -> ExitCode {
     let [mark, mode, lines @ ..] = arguments.as_slice() else { return ExitCode::from(2) };
     let stop = Stop::new();
     let handler = stop.clone();
-    ctrlc::set_handler(move || handler.stop()).unwrap();
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).unwrap();
+    std::thread::spawn(move || signals.forever().for_each(|_| handler.stop()));
     let device = Loop::new(32, mark);
     println!("ready");
     let mut options = options(&device, FileSystem::Ext4);

@@ -1,4 +1,4 @@
-//! How runs end before they are done, and that nothing is left of them.
+//! Interrupted runs: their end, and no leftovers.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,30 +14,33 @@ use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
 
 use crate::caller::CALLER;
 use crate::fixture::{
-    Loop, check, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts, staged, succeed,
-    until,
+    Loop, check, has_program, mark, monotonic_ns, nothing_has, options, pause_ms, shell, stage_mounts,
+    staged, succeed, until,
 };
 use crate::phases::test;
 
-/// How often the caller is killed, where `SEEKLAB_KILLS` does not say.
+/// Default of `SEEKLAB_KILLS`, the number of times that the caller is killed.
 const KILLS: u64 = 30;
 
 pub(crate) fn tests() -> Vec<Trial> {
+    let has_strace = has_program("strace");
+    if !has_strace {
+        eprintln!("skipped: a_signal_before_exec_ends_the_command: `strace` is not installed");
+    }
     vec![
-        test("does_a_stop_end_the_phase_in_order", does_a_stop_end_the_phase_in_order),
-        test("does_a_second_stop_kill", does_a_second_stop_kill),
-        test("does_a_stop_before_a_step_refuse_it", does_a_stop_before_a_step_refuse_it),
-        test("does_dropping_leave_no_process", does_dropping_leave_no_process),
-        test("do_signals_at_the_caller_end_the_run_in_order", do_signals_at_the_caller_end_the_run_in_order),
-        test("does_nothing_survive_a_killed_caller", does_nothing_survive_a_killed_caller),
-        test("does_a_killed_inside_end_the_stage", does_a_killed_inside_end_the_stage),
-        test(
-            "is_an_emulator_free_to_unmount_while_a_stage_is_open",
-            is_an_emulator_free_to_unmount_while_a_stage_is_open,
-        ),
-        test("does_the_caller_of_sudo_run_the_command", does_the_caller_of_sudo_run_the_command),
-        test("do_standard_streams_reach_the_command", do_standard_streams_reach_the_command),
-        test("is_the_hidden_argument_no_way_in", is_the_hidden_argument_no_way_in),
+        test("a_signal_before_exec_ends_the_command", a_signal_before_exec_ends_the_command)
+            .with_ignored_flag(!has_strace),
+        test("stop_ends_the_phase_in_order", stop_ends_the_phase_in_order),
+        test("second_stop_kills", second_stop_kills),
+        test("step_after_a_stop_is_refused", step_after_a_stop_is_refused),
+        test("dropping_leaves_no_process", dropping_leaves_no_process),
+        test("signals_to_the_caller_end_the_run_in_order", signals_to_the_caller_end_the_run_in_order),
+        test("nothing_survives_a_killed_caller", nothing_survives_a_killed_caller),
+        test("killed_inner_process_ends_the_stage", killed_inner_process_ends_the_stage),
+        test("emulator_can_unmount_while_a_stage_is_open", emulator_can_unmount_while_a_stage_is_open),
+        test("command_runs_as_the_caller_of_sudo", command_runs_as_the_caller_of_sudo),
+        test("standard_streams_reach_the_command", standard_streams_reach_the_command),
+        test("hidden_argument_alone_is_refused", hidden_argument_alone_is_refused),
     ]
 }
 
@@ -56,7 +59,7 @@ fn meanwhile(stage: &mut Stage, line: &str, act: impl FnOnce() + Send) -> Result
     })
 }
 
-fn does_a_stop_end_the_phase_in_order() {
+fn stop_ends_the_phase_in_order() {
     let device = Loop::new(32, &mark("stop"));
     let stop = Stop::new();
     let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
@@ -73,7 +76,7 @@ fn does_a_stop_end_the_phase_in_order() {
     succeed(&mut stage, "test $(stat -c %s data) = 1000000");
 }
 
-fn does_a_second_stop_kill() {
+fn second_stop_kills() {
     let device = Loop::new(32, &mark("second"));
     let stop = Stop::new();
     let mut options = options(&device, FileSystem::Ext4);
@@ -92,7 +95,7 @@ fn does_a_second_stop_kill() {
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
 }
 
-fn does_a_stop_before_a_step_refuse_it() {
+fn step_after_a_stop_is_refused() {
     let device = Loop::new(32, &mark("before"));
     let stop = Stop::new();
     let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
@@ -102,7 +105,7 @@ fn does_a_stop_before_a_step_refuse_it() {
     assert!(matches!(Stage::open(&options(&device, FileSystem::Ext4), &stop), Err(Error::Stopped)));
 }
 
-fn does_dropping_leave_no_process() {
+fn dropping_leaves_no_process() {
     // The other one ignores its children's end, which must not reach those inside.
     for mode in ["drop", "deaf"] {
         let mark = mark(mode);
@@ -119,7 +122,7 @@ fn does_dropping_leave_no_process() {
     }
 }
 
-fn is_an_emulator_free_to_unmount_while_a_stage_is_open() {
+fn emulator_can_unmount_while_a_stage_is_open() {
     let Ok(served) = File::options().read(true).write(true).open("/dev/fuse") else {
         return eprintln!("skipped: /dev/fuse cannot be opened");
     };
@@ -143,7 +146,7 @@ fn is_an_emulator_free_to_unmount_while_a_stage_is_open() {
     stage.end().unwrap();
 }
 
-fn does_the_caller_of_sudo_run_the_command() {
+fn command_runs_as_the_caller_of_sudo() {
     let mark = mark("sudo");
     let child = caller(&mark, "stdout", &["id -un; touch mine"]).env("SUDO_UID", "65534").spawn().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -182,7 +185,7 @@ fn read_until(child: &mut Child, end: &str) -> ChildStdout {
     output
 }
 
-fn do_signals_at_the_caller_end_the_run_in_order() {
+fn signals_to_the_caller_end_the_run_in_order() {
     for (signal, to_group) in
         [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false), (Signal::HUP, false)]
     {
@@ -207,7 +210,62 @@ fn do_signals_at_the_caller_end_the_run_in_order() {
     }
 }
 
-fn does_nothing_survive_a_killed_caller() {
+/// The commands that are held in `setgroups(2)`, between their fork and their exec, by what strace injects.
+fn held_in_setgroups(mark: &str) -> Vec<Pid> {
+    let is_held = |folder: &std::path::Path| {
+        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+        let call = std::fs::read_to_string(folder.join("syscall")).unwrap_or_default();
+        String::from_utf8_lossy(&environment).contains(mark)
+            && call.split(' ').next() == Some(&libc::SYS_setgroups.to_string())
+    };
+    let folders = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let held = folders.filter(|folder| is_held(folder));
+    held.filter_map(|folder| Pid::from_raw(folder.file_name()?.to_str()?.parse().ok()?)).collect()
+}
+
+fn a_signal_before_exec_ends_the_command() {
+    let mark = mark("exec");
+    let mut command = Command::new("strace");
+    command
+        .args(["--follow-forks", "--output=/dev/null", "--trace=setgroups"])
+        .arg("--inject=setgroups:delay_enter=2000000")
+        .arg(std::env::current_exe().unwrap())
+        .args([CALLER, &mark, "stdout", "echo never"])
+        .env("SEEKLAB_TEST_MARK", &mark)
+        .env("SUDO_UID", "65534")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let mut child = Killed(command.spawn().unwrap());
+    let mut held = Vec::new();
+    until(|| {
+        held = held_in_setgroups(&mark);
+        if held.is_empty() { Err("no command is held before its exec".to_owned()) } else { Ok(()) }
+    });
+    kill_process(held[0], Signal::TERM).unwrap();
+    until(|| child.0.try_wait().unwrap().map(drop).ok_or_else(|| "the stage hangs".to_owned()));
+    let mut output = String::new();
+    child.0.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{output}");
+    let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
+    assert_eq!((outcome.exit, outcome.stopped), (Exit::Signal(15), false), "{outcome:?}");
+    assert!(outcome.start_ns <= outcome.exec_ns && outcome.exec_ns <= outcome.end_ns, "{outcome:?}");
+    until(|| nothing_has(&mark));
+}
+
+/// A child that leads a process group, which is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+fn nothing_survives_a_killed_caller() {
     let count = std::env::var("SEEKLAB_KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let seed = monotonic_ns();
     let daemon = "(setsid sh -c 'trap \"\" TERM HUP; cat /dev/zero > daemon; sleep 1000' > /dev/null 2>&1 &)";
@@ -231,7 +289,7 @@ fn does_nothing_survive_a_killed_caller() {
     }
 }
 
-fn does_a_killed_inside_end_the_stage() {
+fn killed_inner_process_ends_the_stage() {
     let mark = mark("inside");
     let device = Loop::new(32, &mark);
     let mut stage = staged(&options(&device, FileSystem::Ext4));
@@ -272,7 +330,7 @@ pub(crate) fn children_called(name: &str) -> Vec<u32> {
     .collect()
 }
 
-fn do_standard_streams_reach_the_command() {
+fn standard_streams_reach_the_command() {
     for (mode, on_stdout) in [("stdout", true), ("stderr", false)] {
         let mark = mark("streams");
         let mut child = start(&mark, mode, &["tr a-z A-Z; echo error >&2"]);
@@ -288,7 +346,7 @@ fn do_standard_streams_reach_the_command() {
     }
 }
 
-fn is_the_hidden_argument_no_way_in() {
+fn hidden_argument_alone_is_refused() {
     let output =
         Command::new(std::env::current_exe().unwrap()).arg("__seeklab-stage-inside").output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -8,7 +8,7 @@ use std::process::Command;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_stage::{CommandLine, FileSystem, Output, Phase, PhaseOutcome, Stage, StageOptions, Stop};
 
-/// Why these tests cannot run here.
+/// Returns the reason why these tests cannot run here, if any.
 pub(crate) fn reason_to_skip() -> Option<String> {
     let needs = seeklab_stage::Needs { file_system: FileSystem::Ext4, mkfs: true, ..Default::default() };
     if let Err(missing) = seeklab_stage::preflight(&needs) {
@@ -94,7 +94,7 @@ pub(crate) fn succeed(stage: &mut Stage, line: &str) -> PhaseOutcome {
     outcome
 }
 
-/// Whether the file system on a device that is not mounted is whole.
+/// Checks the file system on an unmounted device.
 pub(crate) fn check(device: &Path, file_system: FileSystem) -> Result<String, String> {
     let device = device.to_str().unwrap();
     match file_system {
@@ -110,7 +110,7 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Looks again until `done` says nothing is in the way any more, for at most half a minute.
+/// Calls `done` until it succeeds, for at most half a minute.
 pub(crate) fn until(mut done: impl FnMut() -> Result<(), String>) {
     let begin_ns = monotonic_ns();
     while let Err(in_the_way) = done() {

@@ -1,7 +1,7 @@
-//! The stage on real loop devices: what runs, how it ends, and that nothing is left.
+//! The stage on real loop devices: commands, their ends, and no leftovers.
 //!
-//! Needs root and loop devices, and says so where it skips. The test program is the caller itself, so it has
-//! a `main` of its own: the stage executes it again, and [`caller`] is what is killed.
+//! Needs root and loop devices. Otherwise the tests print a note and are skipped. The test program is the
+//! caller itself, so it has a `main` of its own: the stage executes it again, and the tests kill [`caller`].
 
 #[cfg(target_os = "linux")]
 mod caller;
@@ -32,7 +32,10 @@ fn main() -> std::process::ExitCode {
     let tests: Vec<Trial> = phases::tests()
         .into_iter()
         .chain(endings::tests())
-        .map(|test| test.with_ignored_flag(skip.is_some()))
+        .map(|test| {
+            let is_ignored = skip.is_some() || test.has_ignored_flag();
+            test.with_ignored_flag(is_ignored)
+        })
         .collect();
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }

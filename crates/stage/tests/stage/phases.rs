@@ -1,4 +1,4 @@
-//! What a phase does and measures.
+//! A phase: its steps and measurements.
 
 use std::fs;
 
@@ -13,23 +13,23 @@ use crate::fixture::{
 
 pub(crate) fn tests() -> Vec<Trial> {
     let mut tests = vec![
-        test("are_stamps_and_usage_plausible", are_stamps_and_usage_plausible),
-        test("is_the_usage_of_orphans_counted", is_the_usage_of_orphans_counted),
-        test("is_how_the_command_ended_passed_on", is_how_the_command_ended_passed_on),
-        test("is_a_command_that_cannot_be_run_an_error", is_a_command_that_cannot_be_run_an_error),
+        test("stamps_and_usage_are_plausible", stamps_and_usage_are_plausible),
+        test("usage_of_orphans_is_counted", usage_of_orphans_is_counted),
+        test("exit_of_the_command_is_returned", exit_of_the_command_is_returned),
+        test("command_that_cannot_be_run_is_an_error", command_that_cannot_be_run_is_an_error),
+        test("command_finds_the_mount_and_its_environment", command_finds_the_mount_and_its_environment),
+        test("command_gets_the_raw_device", command_gets_the_raw_device),
         test(
-            "does_a_command_find_the_mount_and_its_environment",
-            does_a_command_find_the_mount_and_its_environment,
+            "command_runs_as_another_user_and_owns_its_files",
+            command_runs_as_another_user_and_owns_its_files,
         ),
-        test("does_a_raw_device_reach_the_command", does_a_raw_device_reach_the_command),
-        test("does_another_user_own_what_it_gets", does_another_user_own_what_it_gets),
-        test("are_background_processes_killed", are_background_processes_killed),
-        test("are_mounts_of_the_command_undone", are_mounts_of_the_command_undone),
-        test("is_shared_memory_gone_with_the_stage", is_shared_memory_gone_with_the_stage),
-        test("do_mount_options_take_effect", do_mount_options_take_effect),
-        test("do_refusals_say_what_was_said", do_refusals_say_what_was_said),
-        test("is_ext4_laid_out_the_same_each_time", is_ext4_laid_out_the_same_each_time),
-        test("are_missing_rights_named_together", are_missing_rights_named_together),
+        test("background_processes_are_killed", background_processes_are_killed),
+        test("mounts_of_the_command_are_undone", mounts_of_the_command_are_undone),
+        test("shared_memory_ends_with_the_stage", shared_memory_ends_with_the_stage),
+        test("mount_options_take_effect", mount_options_take_effect),
+        test("errors_quote_the_kernel_and_mkfs", errors_quote_the_kernel_and_mkfs),
+        test("ext4_has_the_same_layout_each_time", ext4_has_the_same_layout_each_time),
+        test("missing_rights_are_reported_together", missing_rights_are_reported_together),
     ];
     for file_system in [FileSystem::Ext2, FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         let needs = Needs { file_system, mkfs: true, ..Needs::default() };
@@ -37,8 +37,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         if let Some(missing) = &missing {
             eprintln!("skipped: {file_system}: {}", missing[0]);
         }
-        let trial = Trial::test(format!("is_{file_system}_whole_and_cold_after_each_phase"), move || {
-            is_whole_and_cold_after_each_phase(file_system);
+        let trial = Trial::test(format!("{file_system}_is_whole_and_cold_after_each_phase"), move || {
+            file_system_is_whole_and_cold_after_each_phase(file_system);
             Ok(())
         });
         tests.push(if missing.is_some() { trial.with_ignored_flag(true) } else { trial });
@@ -55,7 +55,7 @@ pub(crate) fn test(name: &str, run: fn()) -> Trial {
 
 const BUSY: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
 
-fn are_stamps_and_usage_plausible() {
+fn stamps_and_usage_are_plausible() {
     let device = Loop::new(128, &mark("stamps"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     let before_ns = monotonic_ns();
@@ -86,7 +86,7 @@ fn are_stamps_and_usage_plausible() {
     stage.end().unwrap();
 }
 
-fn is_the_usage_of_orphans_counted() {
+fn usage_of_orphans_is_counted() {
     let device = Loop::new(32, &mark("orphans"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     let outcome = succeed(&mut stage, &format!("mkfifo p; ( ( {BUSY}; echo > p ) & ); read x < p || true"));
@@ -94,7 +94,7 @@ fn is_the_usage_of_orphans_counted() {
     stage.end().unwrap();
 }
 
-fn is_how_the_command_ended_passed_on() {
+fn exit_of_the_command_is_returned() {
     let device = Loop::new(32, &mark("ended"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     for (line, exit) in [
@@ -113,7 +113,7 @@ fn is_how_the_command_ended_passed_on() {
     stage.end().unwrap();
 }
 
-fn is_a_command_that_cannot_be_run_an_error() {
+fn command_that_cannot_be_run_is_an_error() {
     let device = Loop::new(32, &mark("cannot"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     let phase = Phase::new("test", CommandLine::Words(vec!["/no/such/program".into()]));
@@ -124,7 +124,7 @@ fn is_a_command_that_cannot_be_run_an_error() {
     stage.end().unwrap();
 }
 
-fn does_a_command_find_the_mount_and_its_environment() {
+fn command_finds_the_mount_and_its_environment() {
     let device = Loop::new(32, &mark("finds"));
     let mut options = options(&device, FileSystem::Ext4);
     options.nbd = Some("nbd+unix:///?socket=x".into());
@@ -145,7 +145,7 @@ fn does_a_command_find_the_mount_and_its_environment() {
     stage.end().unwrap();
 }
 
-fn does_a_raw_device_reach_the_command() {
+fn command_gets_the_raw_device() {
     let device = Loop::new(4, &mark("raw"));
     let mut options = options(&device, FileSystem::None);
     let folder = std::env::current_dir().unwrap();
@@ -165,7 +165,7 @@ fn does_a_raw_device_reach_the_command() {
     }
 }
 
-fn does_another_user_own_what_it_gets() {
+fn command_runs_as_another_user_and_owns_its_files() {
     let device = Loop::new(32, &mark("user"));
     let mut options = options(&device, FileSystem::Ext4);
     let nobody = Account::find("nobody").unwrap();
@@ -186,7 +186,7 @@ fn does_another_user_own_what_it_gets() {
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
 }
 
-fn are_background_processes_killed() {
+fn background_processes_are_killed() {
     let mark = mark("background");
     let device = Loop::new(32, &mark);
     let mut options = options(&device, FileSystem::Ext4);
@@ -207,7 +207,7 @@ fn are_background_processes_killed() {
     crate::fixture::until(|| nothing_has(&mark));
 }
 
-fn are_mounts_of_the_command_undone() {
+fn mounts_of_the_command_are_undone() {
     let device = Loop::new(32, &mark("mounts"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     succeed(&mut stage, "mkdir a && mount -t tmpfs none a && mkdir a/b && mount -t tmpfs none a/b");
@@ -218,7 +218,7 @@ fn are_mounts_of_the_command_undone() {
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
 }
 
-fn is_shared_memory_gone_with_the_stage() {
+fn shared_memory_ends_with_the_stage() {
     if !has_program("ipcmk") {
         return eprintln!("skipped: there is no ipcmk");
     }
@@ -232,7 +232,7 @@ fn is_shared_memory_gone_with_the_stage() {
     stage.end().unwrap();
 }
 
-fn do_mount_options_take_effect() {
+fn mount_options_take_effect() {
     let device = Loop::new(32, &mark("options"));
     let mut options = options(&device, FileSystem::Ext4);
     options.mount_options = "sync,noatime,data=journal".parse().unwrap();
@@ -245,7 +245,7 @@ fn do_mount_options_take_effect() {
     stage.end().unwrap();
 }
 
-fn do_refusals_say_what_was_said() {
+fn errors_quote_the_kernel_and_mkfs() {
     let device = Loop::new(32, &mark("refused"));
     let mut options = options(&device, FileSystem::Ext4);
     options.mount_options = "no_such_option".parse().unwrap();
@@ -265,7 +265,7 @@ fn do_refusals_say_what_was_said() {
     }
 }
 
-fn is_ext4_laid_out_the_same_each_time() {
+fn ext4_has_the_same_layout_each_time() {
     if !has_program("dumpe2fs") {
         return eprintln!("skipped: there is no dumpe2fs");
     }
@@ -300,7 +300,7 @@ fn is_ext4_laid_out_the_same_each_time() {
     assert_eq!(described(), described());
 }
 
-fn is_whole_and_cold_after_each_phase(file_system: FileSystem) {
+fn file_system_is_whole_and_cold_after_each_phase(file_system: FileSystem) {
     let device = Loop::new(if file_system == FileSystem::Xfs { 320 } else { 128 }, &mark("whole"));
     let mut options = options(&device, file_system);
     options.account = Some(Account::find("nobody").unwrap());
@@ -320,7 +320,7 @@ fn is_whole_and_cold_after_each_phase(file_system: FileSystem) {
     assert_eq!(stage_mounts(), Vec::<String>::new());
 }
 
-fn are_missing_rights_named_together() {
+fn missing_rights_are_reported_together() {
     let command = ["sh".into()];
     let needs = Needs {
         block_over_fuse: fs::exists("/dev/fuse").unwrap(),

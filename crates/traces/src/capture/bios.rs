@@ -92,7 +92,7 @@ impl BioPairing {
         }
     }
 
-    /// When the oldest that is outstanding arrived.
+    /// Returns the arrival time of the oldest outstanding bio.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.open.first_key_value().map(|(_, open)| open.request.issue)
     }
@@ -253,7 +253,7 @@ mod tests {
     use Operation::{Flush, Read, Write};
 
     #[test]
-    fn is_a_bio_complete_when_its_end_is() {
+    fn bio_completes_with_its_end() {
         let mut bios = Bios::new();
         bios.queue(Read, 0, 24);
         assert_eq!(bios.complete(Read, 8, 8), None);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_bio_that_its_driver_used_up_found_by_its_end() {
+    fn bio_consumed_by_its_driver_is_found_by_its_end() {
         let mut bios = Bios::new();
         bios.queue(Write, 100, 8);
         bios.queue(Write, 92, 8);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn are_equals_and_flushes_completed_in_order() {
+    fn equal_bios_and_flushes_complete_in_order() {
         let mut bios = Bios::new();
         bios.queue(Read, 0, 8);
         bios.queue(Read, 0, 8);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_bio_that_starts_where_the_completion_does_preferred() {
+    fn completion_prefers_the_bio_with_its_start() {
         let mut bios = Bios::new();
         bios.queue(Read, 0, 16);
         bios.queue(Read, 8, 8);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn are_bios_given_up_where_events_were_lost_or_too_many_are_outstanding() {
+    fn bios_are_given_up_after_lost_events_or_if_too_many_are_outstanding() {
         let mut bios = Bios::new();
         bios.queue(Read, 0, 8);
         bios.pairing.push(&Stamped { time_ns: 2, what: What::Lost(Kind::BioComplete, 1) });

@@ -1,4 +1,4 @@
-//! Which device, and where the kernel describes its events.
+//! Identifies the block device and finds the kernel's descriptions of its events.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use super::layout::Layout;
 use crate::event::block_event::Kind;
 use crate::event::pairing::SECTOR_BYTES;
 
-/// Where tracefs is mounted, by the kernel's documentation: on its own or within debugfs.
+/// Mount points of tracefs according to the kernel's documentation: on its own, or within debugfs.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What is captured.
+/// The block device to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target {
     /// The number that the block layer's events call `dev`: the major number above 20 bits of minor, of the
@@ -21,7 +21,7 @@ pub(super) struct Target {
     pub(super) number: u32,
     /// First sector of a partition and the one behind its last; `None` for a whole device.
     pub(super) partition: Option<(u64, u64)>,
-    /// Whether bios are given to it, since it makes no requests of them.
+    /// True if the device is given bios and makes no requests of them.
     pub(super) takes_bios: bool,
     /// Bytes of its logical blocks.
     pub(super) block_bytes: u64,
@@ -74,8 +74,8 @@ impl Target {
     }
 }
 
-/// Whether the file or folder at `path` lies on the block device at `device` or a partition of it, as far as
-/// the file system says; one over several devices does not.
+/// Returns true if the file system reports that the file or folder at `path` lies on the block device at
+/// `device` or on one of its partitions. False for a file system that spans several devices.
 pub(super) fn holds(device: &Path, path: &Path) -> bool {
     let whole = |device: u64| -> Option<PathBuf> {
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -96,7 +96,7 @@ fn number(path: &Path) -> io::Result<u64> {
     text.trim().parse().map_err(|_| io::Error::other(format!("`{}` is no number", text.trim())))
 }
 
-/// Where tracefs is.
+/// Returns the path of tracefs.
 pub(super) fn tracefs() -> Result<PathBuf, CaptureError> {
     let found = TRACEFS.map(Path::new).into_iter().find(|path| path.join("events").is_dir());
     match found {
@@ -110,7 +110,7 @@ pub(super) fn tracefs() -> Result<PathBuf, CaptureError> {
     }
 }
 
-/// How this kernel lays out the records of a tracepoint.
+/// Reads the layout of a tracepoint's records from the running kernel.
 pub(super) fn layout(kind: Kind) -> Result<Layout, CaptureError> {
     for tracefs in TRACEFS {
         let path = Path::new(tracefs).join("events/block").join(kind.tracepoint()).join("format");
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_lists_of_processors_read() {
+    fn lists_of_processors_are_parsed() {
         assert_eq!(parse_list("0"), Some(vec![0]));
         assert_eq!(parse_list("0-2,5,8-9"), Some(vec![0, 1, 2, 5, 8, 9]));
         for wrong in ["", "3-1", "a", "0-", "0-4294967295"] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_no_block_device_refused() {
+    fn paths_other_than_block_devices_are_refused() {
         assert!(matches!(Target::of(Path::new("/dev/null")), Err(CaptureError::NotABlockDevice { .. })));
         assert!(matches!(Target::of(Path::new("/no/such")), Err(CaptureError::Device { .. })));
     }

@@ -1,4 +1,4 @@
-//! What keeps a capture from starting.
+//! Reasons why a capture cannot start or fails.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ pub enum CaptureError {
     Device {
         /// The device as it was named.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
-    /// It is something else than a block device.
+    /// The path names something other than a block device.
     #[error("`{}` is no block device", path.display())]
     NotABlockDevice {
         /// The path as it was given.
@@ -26,19 +26,19 @@ pub enum CaptureError {
     /// This kernel lacks an event.
     #[error("this kernel does not describe the event `{}`", path.display())]
     NoTracepoint {
-        /// Where its description would be.
+        /// Path at which the kernel's description was expected.
         path: PathBuf,
     },
     /// This kernel lacks performance events.
     #[error("this kernel has no performance events")]
     NoPerfEvents {
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
     /// The kernel's descriptions of its events are not there.
     #[error("the block layer's events are not described in any of {}", searched.join(", "))]
     NoTracefs {
-        /// Where they were looked for.
+        /// Paths that were searched.
         searched: Vec<String>,
     },
     /// The description of an event cannot be read.
@@ -46,7 +46,7 @@ pub enum CaptureError {
     Tracefs {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
     /// The description of an event is not understood.
@@ -54,7 +54,7 @@ pub enum CaptureError {
     Description {
         /// The file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// Description of what is missing or wrong.
         problem: String,
     },
     /// This process may not observe the kernel.
@@ -63,27 +63,27 @@ pub enum CaptureError {
         paranoid.map_or("unknown".to_owned(), |level| level.to_string())
     )]
     NotPermitted {
-        /// What `/proc/sys/kernel/perf_event_paranoid` says.
+        /// Value of `/proc/sys/kernel/perf_event_paranoid`.
         paranoid: Option<i32>,
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
     /// The events' buffers are refused.
     #[error("the kernel refuses {buffers} event buffers of {bytes} bytes")]
     Buffers {
-        /// How many were wanted, one for each processor and tracepoint.
+        /// Number of buffers requested: one for each processor and tracepoint.
         buffers: usize,
         /// Bytes of each.
         bytes: usize,
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
     /// The kernel refuses something else.
     #[error("cannot {action}")]
     Kernel {
-        /// What was tried.
+        /// Action that failed.
         action: &'static str,
-        /// What the operating system said.
+        /// Error reported by the operating system.
         source: io::Error,
     },
     /// The sink panicked; what it had been given by then is all there is.
@@ -92,7 +92,7 @@ pub enum CaptureError {
 }
 
 impl CaptureError {
-    /// What to do about it.
+    /// Returns advice on how to solve the problem.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Device { .. } => None,

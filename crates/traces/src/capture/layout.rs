@@ -1,7 +1,7 @@
-//! Where the fields of a tracepoint's record are, by the kernel's own description.
+//! Positions of the fields in a tracepoint's record, read from the kernel's own description.
 //!
-//! The layout differs between kernels (`rwbs` grew from 8 to 10 bytes, `ioprio` moved everything behind
-//! it), so it is read from the `format` file that tracefs has for every tracepoint.
+//! The layout differs between kernels (`rwbs` grew from 8 to 10 bytes, `ioprio` moved everything behind it),
+//! so seeklab reads it from the `format` file that tracefs provides for every tracepoint.
 
 use seeklab_core::{Operation, ProcessName};
 
@@ -10,14 +10,14 @@ use super::event::{BlockEvent, Kind, operation};
 /// Bytes of the longest record that a description may claim; the block layer's are below 100.
 const RECORD_BYTES_MAX: usize = 4096;
 
-/// Where in a record a field is.
+/// Position of a field in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Field {
     offset: usize,
     size: usize,
 }
 
-/// Where the fields of one tracepoint are.
+/// Positions of the fields of one tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     kind: Kind,
@@ -32,7 +32,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Reads a `format` file; the error says what is missing or wrong in it.
+    /// Reads a `format` file. The error describes what is missing or wrong in the file.
     pub(super) fn parse(kind: Kind, text: &str) -> Result<Self, String> {
         let id = text
             .lines()
@@ -153,7 +153,7 @@ format:
 ";
 
     #[test]
-    fn are_recorded_bytes_decoded() {
+    fn recorded_bytes_are_decoded() {
         // What Linux 6.18 recorded for `WS 4096 () 40 + 8 0x2,0,4 [dd]`.
         let mut raw = [0; 64];
         raw[..8].copy_from_slice(&[0x38, 0x08, 0x01, 0x00, 0xad, 0x7a, 0x00, 0x00]);
@@ -175,7 +175,7 @@ format:
     }
 
     #[test]
-    fn does_an_older_kernels_completion_decode() {
+    fn completion_of_an_older_kernel_is_decoded() {
         let mut raw = [0; 44];
         raw[16..24].copy_from_slice(&u64::MAX.to_ne_bytes());
         raw[28..32].copy_from_slice(&(-5_i32).to_ne_bytes());
@@ -185,7 +185,7 @@ format:
     }
 
     #[test]
-    fn is_a_strange_description_refused() {
+    fn invalid_description_is_refused() {
         let refused = |kind, text: &str| Layout::parse(kind, text).unwrap_err();
         assert_eq!(refused(Kind::Issue, ""), "there is no line `ID:` with a number");
         assert_eq!(refused(Kind::Issue, &ISSUE.replace(" sector;", " s;")), "there is no field `sector`");

@@ -1,31 +1,35 @@
-//! Live capture of one block device: what the host's block layer asks of it (measurement point MP1).
+//! Live capture of one block device: the requests that the host's block layer sends to it (measurement point
+//! MP1).
 //!
 //! ```text
 //!  kernel: block_rq_issue, … ─▶ ring buffers of each processor ─────────────┐  never waits; what does not
 //!                                                                           │  fit is counted
 //!  reader thread: every 10 ms ─ drain ─▶ order by time ─▶ pair ─▶ sink(HostRequest)
 //! ```
-//! The events come, filtered by device in the kernel, in one of two ways: see [`Way`]. Times are CLOCK_MONOTONIC's, in
-//! nanoseconds. Requests come to the sink in order of completion; what a request is, is stated in
-//! `pairing.rs`:
-//! from its first issue to the driver to the completion of its last byte, merged or requeued or
-//! completed in parts. With [`Options::queue_times`] also when the block layer made it.
+//! The events come, filtered by device in the kernel, in one of two ways: see [`Way`]. Times are
+//! CLOCK_MONOTONIC's, in nanoseconds. The sink receives requests in order of completion. A request lasts from
+//! its first issue to the driver to the completion of its last byte, even if it was merged, requeued or
+//! completed in parts (rules: `pairing.rs`). With [`Options::queue_times`], the capture also records when the
+//! block layer made the request.
 //!
 //! # Scope and limits
-//! - Any block device. One with a request queue (loop, NVMe, virtio, SCSI, NBD, ublk) is observed request by
-//!   request; one that bios are given to (device-mapper, md, zram, brd) bio by bio, see `bios.rs`; a
-//!   partition by the requests of its device that start within it, addresses counted from its start.
-//! - Flushes are those that the driver gets: `fsync` by several processes may be one; on a device without a
-//!   volatile cache there are none; a FUA write to a device without FUA is a write, then a flush. A flush has
-//!   no address: of a partition those of the whole device are seen.
-//!   Secure erase is a discard. Passed-through commands and zone management are left out, and counted.
-//! - Root, or CAP_PERFMON and tracefs readable. Processors that go online during a capture are not seen.
-//! - An event is used 50 ms after it happened; one that its processor delivers later than that is used out
-//!   of order and counted. At most 65,536 requests are tracked.
-//! - The process is the one that made the request, where that was seen ([`Options::queue_times`]), else the
-//!   one that happened to issue it.
-//! - A slow sink delays the reader, not the recorded; when a buffer fills, events are lost and counted.
-//!   [`recording`] puts two buffers between the reader and whoever writes a file.
+//! - Any block device. A device with a request queue (loop, NVMe, virtio, SCSI, NBD, ublk) is observed
+//!   request by request. A device that is given bios (device-mapper, md, zram, brd) is observed bio by bio,
+//!   see `bios.rs`. A partition is observed by the requests of its device that start within the partition;
+//!   addresses count from its start.
+//! - Only flushes that reach the driver are recorded. Several processes' `fsync` calls may lead to one flush.
+//!   A device without a volatile cache gets no flushes. A FUA write to a device without FUA becomes a write
+//!   and then a flush. A flush has no address, so the capture of a partition contains the flushes of the
+//!   whole device. Secure erase is a discard. Passed-through commands and zone management are omitted and
+//!   counted.
+//! - Root, or CAP_PERFMON and tracefs readable. Events on processors that go online during a capture are not
+//!   recorded.
+//! - An event is used 50 ms after it happened. An event that its processor delivers even later is used out of
+//!   order and counted. At most 65,536 requests are tracked.
+//! - The recorded process is the process that made the request, if that event was recorded
+//!   ([`Options::queue_times`]), otherwise the process that issued it.
+//! - A slow sink delays the reader, not the processes under observation. When a buffer is full, events are
+//!   lost and counted. [`recording`] puts two buffers between the reader and the thread that writes a file.
 
 mod bios;
 mod device;
@@ -60,17 +64,17 @@ pub use crate::event::pairing::Captured;
 pub use error::CaptureError;
 pub use rows::{Rows, RowsCounts};
 
-/// How often the buffers are emptied.
+/// Interval at which the buffers are emptied.
 const DRAIN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-/// How long after its time an event is used.
+/// Age at which an event is used, in nanoseconds.
 const HOLD_NS: u64 = 50_000_000;
 
-/// By which way of the kernel the events come.
+/// Kernel interface that delivers the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
-    /// perf_event_open(2): nothing is left behind however the process ends. Some kernels (seen: Linux 6.18 as a
-    /// guest) count but do not record what an interrupt does on a processor that is idle, which is where most
-    /// devices complete; devices whose completions come from threads, as loop devices', are served well.
+    /// perf_event_open(2): leaves nothing behind, however the process ends. Some kernels (observed: Linux 6.18 as
+    /// a guest) count but do not record events of interrupts on an idle processor, where most devices complete
+    /// their requests. Devices that complete requests in threads, such as loop devices, are captured completely.
     #[default]
     Perf,
     /// The trace buffers of tracefs, in an instance of their own: for every device. A process that is killed
@@ -78,14 +82,14 @@ pub enum Way {
     Tracefs,
 }
 
-/// How to capture.
+/// Options of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What counts as time zero, in nanoseconds of CLOCK_MONOTONIC; requests before it are stamped zero.
+    /// Time zero, in nanoseconds of CLOCK_MONOTONIC. Earlier requests get the time zero.
     pub origin_ns: u64,
-    /// By which way the events come.
+    /// Kernel interface that delivers the events.
     pub way: Way,
-    /// Whether to record when and by whom a request was made, which costs one more event for each.
+    /// Record when and by which process each request was made. Costs one more event per request.
     pub queue_times: bool,
     /// Bytes of the buffer of each processor and (with [`Way::Perf`]) tracepoint; by default a share of 64 MiB,
     /// between 256 KiB and 2 MiB, or with [`Way::Tracefs`] between 1 MiB and 16 MiB. An event takes about 100
@@ -99,12 +103,12 @@ impl Default for Options {
     }
 }
 
-/// What a capture tells its sink.
+/// Item that a capture passes to its sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Observed {
     /// A request is complete.
     Request(HostRequest),
-    /// How far the device is known.
+    /// Times up to which the requests of the device are completely known.
     Settled {
         /// Every request that arrived before this has been given, or never will be (but for what waited in the
         /// block layer for more than a minute).
@@ -213,16 +217,16 @@ fn wait(stop: &OwnedFd) -> Result<bool, CaptureError> {
     }
 }
 
-/// What is known about a block device that can be captured.
+/// Properties of a block device that can be captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockDevice {
     /// Bytes of its logical blocks.
     pub block_bytes: u64,
     /// Bytes that it holds.
     pub size_bytes: u64,
-    /// Whether it is a partition of another.
+    /// True if the device is a partition of another device.
     pub is_partition: bool,
-    /// Whether it is observed bio by bio, since it makes no requests of them.
+    /// True if the device is observed bio by bio, since it makes no requests of its bios.
     pub takes_bios: bool,
 }
 
@@ -240,8 +244,8 @@ pub fn look_at(path: &Path) -> Result<BlockDevice, CaptureError> {
     })
 }
 
-/// Whether the file or folder at `path` lies on the block device at `device` or a partition of it, as far as
-/// the file system says.
+/// Returns true if the file system reports that the file or folder at `path` lies on the block device at
+/// `device` or on one of its partitions.
 pub fn holds(device: &Path, path: &Path) -> bool {
     device::holds(device, path)
 }
@@ -252,7 +256,7 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
-/// What makes requests of events.
+/// Pairing of events into requests or bios.
 enum Pairs {
     Requests(Pairing),
     Bios(BioPairing),
@@ -281,7 +285,7 @@ impl Pairs {
     }
 }
 
-/// Where the kernel puts the events.
+/// Kernel buffers that hold the events.
 enum Buffers {
     Perf(Rings),
     Tracefs(Pipes),
@@ -314,10 +318,10 @@ impl Buffers {
 struct Reader<Sink> {
     buffers: Buffers,
     pairs: Pairs,
-    /// Where a partition starts.
+    /// Start of the partition on its device, in bytes.
     start_bytes: u64,
     origin_ns: u64,
-    /// What is too recent to be used, since another processor may yet deliver something older.
+    /// Events too recent to be used, since another processor may still deliver an older event.
     held: Vec<Stamped>,
     used_until_ns: u64,
     late: u64,

@@ -13,7 +13,7 @@
 //! Linux: Documentation/trace/ring-buffer-map.rst, kernel/trace/ring_buffer.c (`struct ring_buffer_event`), and
 //! `events/header_page` and `events/header_event` of tracefs.
 
-/// Where the parts of a page are, by the kernel's own description.
+/// Positions of the parts of a page, read from the kernel's own description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageLayout {
     commit: usize,
@@ -32,12 +32,12 @@ const LOST_STORED: u64 = 1 << 30;
 /// Bits of a time that an absolute time stamp does not hold.
 const TIME_TOP: u64 = 0xf8 << 56;
 
-/// What a page holds.
+/// Item of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item<'a> {
     /// Events were lost before the page began, this many if that is known.
     Lost {
-        /// When the page began.
+        /// Time at which the page begins.
         time_ns: u64,
         events: u64,
     },
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_page_read_by_the_kernels_description() {
+    fn page_is_read_with_the_kernels_description() {
         let layout = PageLayout::parse(HEADER).unwrap();
         assert_eq!(layout.size, 4096);
         let top = 0x10_u64 << 56;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_strange_description_refused() {
+    fn invalid_description_is_refused() {
         assert_eq!(PageLayout::parse(""), Err("there is no field `timestamp`".to_owned()));
         let no_place = HEADER.replace("offset:16", "offset:99999999");
         assert_eq!(PageLayout::parse(&no_place), Err("field `data` has no place".to_owned()));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn do_contradictions_end_in_an_error() {
+    fn contradictory_pages_are_an_error() {
         let layout = PageLayout::parse(HEADER).unwrap();
         for words in [&[event(0, 1), 3][..], &[event(0, 1), 4000], &[event(5, 1), 1], &[event(30, 1)]] {
             assert_eq!(layout.read(&page(0, 0, words, &[]), |_| ()), Err(MalformedPage), "{words:?}");
@@ -247,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn do_strange_pages_end_in_an_answer(words in prop::collection::vec(any::<u32>(), 0..64), flags: u64) {
+        fn arbitrary_pages_yield_a_result(words in prop::collection::vec(any::<u32>(), 0..64), flags: u64) {
             let layout = PageLayout::parse(HEADER).unwrap();
             let page = page(0, flags & (LOST | LOST_STORED), &words, &[]);
             let mut bytes_seen = 0;

@@ -5,12 +5,12 @@
 //!     per_cpu/cpu0/trace_pipe_raw ─▶ pages ─▶ events in order within the processor
 //! ```
 //! # Scope and limits
-//! - The oldest events make place for new ones where a buffer is full; the kernel says where that was and how
-//!   many there were.
-//! - The instance goes with this value. If the process is killed, the kernel frees the buffers and stops the
-//!   recording (`free_buffer`); the empty instance goes with the next capture.
-//! - An event names the thread; its process is looked up in `/proc` soon after, and is the thread itself where
-//!   that has gone by then. Both are numbers of the first PID namespace.
+//! - If a buffer is full, new events replace the oldest. The kernel reports the place and the number of the
+//!   lost events.
+//! - Dropping this value removes the instance. If the process is killed, the kernel frees the buffers and
+//!   stops the recording (`free_buffer`). The next capture removes the empty instance.
+//! - An event names the thread. Its process is looked up in `/proc` soon after. If the thread has ended by
+//!   then, the thread's own number is recorded. Both are numbers of the initial PID namespace.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -173,10 +173,10 @@ impl Pipes {
         }
     }
 
-    /// Ends the recording; what is in the buffers stays.
+    /// Ends the recording. The buffers keep their contents.
     ///
-    /// In the reverse of the order of switching on, so that what was issued last is still seen complete if
-    /// it is.
+    /// The events are switched off in the reverse order of switching on, so the capture still records the
+    /// completion of a request issued last, if it completes in time.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         for kind in Kind::OF_REQUESTS.iter().rev().chain(Kind::OF_BIOS.iter().rev()) {
             if self.layouts.values().any(|(recorded, _)| recorded == kind) {
@@ -186,7 +186,8 @@ impl Pipes {
         Ok(())
     }
 
-    /// Events that were lost: what the pages said or, where it is more, what the kernel counts.
+    /// Returns the number of lost events: the number reported in the pages, or the kernel's own count where that
+    /// is greater.
     pub(super) fn lost(&self) -> u64 {
         let folder = self.folder.join("per_cpu");
         let counted = |entry: io::Result<fs::DirEntry>| -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Records in a ring buffer of perf events.
 //!
-//! With the process, the time, the processor and the raw event asked for, and these appended to records
-//! that are no samples, the forms are (all integers in the machine's byte order):
+//! Samples are requested with process, time, processor and raw event, and the first three are appended to all
+//! other records. The forms are then (all integers in the machine's byte order):
 //!
 //! ```text
 //! sample  u32 type = 9 | u16 misc | u16 size | u32 pid, tid | u64 time | u32 cpu, 0 | u32 length | bytes
@@ -15,7 +15,8 @@ use super::layout::Layout;
 
 /// PERF_RECORD_LOST: the buffer was full.
 const LOST: u32 = 2;
-/// PERF_RECORD_THROTTLE: the event is held back for sampling too often; how many are lost is not said.
+/// PERF_RECORD_THROTTLE: the kernel held the event back because it occurred too often. The record does not
+/// contain the number of lost events.
 const THROTTLE: u32 = 5;
 /// PERF_RECORD_UNTHROTTLE: it goes on.
 const UNTHROTTLE: u32 = 6;
@@ -26,10 +27,10 @@ const HEADER_BYTES: usize = 8;
 /// Process, time and processor behind records that are no samples.
 const TRAILER_BYTES: usize = 24;
 
-/// What one record says; `None` if it says nothing of interest.
+/// Decodes one record. Returns `None` if the record is of no interest.
 ///
 /// # Errors
-/// If it has a form that it should not have.
+/// If the record has an unexpected form.
 pub(super) fn decode(record: &[u8], kind: Kind, layout: &Layout) -> Result<Option<Stamped>, Malformed> {
     let header = u32_at(record, 0)?;
     match header {
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_sample_decoded() {
+    fn sample_is_decoded() {
         let mut raw = [0; 68];
         raw[16..24].copy_from_slice(&40_u64.to_ne_bytes());
         raw[24..28].copy_from_slice(&8_u32.to_ne_bytes());
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn are_losses_decoded_with_their_time() {
+    fn losses_are_decoded_with_their_time() {
         let mut record = Vec::new();
         record.extend(LOST.to_ne_bytes());
         record.extend([0; 4]);
@@ -121,7 +122,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn do_strange_bytes_end_in_an_answer(
+        fn arbitrary_bytes_yield_a_result(
             header in prop_oneof![Just(LOST), Just(THROTTLE), Just(SAMPLE), any::<u32>()],
             rest in prop::collection::vec(any::<u8>(), 0..160),
             length in prop_oneof![0_u32..160, any::<u32>()],

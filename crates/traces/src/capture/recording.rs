@@ -12,7 +12,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long an entry waits at most before the writer takes it.
+/// Longest time that an entry waits before the writer takes it.
 const SWAP_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Front<T, M> {
     mark: M,
     dropped: u64,
     over: bool,
-    /// Whether the writer has gone, so that nothing is kept any more.
+    /// True if the writer has gone, so entries are no longer kept.
     gone: bool,
 }
 
@@ -43,10 +43,10 @@ pub struct Output<T, M> {
     back: Vec<T>,
 }
 
-/// What the writer gets together.
+/// Entries that the writer receives together.
 #[derive(Debug)]
 pub struct Batch<'a, T, M> {
-    /// What was put in, in order.
+    /// Entries in the order in which they were put in.
     pub entries: std::vec::Drain<'a, T>,
     /// The last mark.
     pub mark: M,
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_everything_come_through_in_order_with_its_mark() {
+    fn entries_arrive_complete_and_in_order_with_their_mark() {
         let (input, mut output) = pair(1000, 0_u64);
         let writer = std::thread::spawn(move || {
             let (mut seen, mut marks) = (Vec::new(), Vec::new());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_does_not_fit_dropped_and_counted_and_nobody_kept_waiting() {
+    fn excess_entries_are_dropped_and_counted_without_blocking() {
         let (input, mut output) = pair(8, ());
         (0..20).for_each(|number| input.push(number));
         let Batch { entries, dropped, .. } = output.take().unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn is_nothing_kept_for_a_writer_that_has_gone() {
+    fn no_entries_are_kept_after_the_writer_has_gone() {
         let (input, output) = pair(8, ());
         drop(output);
         input.push(1);

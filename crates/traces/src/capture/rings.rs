@@ -91,16 +91,16 @@ impl Rings {
         }
     }
 
-    /// Ends the recording; what is in the buffers stays.
+    /// Ends the recording. The buffers keep their contents.
     ///
-    /// In the reverse of the order of switching on, so that what was issued last is still seen complete if
-    /// it is.
+    /// The events are switched off in the reverse order of switching on, so the capture still records the
+    /// completion of a request issued last, if it completes in time.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.rings.iter().rev().try_for_each(|ring| ring.counter.disable())
     }
 
-    /// Events that were lost: what the buffers said or, where the kernel counts them itself (since 6.0),
-    /// also those that no later record reported.
+    /// Returns the number of lost events. Includes events that no later record reported, where the kernel counts
+    /// them itself (since 6.0).
     pub(super) fn lost(&self) -> u64 {
         let by_kernel = |ring: &Ring| ring.counter.stat().ok().and_then(|stat| stat.lost_records);
         self.rings.iter().map(|ring| ring.lost.max(by_kernel(ring).unwrap_or(0))).sum()
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_buffers_powers_of_two_of_pages() {
+    fn buffers_are_powers_of_two_of_pages() {
         let page = rustix::param::page_size();
         assert_eq!(pages_exponent(0), 0);
         assert_eq!(pages_exponent(page), 0);

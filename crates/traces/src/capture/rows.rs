@@ -1,12 +1,13 @@
-//! From requests in order of completion to rows of a trace in order of arrival.
+//! Turns requests in order of completion into rows of a trace in order of arrival.
 //!
-//! Requests wait until every earlier one has been given; then they leave with what only the order tells:
-//! the queue length at their arrival and the think time before the next.
+//! A request waits until every earlier request has been given. It then leaves with the values that depend on
+//! the order: the queue length at its arrival and the think time before the next request.
 //!
 //! # Scope and limits
-//! At most 524,288 requests wait (about 60 MiB); beyond, the earliest leaves without waiting, and what arrives
-//! before one that has left is counted. Times of arrival and issue are the block layer's; what the device
-//! does between issue and completion is not known, so `start` is not.
+//! At most 524,288 requests wait (about 60 MiB). Beyond that number, the earliest request leaves without
+//! waiting, and requests that arrived before a request that has left are counted. Times of arrival and issue
+//! are the block layer's; the device's activity between issue and completion is not observable, so `start` is
+//! unknown.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn do_rows_leave_in_order_of_arrival_when_all_before_are_known() {
+    fn rows_leave_in_order_of_arrival_when_all_before_are_known() {
         let mut rows = Rows::new(512);
         let mut seen = Vec::new();
         rows.push(&request(None, 20, 30, 0), |_| panic!("nothing is settled"));
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_waits_bounded_and_what_comes_too_late_counted() {
+    fn waiting_rows_are_bounded_and_late_rows_counted() {
         let mut rows = Rows::new(4096);
         let mut left = 0_u64;
         for index in 0..WAITING_MAX as u64 + 5 {

@@ -2,7 +2,7 @@
 
 use seeklab_core::{Operation, ProcessName};
 
-/// Which tracepoint an event came from.
+/// Tracepoint that produced an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `block_getrq`: the block layer made a request for a bio.
@@ -20,8 +20,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Those of a device with a request queue, in the order in which they are switched on: a request whose issue is recorded has its
-    /// completion recorded, and one whose making is recorded has its issue recorded.
+    /// Tracepoints of a device with a request queue, in the order in which they are switched on. Every request
+    /// whose issue is recorded then has its completion recorded, and every request whose creation is recorded has
+    /// its issue recorded.
     pub(crate) const OF_REQUESTS: [Self; 4] = [Self::Complete, Self::Requeue, Self::Issue, Self::Queue];
 
     /// As [`OF_REQUESTS`](Self::OF_REQUESTS), for devices that bios are given to.
@@ -39,18 +40,18 @@ impl Kind {
         }
     }
 
-    /// Whether it says that something is over.
+    /// Returns true if the event ends a request or bio.
     pub(crate) const fn is_completion(self) -> bool {
         matches!(self, Self::Complete | Self::BioComplete)
     }
 
-    /// Whether a flush shows as an empty write to flush before.
+    /// Returns true if a flush appears as an empty write with the flag "flush before".
     const fn has_flags_of_a_bio(self) -> bool {
         matches!(self, Self::Queue | Self::BioQueue | Self::BioComplete)
     }
 }
 
-/// What happened to a request.
+/// Event of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockEvent {
     pub(crate) kind: Kind,
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_the_kernels_letters_understood() {
+    fn letters_of_the_kernel_are_parsed() {
         let check = |letters: &[u8], sectors, op, fua| {
             assert_eq!(operation(Kind::Queue, letters, sectors), (op, fua), "{}", letters.escape_ascii());
         };

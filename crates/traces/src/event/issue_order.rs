@@ -1,8 +1,8 @@
 //! Rows that wait for their completion, in order of issue.
 //!
-//! A row leaves when its request is complete, when whoever pairs events says that its completion will not be
-//! found, or when 65,536 younger requests wait behind it, so memory is bounded. Then it goes through the
-//! window that sorts by arrival; the first row is at time zero.
+//! A row leaves in one of three cases: its request is complete, the pairing of events reports that the
+//! completion will not be found, or 65,536 younger requests wait behind it. Memory is therefore bounded. The
+//! row then passes through the window that sorts by arrival. The first row is at time zero.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::event::pairing::OUTSTANDING_MAX;
 use crate::reorder::Reorder;
 use crate::trace_format::{Note, ReadOptions};
 
-/// Rows on their way; `T` is what tells the request to whoever pairs events.
+/// Rows that wait for their completion. `T` identifies the request for the pairing of events.
 pub(crate) struct IssueOrder<T> {
     waiting: VecDeque<Waiting<T>>,
     /// Rows that have left `waiting`, so the number of its first.
@@ -51,8 +51,8 @@ impl<T> IssueOrder<T> {
         self.left + self.waiting.len() as u64 - 1
     }
 
-    /// The request of that number is complete. A completion that is stamped earlier than the issue, by clocks that differ,
-    /// tells no response time: the row leaves without one, and is counted.
+    /// Records the completion of the request with that number. If clocks differ and the completion is stamped
+    /// earlier than the issue, the row leaves without a response time and is counted.
     ///
     /// # Panics
     /// If its row has left.
@@ -72,8 +72,9 @@ impl<T> IssueOrder<T> {
         self.at_end = true;
     }
 
-    /// The next row, where one can leave. `leaves` is asked about the first row, with its number and whether it
-    /// has to leave: whether its completion is awaited no longer, which is so when it has to.
+    /// Returns the next row that can leave, if there is one. `leaves` receives the first row, its number, and
+    /// whether the row has to leave. It returns whether the completion is no longer awaited, which is always true
+    /// for a row that has to leave.
     pub(crate) fn pop(
         &mut self,
         mut leaves: impl FnMut(&T, &TraceRecord, u64, bool) -> bool,

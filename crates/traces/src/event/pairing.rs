@@ -1,4 +1,4 @@
-//! From events to requests.
+//! Pairs events into requests.
 //!
 //! ```text
 //!   Queue   a 0+8 ─┐
@@ -6,28 +6,30 @@
 //!   queued = a        issue = here                              completion = here ────────▲
 //! ```
 //! # Rules
-//! - A request begins with its first `Issue` and ends with the `Complete` of its last byte. An `Issue` of
-//!   what was requeued goes on with the request; a `Complete` of fewer sectors than are left moves its
-//!   start forward.
-//! - An event belongs to the request of the same operation whose remaining part starts at its sector:
-//!   first to one of just its length, then to a longer, then to any; among equals to the one issued last, for
-//!   of the others a completion may have been lost, and then each would be given that of the next (in a file,
-//!   to the one issued first: see below).
-//! - What was merged shows once: an `Issue` takes every `Queue` within its range (one for each start), and
-//!   the earliest gives the time and the process. A flush takes every flush that is queued.
-//! - A `Complete` of no sectors that is no flush is the second end of a request whose flush steps are over,
-//!   and is ignored: each step was a request of its own.
-//! - In a file every `Issue` is a request: one that was requeued is awaited no longer, and its next `Issue` is
-//!   another.
+//! - A request begins with its first `Issue` and ends with the `Complete` of its last byte. An `Issue` of a
+//!   requeued request continues that request. A `Complete` of fewer sectors than remain moves the start of
+//!   the request forward.
+//! - An event belongs to the request of the same operation whose remaining part starts at its sector: first
+//!   choice is a request of exactly its length, then a longer request, then any. Among equal requests the
+//!   pairing takes the request issued last: if a completion of an earlier request was lost, each request
+//!   would otherwise be given the completion of the next. In a file, the pairing takes the request issued
+//!   first: see below.
+//! - Merged requests appear once: an `Issue` takes every `Queue` within its range (one for each start). The
+//!   earliest `Queue` gives the time and the process. A flush takes every queued flush.
+//! - A `Complete` of no sectors that is no flush is ignored. It is the second end of a request whose flush
+//!   steps are over, and each step was a request of its own.
+//! - In a file every `Issue` is a request. A requeued request is no longer awaited, and its next `Issue` is
+//!   another request.
 //! - A `Complete` without a request (it was issued before the capture began) is counted.
-//! - An `Issue` just like a request that is outstanding although a later one has completed means that the
-//!   older one's `Complete` was not seen (now and then the kernel drops one without counting it): the older
-//!   is given up and counted. Else each would be given the completion of the next, for ever. Of equal
-//!   requests that a client really makes at the same time this may cost one. In a file, of which whole parts
-//!   may be missing, every such request is given up, whatever its operation, and at a `Queue` too.
-//! - Where events were lost, no request outstanding at that time is trusted: all are given up and counted,
-//!   as the oldest is when more than 65,536 are outstanding, or more than 256 of one operation at one place: so many
-//!   no device has at a time, and each event looks at all of them.
+//! - An `Issue` may be equal to an outstanding request although a later request has completed. The `Complete`
+//!   of the older request was then not recorded (occasionally the kernel drops an event without counting it),
+//!   so the older request is given up and counted. Otherwise each request would be given the completion of
+//!   the next, for ever. If a client really makes equal requests at the same time, this rule may cost one of
+//!   them. In a file, where whole parts may be missing, every such request is given up, whatever its
+//!   operation, and also at a `Queue`.
+//! - If events were lost, all requests outstanding at that time are given up and counted. The oldest request
+//!   is given up if more than 65,536 requests are outstanding, or more than 256 of one operation at one
+//!   place. No device holds that many requests at a time, and each event is compared with all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,19 +46,19 @@ const AT_ONE_PLACE_MAX: usize = 256;
 /// Bytes per sector of the block layer, whatever the device's own.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// What a capture saw.
+/// Counts of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Captured {
     /// Requests that began.
     pub issued: u64,
-    /// Requests that were complete; those of a partition are told apart later.
+    /// Completed requests. The requests of a partition are selected later.
     pub completed: u64,
     /// Requests that were still outstanding at the end.
     pub pending: u64,
-    /// Requests given up because events were lost, a completion was not seen, or too many were outstanding.
+    /// Requests given up because events were lost, a completion was not recorded, or too many were outstanding.
     pub given_up: u64,
-    /// Completions of requests whose issue was not seen, as of those outstanding at the start.
+    /// Completions of requests whose issue was not recorded, such as requests outstanding at the start.
     pub unpaired_completions: u64,
     /// Times that a request went back to be issued again.
     pub requeues: u64,
@@ -72,13 +74,13 @@ pub struct Captured {
     pub malformed_records: u64,
 }
 
-/// Where a request's remaining part starts, and its number in order of issue.
+/// Operation, start of a request's remaining part, and the request's number in order of issue.
 type Place = (Operation, u64, u64);
 
 #[derive(Debug)]
 struct Open {
     request: HostRequest,
-    /// When it arrived, in nanoseconds of CLOCK_MONOTONIC.
+    /// Arrival time, in nanoseconds of CLOCK_MONOTONIC.
     arrival_ns: u64,
     /// First sector not yet complete.
     sector: u64,
@@ -111,7 +113,8 @@ pub(crate) struct Pairing {
     pub(crate) counts: Captured,
 }
 
-/// How long what was queued keeps later arrivals waiting for it; what is issued after that comes late.
+/// Longest time that a queued request delays the rows of later arrivals. A request that is issued later than
+/// this comes too late.
 const QUEUED_NS_MAX: u64 = 60_000_000_000;
 
 impl Pairing {
@@ -174,7 +177,8 @@ impl Pairing {
         self.open.last_key_value().map(|(number, open)| (*number, &open.request))
     }
 
-    /// The oldest request that is outstanding, at sector and length if said: its operation, sector and length.
+    /// Returns operation, sector and length of the oldest outstanding request, of the given sector and length if
+    /// `place` is given.
     pub(crate) fn outstanding(&self, place: Option<(u64, u32)>) -> Option<(Operation, u64, u32)> {
         let number = match place {
             None => *self.open.first_key_value()?.0,
@@ -188,7 +192,7 @@ impl Pairing {
         Some((open.request.op, open.sector, u32::try_from(open.sectors).ok()?))
     }
 
-    /// Whether the completion of the request of that number is still awaited.
+    /// Returns true if the completion of the request with that number is still awaited.
     pub(crate) fn is_open(&self, number: u64) -> bool {
         self.open.contains_key(&number)
     }
@@ -202,8 +206,8 @@ impl Pairing {
         }
     }
 
-    /// When the oldest request that is queued or outstanding arrived, at the time `now_ns`. What was queued
-    /// longer ago than a minute is not waited for.
+    /// Returns the arrival time of the oldest request that is queued or outstanding at the time `now_ns`.
+    /// Requests queued more than a minute ago are not awaited.
     pub(crate) fn oldest(&mut self, now_ns: u64) -> Option<Instant> {
         while let Some((time_ns, number)) = self.arrivals.first().copied() {
             if self.open.contains_key(&number) || time_ns + QUEUED_NS_MAX >= now_ns {
@@ -428,7 +432,7 @@ mod tests {
             Self { pairing: Pairing::new(0), now: 0 }
         }
 
-        /// What the event of the next nanosecond completes.
+        /// Takes an event one nanosecond later and returns the request that the event completes.
         fn event(
             &mut self,
             kind: Kind,
@@ -453,7 +457,7 @@ mod tests {
     use Kind::{Complete, Issue, Queue, Requeue};
 
     #[test]
-    fn is_it_bounded_what_is_outstanding_at_one_place() {
+    fn outstanding_requests_at_one_place_are_bounded() {
         let mut events = Events { pairing: Pairing::of_issues(), now: 0 };
         for _ in 0..AT_ONE_PLACE_MAX + 3 {
             events.read(Queue, 8, 8);
@@ -473,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_request_timed_from_its_issue_to_its_completion() {
+    fn request_lasts_from_its_issue_to_its_completion() {
         let mut events = Events::new();
         assert_eq!(events.read(Queue, 8, 8), None);
         assert_eq!(events.read(Issue, 8, 8), None);
@@ -486,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_completion_that_was_not_seen_cost_one_request_only() {
+    fn missing_completion_costs_one_request_only() {
         let mut events = Events::new();
         events.read(Issue, 8, 8);
         // Its completion is missing.
@@ -501,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_lost_completion_not_shift_those_of_like_requests_one_by_one() {
+    fn lost_completion_does_not_shift_completions_of_equal_requests() {
         let mut events = Events::new();
         events.read(Issue, 8, 8);
         // Its completion is missing; the next request does the same at the same place.
@@ -514,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_request_that_completes_in_parts_one_request() {
+    fn request_completed_in_parts_is_one_request() {
         let mut events = Events::new();
         events.read(Issue, 0, 16);
         events.read(Issue, 4, 12);
@@ -526,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_requeued_request_timed_from_its_first_issue() {
+    fn requeued_request_lasts_from_its_first_issue() {
         let mut events = Events::new();
         events.read(Issue, 0, 16);
         assert_eq!(events.read(Complete, 0, 8), None);
@@ -543,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_completion_prefer_the_request_of_its_length() {
+    fn completion_prefers_the_request_of_its_length() {
         let mut events = Events::new();
         events.read(Issue, 0, 16);
         events.read(Issue, 0, 8);
@@ -552,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_merged_request_take_all_that_it_was_merged_from() {
+    fn merged_request_takes_all_its_queued_requests() {
         let mut events = Events::new();
         events.event(Queue, READ, 8, 8);
         events.event(Queue, READ, 0, 8);
@@ -569,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn are_the_steps_of_a_flush_told_from_its_echo() {
+    fn steps_of_a_flush_are_distinguished_from_its_second_end() {
         // As Linux 6.18 reports `dd oflag=dsync` on a loop device.
         let mut events = Events::new();
         let (write, flush) = (Some(Operation::Write), Some(Operation::Flush));
@@ -585,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn are_requests_given_up_where_events_were_lost() {
+    fn requests_are_given_up_after_lost_events() {
         let mut events = Events::new();
         events.read(Issue, 0, 8);
         events.pairing.push(&Stamped { time_ns: 2, what: What::Lost(Queue, 3) });
@@ -598,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_queued_waited_for_by_those_that_arrive_later_but_not_for_ever() {
+    fn queued_request_delays_later_arrivals_for_a_limited_time() {
         let mut events = Events::new();
         events.read(Queue, 0, 8);
         events.read(Queue, 8, 8);
@@ -616,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_number_of_outstanding_requests_bounded() {
+    fn number_of_outstanding_requests_is_bounded() {
         let mut events = Events::new();
         for sector in 0..OUTSTANDING_MAX as u64 + 10 {
             events.read(Queue, 1 << 40, 8);
@@ -632,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn are_errors_and_other_commands_kept_apart() {
+    fn errors_and_other_commands_are_counted_separately() {
         let mut events = Events::new();
         events.event(Issue, None, 0, 0);
         events.event(Complete, None, 0, 0);

@@ -26,7 +26,7 @@ use crate::options::{Allowed, FormatOption};
 use crate::parse::extent::checked_block_size;
 use crate::trace_format::{Note, ReadOptions};
 
-/// Which event a request's response time counts from.
+/// Event from which a request's response time counts.
 pub(crate) const ARRIVAL: FormatOption = FormatOption {
     name: "arrival",
     allowed: Allowed::OneOf(&["issue", "queue"]),
@@ -76,7 +76,8 @@ impl EventRows {
         Self::new(&ReadOptions { settings: Vec::new(), ..options.clone() })
     }
 
-    /// The oldest request of the device of that key that is outstanding, at sector and length if said.
+    /// Returns the oldest outstanding request of the device with that key, of the given sector and length if
+    /// `place` is given.
     pub(crate) fn outstanding(&self, key: u64, place: Option<(u64, u32)>) -> Option<(Operation, u64, u32)> {
         self.pairings[usize::from(*self.devices.get(&key)?)].outstanding(place)
     }
@@ -249,7 +250,7 @@ mod tests {
     use Kind::{Complete, Issue, Queue, Requeue};
 
     #[test]
-    fn are_rows_in_order_of_issue_with_or_without_completion() {
+    fn rows_are_in_order_of_issue_with_or_without_completion() {
         let events = [
             (0, 100, Issue, 0),
             (0, 101, Issue, 8),
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_lost_completion_told_by_the_issue_that_repeats_the_request() {
+    fn repeated_issue_of_a_request_reveals_a_lost_completion() {
         let events = [
             (0, 1, Issue, 0),
             (0, 2, Issue, 64),
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn do_response_times_count_from_where_the_user_says() {
+    fn response_times_count_from_the_event_of_the_option() {
         let events = [(0, 10, Queue, 0), (0, 14, Issue, 0), (0, 20, Complete, 0)];
         let (records, _) = rows(&ReadOptions::default(), &events);
         assert_eq!(records[0].response_time().unwrap().as_ns(), 6);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn has_a_request_that_completes_before_its_issue_no_response_time() {
+    fn request_completed_before_its_issue_has_no_response_time() {
         let (records, notes) = rows(
             &ReadOptions::default(),
             &[
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn is_every_issue_of_a_request_that_was_given_back_a_row() {
+    fn every_issue_of_a_requeued_request_is_a_row() {
         let events = [
             (0, 1, Issue, 0),
             (0, 2, Requeue, 0),
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn is_memory_bounded_where_a_completion_never_comes() {
+    fn memory_is_bounded_if_a_completion_never_comes() {
         let mut rows = EventRows::new(&ReadOptions { sort_window: 0, ..ReadOptions::default() }).unwrap();
         let mut metadata = Metadata::default();
         let mut push = |rows: &mut EventRows, time, kind, sector| {
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_place_within_a_block_refused() {
+    fn unaligned_place_is_refused() {
         let options = ReadOptions {
             block_size: Some(seeklab_core::ByteSize::from_bytes(8192)),
             ..ReadOptions::default()

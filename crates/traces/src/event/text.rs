@@ -19,7 +19,7 @@ use crate::source::Source;
 use crate::source::compression::Compression;
 use crate::trace_format::{Note, ReadOptions, TraceReader};
 
-/// What a line of events says.
+/// Content of a line of events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EventLine {
     /// Something happened to a request.
@@ -28,7 +28,7 @@ pub(crate) enum EventLine {
         device: (u32, u32),
         /// Since some time.
         time_ns: u64,
-        /// What.
+        /// The event.
         event: BlockEvent,
     },
     /// An event that begins and ends no request.
@@ -39,16 +39,16 @@ pub(crate) enum EventLine {
     Nothing,
     /// A line that is no event.
     Skipped {
-        /// What such lines are, in the plural.
+        /// Name of such lines, in the plural.
         what: &'static str,
-        /// Why they are passed over.
+        /// Reason why the lines are passed over.
         why: &'static str,
     },
 }
 
 /// Turns the lines of one format into events.
 pub(crate) trait EventParser: Send {
-    /// What `line` says. It has no blanks at its ends and is not empty.
+    /// Parses `line`, which has no blanks at its ends and is not empty.
     fn parse(&mut self, line: &[u8]) -> Result<EventLine, Box<Problem>>;
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct EventReader<P> {
     events: u64,
     lost: u64,
     handed_out: u64,
-    /// What ended the reading; it is reported behind the rows before it.
+    /// Error that ended the reading. It is reported after the rows before it.
     failure: Option<TraceError>,
     at_end: bool,
 }

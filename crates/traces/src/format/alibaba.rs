@@ -43,7 +43,7 @@ pub struct Alibaba;
 const NAME: &str = "alibaba";
 const FIELDS: [&str; 5] = ["device_id", "opcode", "offset", "length", "timestamp"];
 const NS_PER_US: u64 = 1_000;
-/// Where written traces begin, in microseconds since 1970.
+/// Start of written traces, in microseconds since 1970.
 const ORIGIN_US: u64 = 1_577_808_000_000_000;
 /// The years 2001 to 2033 in microseconds since 1970: what a timestamp must be for the format to be
 /// recognised.

@@ -5,11 +5,11 @@
 //! 42936149 8 0 17
 //! ```
 //! Start and length count blocks of 512 bytes. The third field is zero and the fourth, the number of the
-//! request, is not kept: the traces do not agree on what it counts.
+//! request, is not kept: its meaning differs between the traces.
 //!
 //! # Scope and limits
 //! There are **no times and no operations**: every row is a read that arrives at time zero, in the order of
-//! the file. What such a trace tells is its addresses: reuse distances, working sets, popularity.
+//! the file. Such a trace is useful for its addresses: reuse distances, working sets, popularity.
 //!
 //! # References
 //! N. Megiddo, D. S. Modha: ARC, a self-tuning, low overhead replacement cache, FAST 2003.

@@ -50,13 +50,13 @@ const ORIGIN_NS: u64 = 1 << 50;
 
 struct Parser {
     block_size: u64,
-    /// Whether rows have the time in the queue; `None` before the header.
+    /// True if rows have the time in the queue. `None` before the header.
     queue: Option<bool>,
     from_queue: bool,
     disks: Names,
 }
 
-/// Whether the rows have the time in the queue; `None` if `line` is no header.
+/// Returns true if the rows have the time in the queue, or `None` if `line` is no header.
 fn header(line: &[u8]) -> Option<bool> {
     let names = || line.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty());
     let without = FIELDS.iter().enumerate().filter(|(index, _)| *index != QUEUE).map(|(_, name)| name);
@@ -133,7 +133,8 @@ impl LineParser for Parser {
     }
 }
 
-/// What the letters of `kind` say of a request of that many bytes, and whether it forces the media.
+/// Returns the operation that the letters of `kind` mean for a request of that many bytes, and whether the
+/// request forces the media.
 fn operation(kind: &[u8], bytes: u64) -> Result<(Operation, bool), Box<Problem>> {
     let not_allowed =
         || Problem::new(FIELDS[4], kind, "`R`, `W`, `D`, `F` or the letters of the kernel are allowed");

@@ -1,21 +1,21 @@
-//! What `blkparse` prints of a block trace by default:
-//! `major,minor cpu sequence time pid action rwbs …`, split by blanks.
+//! The default output of `blkparse` for a block trace: `major,minor cpu sequence time pid action rwbs …`,
+//! split by blanks.
 //!
 //! ```text
 //!   8,16   5        2     0.000001850 18615  Q   R 1444645666 + 256 [java]
 //!   8,16   5        6     0.000031865 18615  D   R 1444645666 + 256 [java]
 //!   8,16   5       15     0.000356669     0  C   R 1444645666 + 256 [0]
 //! ```
-//! A request is a `D` (issue to the driver); `C` completes it, `R` gives it back to be issued again, and `Q`
-//! is when it was queued. Which completion belongs to which request, and what becomes of requests without
-//! one, is stated in `pairing.rs`. Requests arrive when they are issued unless the option `arrival` says
-//! otherwise; the first is at time zero. Sectors count 512 bytes. Flushes have no sector and are not
-//! confused with requests at sector 0. Devices become 0, 1, 2 in order of appearance, labelled
+//! A request is a `D` (issue to the driver). `C` completes the request, `R` gives it back to be issued again,
+//! and `Q` is the time at which it was queued. `pairing.rs` states which completion belongs to which request,
+//! and how requests without a completion are handled. By default, requests arrive when they are issued
+//! (option `arrival`). The first request is at time zero. Sectors count 512 bytes. Flushes have no sector and
+//! are not confused with requests at sector 0. Devices become 0, 1, 2 in order of appearance, labelled
 //! `major,minor`. Other actions (`A` `G` `I` `M` `F` `S` `P` `U` `UT` `X` `B` `m`) begin and end no request.
 //!
 //! # Scope and limits
 //! Lines that do not begin with a device, such as the summary at the end, are passed over and counted. Only
-//! the default layout is read, not one of `blkparse -f`. Passed-through commands are counted and left out.
+//! the default layout is read, not one of `blkparse -f`. Passed-through commands are counted and omitted.
 //!
 //! # References
 //! blkparse(1), blktrace 1.3.0.
@@ -44,7 +44,7 @@ const OTHER: [&[u8]; 14] =
 
 #[derive(Default)]
 struct Parser {
-    /// Whether flushes are issued as writes of nothing, as old kernels do: then they complete so, too, and
+    /// True if flushes are issued as empty writes, as old kernels do. They then complete as empty writes too, and
     /// such a completion is not the second end of a request whose flush is over.
     flushes_are_writes: bool,
 }
@@ -118,7 +118,7 @@ impl EventParser for Parser {
     }
 }
 
-/// What a request addresses, and what stands in brackets behind it.
+/// Addresses of a request, and the text in brackets behind them.
 enum Extent<'a> {
     Sectors { sector: u64, sectors: u32, last: &'a [u8] },
     None { last: &'a [u8] },
@@ -154,7 +154,7 @@ fn bracketed(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b"[")?.strip_suffix(b"]")
 }
 
-/// What stands behind the seventh field.
+/// Returns the text behind the seventh field.
 fn behind_letters(line: &[u8]) -> &[u8] {
     let mut rest = line;
     for _ in 0..FIELDS.len() {

@@ -1,21 +1,21 @@
-//! The binary format of blktrace, version 7: what the kernel's `blk_io_trace` writes.
+//! The binary format of blktrace, version 7: the records (`blk_io_trace`) that the kernel writes.
 //!
 //! ```text
 //! u32 magic  u32 sequence  u64 time_ns  u64 sector  u32 bytes  u32 action  u32 pid
 //! u32 device (major << 20 | minor)  u32 cpu  u16 error  u16 pdu_length, then that many bytes
 //! ```
-//! The magic is `0x65617400` and the version; how it lies in the file tells the byte order. There is one file
-//! per processor, of any byte order, each in order of time; they are merged by time. The number behind a
-//! file's name says nothing: a merged stream (`blkparse -d`) may be called `sample.blktrace.0` and hold the
+//! The magic is `0x65617400` and the version; its bytes in the file determine the byte order. There is one
+//! file per processor, of any byte order, each in order of time; they are merged by time. The number behind a
+//! file's name has no meaning: a merged stream (`blkparse -d`) may be called `sample.blktrace.0` and hold the
 //! events of every processor.
 //!
-//! A request is an issue to the driver (action `D`), its completion `C`; how they are paired is stated in
-//! `pairing.rs` and `rows.rs`. A request begins at its `Q` with the option `arrival=queue`. Other
-//! actions (getrq, merge, plug, unplug, split, bounce, remap and so on) begin no request.
+//! A request is an issue to the driver (action `D`) with its completion `C`. `pairing.rs` and `rows.rs` state
+//! how they are paired. A request begins at its `Q` with the option `arrival=queue`. Other actions (getrq,
+//! merge, plug, unplug, split, bounce, remap and so on) begin no request.
 //!
 //! # Scope and limits
-//! A record cut short at the end of a file is passed over and counted, as blkparse does; everything else that
-//! is wrong is an error. Passed-through commands are left out and counted. Write-zeroes cannot be told from
+//! A record cut short at the end of a file is passed over and counted, as blkparse does. Any other damage is
+//! an error. Passed-through commands are omitted and counted. Write-zeroes cannot be distinguished from
 //! writes. Times are the kernel's; the first row is at time zero. Not written.
 //!
 //! # References
@@ -46,7 +46,7 @@ const VERSION: u32 = 7;
 
 const OPTIONS: &[FormatOption] = &[ARRIVAL, PARTS];
 
-/// Bits of the action that say what kind of request it is.
+/// Bits of the action that give the kind of request.
 mod category {
     pub(super) const WRITE: u32 = 1 << 17;
     pub(super) const FLUSH: u32 = 1 << 18;
@@ -63,7 +63,7 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// That of a record, and its version.
+    /// Returns the byte order of a record, and its version.
     fn of(record: [u8; 4]) -> Option<(Self, u32)> {
         let version = |magic: u32| (magic & 0xffff_ff00 == MAGIC).then_some(magic & 0xff);
         let little = version(u32::from_le_bytes(record)).map(|version| (Self::Little, version));
@@ -137,7 +137,7 @@ impl Next<Event> for Parser {
     }
 }
 
-/// The event that a record tells, if it matters.
+/// Returns the event of a record, if it is of interest.
 fn event(order: ByteOrder, record: &[u8; RECORD]) -> Option<BlockEvent> {
     let (action, bytes) = (order.u32(record, 28), order.u32(record, 24));
     if action & category::NOTIFY != 0 {

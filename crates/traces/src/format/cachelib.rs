@@ -4,18 +4,18 @@
 //! op_time,block_id,block_id_size,io_size,io_offset,user_name,…,op_name,op_count,host_name,rs_shard_id
 //! 1702511878,12ce23eaa5534a38-9e05ce05bc10d4d0,40,8388608,0,4235083322,…,getChunkData.NotInitialized,1,…,4
 //! ```
-//! Columns go by the names in the header. Times count **whole seconds** since 1970; arrivals count from
-//! the earliest row of the first window. Operations whose name begins with `get` are reads, with `put` are
-//! writes; others are counted and left out, and so are requests of no bytes. The user becomes the
-//! initiator, numbered in order of appearance.
+//! Columns go by the names in the header. Times count **whole seconds** since 1970; arrivals count from the
+//! earliest row of the first window. Operations whose name begins with `get` are reads, with `put` are
+//! writes; others are counted and omitted, and so are requests of no bytes. The user becomes the initiator,
+//! numbered in order of appearance.
 //!
-//! A block is an object named by its hash: blocks are laid side by side in order of appearance, one slot
-//! each, 9 MiB unless the options say it: a chunk has 8 MiB of data and, in the published requests, up to 65 KiB
-//! besides. A request takes every block of the device that it touches.
+//! A block is an object named by its hash. Blocks are laid side by side in order of appearance, one slot each
+//! [default: 9 MiB]. A chunk has 8 MiB of data and, in the published requests, up to 65 KiB in addition. A
+//! request takes every block of the device that it touches.
 //!
 //! # Scope and limits
-//! Where the objects lie on the medium is not known. `op_count`, how many requests a row stands for, is not
-//! multiplied: a row is one request. There are no times within a second and no response times.
+//! The location of the objects on the medium is unknown. `op_count`, the number of requests that a row stands
+//! for, is ignored: a row is one request. There are no times within a second and no response times.
 //!
 //! # References
 //! CacheLib, `cachelib/cachebench/test_configs/trace_replay/block_chunk`; S. Pan et al.: Tectonic, FAST 2021.

@@ -40,7 +40,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Default)]
 struct Parser {
-    /// What the fields of a row are.
+    /// Columns that the fields of a row hold.
     columns: Vec<Column>,
     row: Row,
 }
@@ -247,7 +247,7 @@ struct Writer {
     output: TextOutput,
     line: Vec<u8>,
     row: Row,
-    /// Those of the header, none before the first row.
+    /// Columns of the header. Empty before the first row.
     columns: &'static [Column],
     rows: u64,
 }

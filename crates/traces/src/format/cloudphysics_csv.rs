@@ -4,14 +4,14 @@
 //! version,time,op,size,lbn
 //! 1,5633898,2a,512,42932745
 //! ```
-//! Columns go by the names in the header. Times count **whole seconds** from the start of the
-//! machine, unless the option `time-unit` says otherwise;
-//! arrivals count from the earliest row of the first window. The operation is the SCSI opcode in hexadecimal
-//! digits; the size counts bytes and rounds up to blocks; the address counts sectors of 512 bytes.
+//! Columns go by the names in the header. By default, times count **whole seconds** from the start of the
+//! machine (option `time-unit`). Arrivals count from the earliest row of the first window. The operation is
+//! the SCSI opcode in hexadecimal digits; the size counts bytes and rounds up to blocks; the address counts
+//! sectors of 512 bytes.
 //!
 //! # Scope and limits
-//! Reads (08, 28, a8, 88) and writes (0a, 2a, aa, 8a) are read, other commands are counted and left out.
-//! There are no times within a second and no response times. The binary encodings are formats of their own.
+//! Reads (08, 28, a8, 88) and writes (0a, 2a, aa, 8a) are read, other commands are counted and omitted. There
+//! are no times within a second and no response times. The binary encodings are formats of their own.
 //!
 //! # References
 //! C. Waldspurger et al.: SHARDS, FAST 2015; SCSI Block Commands (SBC-4) for the opcodes.

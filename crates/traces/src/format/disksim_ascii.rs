@@ -4,18 +4,18 @@
 //! 13.191135   30  0       5   1
 //! 17.829285   20  576560  6   1
 //! ```
-//! Flags are hexadecimal; bit 0 says read. Arrivals count from the start of the trace, which need
-//! not be the first row. Rows only roughly in order are sorted within the window of the options.
+//! Flags are hexadecimal; bit 0 means read. Arrivals count from the start of the trace, which need not be the
+//! first row. Rows only roughly in order are sorted within the window of the options.
 //!
 //! # Scope and limits
-//! Other flags are not carried. There are no response times; writing drops what the format cannot
-//! say (completions, initiators), and refuses operations other than read and write.
+//! Other flags are not carried. There are no response times; writing drops fields that the format cannot
+//! represent (completions, initiators), and refuses operations other than read and write.
 //!
-//! Two other formats of five numbers look alike: SSDsim and MQSim count in nanoseconds without a
-//! decimal point, some replay tools count offset and size in bytes. A trace whose arrivals have a
-//! decimal point and whose blocks are not all multiples of 512 is this one alone. Whole arrivals below
-//! a million, or fewer than eight rows of multiples of 512, may be either: then both formats recognise
-//! the trace, and the user must say.
+//! Two other formats of five numbers look alike: SSDsim and MQSim count in nanoseconds without a decimal
+//! point, some replay tools count offset and size in bytes. A trace whose arrivals have a decimal point and
+//! whose blocks are not all multiples of 512 is this one alone. Whole arrivals below a million, or fewer than
+//! eight rows of multiples of 512, may be either: then both formats recognise the trace, and the user must
+//! name the format.
 
 use std::path::Path;
 

@@ -10,10 +10,9 @@
 //! arrival, issue and start of service are one.
 //!
 //! # Scope and limits
-//! The label says how often the drive left the bus (`Hit`, `Miss`, `Doub`, `Trip`); in most of the
-//! published traces it is `Hit` in every row, so it is checked but not taken for a buffer hit.
-//! Writing needs reads and writes to device 0 that never overlap; the time before the first request
-//! is lost.
+//! The label counts how often the drive left the bus (`Hit`, `Miss`, `Doub`, `Trip`). In most of the
+//! published traces it is `Hit` in every row, so the label is checked but not interpreted as a buffer hit.
+//! Writing needs reads and writes to device 0 that never overlap; the time before the first request is lost.
 
 use std::path::Path;
 
@@ -135,7 +134,7 @@ struct Writer {
     /// The row before, up to its think time.
     line: Vec<u8>,
     rows: u64,
-    /// When the row before was complete, and the think time it states.
+    /// Completion of the row before, and the think time that the row states.
     completion: Option<(Instant, Option<Duration>)>,
 }
 

@@ -3,20 +3,20 @@
 //! ```text
 //! u8 operation  u8 controller  u8 target  u8 sectors  u32 sector  u32 microseconds since the record before
 //! ```
-//! A record is a read, a write or the end (`done`) of one; sectors have 512 bytes. The times count from record
-//! to record, of whatever kind. The papers say neither the codes of the operations nor the byte order: both are
-//! options. A `done` belongs to the request of its controller, target, sector and length that was issued first,
-//! or, with `done-match=oldest`, to the oldest one of its controller and target. Controller and target become
-//! devices in order of appearance, labelled `controller.target`.
+//! A record is a read, a write or the end (`done`) of one; sectors have 512 bytes. The times count from
+//! record to record, of whatever kind. The papers give neither the codes of the operations nor the byte
+//! order: both are options. A `done` belongs to the request of its controller, target, sector and length that
+//! was issued first, or, with `done-match=oldest`, to the oldest one of its controller and target. Controller
+//! and target become devices in order of appearance, labelled `controller.target`.
 //!
 //! # Scope and limits
-//! A time between two records beyond 71.6 minutes has wrapped around and cannot be told. Requests have 1 to 255
-//! sectors; whether a length of 0 means 256, as it does in the SCSI commands of that time, is an option. There
-//! is no magic: a file is recognised, with the default codes and in little-endian order, where every `done`
-//! answers a request.
+//! A time of more than 71.6 minutes between two records has wrapped around and cannot be recovered. Requests
+//! have 1 to 255 sectors; whether a length of 0 means 256, as it does in the SCSI commands of that time, is
+//! an option. There is no magic: a file is recognised, with the default codes and in little-endian order,
+//! where every `done` answers a request.
 //!
-//! Writing uses the defaults; times round to microseconds. Device numbers are split into controller and target
-//! by 256, unless the labels have the form above.
+//! Writing uses the defaults; times round to microseconds. Device numbers are split into controller and
+//! target by 256, unless the labels have the form above.
 //!
 //! # References
 //! N. Thornock, X.-H. Tu, J. K. Flanagan: A Stochastic Disk I/O Simulation Technique, Winter Simulation
@@ -89,7 +89,7 @@ const ZERO_LENGTH: FormatOption = FormatOption {
     meaning: "what a request of 0 sectors is: wrong, or one of 256 sectors",
 };
 
-/// How the records of a trace are to be understood.
+/// Interpretation of the records of a trace.
 struct Reading {
     is_big: bool,
     codes: [u8; 3],

@@ -8,18 +8,19 @@
 //! /dev/sdb read 4096 8192         5902 /dev/sdb sync 217546752 0
 //! /dev/sdb close                  25005016 /dev/sdb close
 //! ```
-//! Version 3 begins every line with its time in **microseconds** since the start; the documentation of fio
-//! does not say the unit, its source and its files do; the option `time-unit` says another. Version 2 has no times: a `wait` says how many
-//! microseconds after the wait before it (or the start) what follows begins, and rows without waits all
-//! arrive at once. Files become devices 0, 1, 2 in the order in which they are added; their paths may have
-//! blanks, so lines are taken apart from the right. Offsets count bytes and must be multiples of the block
-//! size, lengths round up. `trim` is a discard; `sync`, `datasync` and `sync_file_range` are flushes, their
-//! offset and length mean nothing.
+//! Version 3 begins every line with its time in **microseconds** since the start. The documentation of fio
+//! does not state the unit, but its source and its files show it; the option `time-unit` selects another.
+//! Version 2 has no times: a `wait` gives the microseconds from the end of the wait before it (or from the
+//! start) until the following lines begin. Rows without waits all arrive at once. Files become devices 0, 1,
+//! 2 in the order in which they are added; their paths may have blanks, so lines are taken apart from the
+//! right. Offsets count bytes and must be multiples of the block size, lengths round up. `trim` is a discard;
+//! `sync`, `datasync` and `sync_file_range` are flushes, their offset and length mean nothing.
 //!
 //! # Scope and limits
-//! There are no response times. Writing rounds times to microseconds; version 2 can say pauses only, so its
-//! rows must be in order of arrival (fio itself ignores waits below 100 us). The labels of the devices are
-//! the files' names. Write-zeroes and forced media cannot be said: the former are refused, the latter lost.
+//! There are no response times. Writing rounds times to microseconds. Version 2 can represent pauses only, so
+//! its rows must be in order of arrival (fio itself ignores waits below 100 us). The labels of the devices
+//! are the files' names. Write-zeroes and forced media cannot be represented: the former are refused, the
+//! latter lost.
 //!
 //! # References
 //! fio, HOWTO, trace file format v2 and v3; `iolog.c`.
@@ -88,7 +89,7 @@ struct Parser {
     at_start: bool,
     /// Nanoseconds in the unit of version 3's times.
     unit_ns: u64,
-    /// When the last wait of version 2 ends.
+    /// End of the last wait of version 2, in microseconds.
     waited_us: u64,
 }
 
@@ -265,7 +266,8 @@ impl TraceFormat for FioIolog {
     }
 }
 
-/// Names of files for the devices of these labels: the labels where they can be told apart.
+/// Returns the names of files for the devices with these labels: the labels themselves where they are
+/// unambiguous.
 fn file_names(labels: &[String]) -> Vec<File> {
     let mut files: Vec<File> = Vec::new();
     for (device, label) in labels.iter().enumerate() {

@@ -6,21 +6,21 @@
 //! 1, 15270, 15270, 1, 4096, 7069696, 0            log_offset=1 log_window_value=both
 //! ```
 //! A row is a completed request. The first field is its completion in whole milliseconds since the start of
-//! the job, the value its response time in nanoseconds (versions of fio before 3 wrote microseconds: the
-//! option `latency-unit`), so it arrived the value before its completion. Where the log has the time of issue
-//! in nanoseconds, that is the arrival and the completion the value later. Arrivals count from the earliest
-//! row of the first window, and rows are sorted within it. Direction 0 is a read, 1 a write, 2 a trim. Offsets
-//! count bytes and must be multiples of the block size, lengths round up.
+//! the job. The value is its response time in nanoseconds (versions of fio before 3 wrote microseconds: the
+//! option `latency-unit`). The arrival is the completion less the response time. If the log has the time of
+//! issue in nanoseconds, the arrival is the issue, and the completion is the arrival plus the response time.
+//! Arrivals count from the earliest row of the first window, and rows are sorted within it. Direction 0 is a
+//! read, 1 a write, 2 a trim. Offsets count bytes and must be multiples of the block size, lengths round up.
 //!
-//! `log_window_value=both` adds a column behind the value; that a log has it must be said with the option
-//! `values`, for it cannot be told from the time of issue.
+//! `log_window_value=both` adds a column behind the value. The option `values` must state that a log has this
+//! column, since it cannot be distinguished from the time of issue.
 //!
 //! # Scope and limits
 //! Logs of submission (`slat`), completion (`clat`) and total latency (`lat`) look alike, and so do those of
-//! bandwidth and IOPS: take the one of the total latency. The name tells them apart, as in `job_bw.1.log`: those of
-//! bandwidth, IOPS and submission are refused, unless the option `value-is` says that it is a latency. A log of averages over windows (`log_avg_msec`)
-//! holds no requests and is refused, as is one without offsets, unless the option `without-offset` allows
-//! that every request be put at block 0.
+//! bandwidth and IOPS: use the log of the total latency. The names differ, as in `job_bw.1.log`: logs of
+//! bandwidth, IOPS and submission are refused, unless the option `value-is` states that the value is a
+//! latency. A log of averages over windows (`log_avg_msec`) holds no requests and is refused, as is one
+//! without offsets, unless the option `without-offset` allows that every request be put at block 0.
 //!
 //! # References
 //! fio, HOWTO, log file formats.
@@ -77,7 +77,8 @@ const VALUE: FormatOption = FormatOption {
 const OTHERS: [(&str, &str); 3] =
     [("bw", "a bandwidth"), ("iops", "a rate"), ("slat", "the time of submission alone")];
 
-/// What the value is, by the name that fio gives the log, such as `job_bw.1.log`; `None` if it may be a latency.
+/// Returns the quantity that fio logs under this file name, such as `job_bw.1.log`. `None` if it may be a
+/// latency.
 fn other_value(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     let kind = name.rsplit('_').next()?.split('.').next()?;

@@ -4,18 +4,19 @@
 //! u32 size  u32 id (version << 16 | type)  u32 seconds  u32 microseconds  u32 start_us  u32 stop_us
 //! u32 bytes  u32 sector  u32 device  u32 driver  u32 cylinder  u32 flags  u32 info  u32 queue (version 4)
 //! ```
-//! Start and stop count from the arrival. Sectors are the drive's own, of the size that the header says
-//! (`sectorsize`, 256 bytes in the traces of 1992), which is the block size of the trace; DiskSim's reader takes
-//! them for 512 bytes. Bits 8 to 15 of the device are the disk; bit 0 of the flags says read. The queue
+//! Start and stop count from the arrival. Sectors are the drive's own, of the size in the header
+//! (`sectorsize`, 256 bytes in the traces of 1992), which is the block size of the trace. DiskSim's reader
+//! assumes 512 bytes. Bits 8 to 15 of the device are the disk; bit 0 of the flags means read. The queue
 //! counts the request itself, so the queue length at arrival is one less.
 //!
 //! # Scope and limits
-//! Records of type 1 (a request) and 4 (one that its recorder suspected) are rows, the latter counted; other
-//! types are passed over and counted. Of the flags only read is carried. Rows only roughly in order are
-//! sorted within the window of the options. Not written.
+//! Records of type 1 (a request) and 4 (a request that the recorder marked as suspect) are rows; type 4 is
+//! counted. Other types are passed over and counted. Of the flags only read is carried. Rows only roughly in
+//! order are sorted within the window of the options. Not written.
 //!
 //! # References
-//! C. Ruemmler, J. Wilkes: UNIX Disk Access Patterns, USENIX Winter 1993; DiskSim 4.0, which reads the format.
+//! C. Ruemmler, J. Wilkes: UNIX Disk Access Patterns, USENIX Winter 1993; DiskSim 4.0, which reads the
+//! format.
 
 use std::collections::BTreeSet;
 
@@ -159,7 +160,7 @@ impl Parser {
     }
 }
 
-/// The sizes of sectors that a header says.
+/// Returns the sector sizes given in a header.
 fn sector_sizes(header: &[u8]) -> BTreeSet<u64> {
     let header = String::from_utf8_lossy(header);
     let value = |rest: &str| {

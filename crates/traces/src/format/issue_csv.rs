@@ -47,7 +47,7 @@ const FIELDS: [&str; 12] = [
     "rwbs",
 ];
 
-/// Which of several columns a trace has.
+/// Positions of the columns that a trace has, where variants exist.
 #[derive(Clone, Copy)]
 struct Layout {
     issue: (usize, u64),

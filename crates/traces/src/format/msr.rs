@@ -40,7 +40,7 @@ pub struct Msr;
 const NAME: &str = "msr";
 const FIELDS: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
 const TICK_NS: u64 = 100;
-/// Where written traces begin, in ticks since 1601.
+/// Start of written traces, in ticks since 1601.
 const ORIGIN_TICKS: u64 = 128_166_372_000_000_000;
 
 struct Parser {

@@ -10,11 +10,11 @@
 //! up. 0 is a write, 1 a read. Rows only roughly in order are sorted within the window of the options.
 //!
 //! # Scope and limits
-//! There are no response times: who made the cuts dropped them.
+//! There are no response times: the authors of the cuts dropped them.
 //!
-//! A trace is recognised where an arrival has a decimal point and every offset and size of the first
-//! lines is a multiple of 512. Fewer than eight such lines may be DiskSim ASCII as well: then both
-//! recognise it, and the user must say.
+//! A trace is recognised where an arrival has a decimal point and every offset and size of the first lines is
+//! a multiple of 512. Fewer than eight such lines may be DiskSim ASCII as well: then both formats recognise
+//! the trace, and the user must name the format.
 //!
 //! # References
 //! Heimdall, EuroSys 2025, and its replayer; D. Narayanan et al., Write Off-Loading, FAST 2008.

@@ -6,15 +6,15 @@
 //!     3: device { 1: id, 2: name, 3: size in sectors, 4: model }
 //!     5: completion { 1: lba, 2: sectors, 3: error, 4: device, 5: id of the io } }
 //! ```
-//! There is one file per processor (`octf.trace.0` and so on), each in order of time; they are merged by time.
-//! Addresses and lengths count sectors of 512 bytes. A completion belongs to the outstanding request whose id
-//! it refers to; ids are used again. Files of the first versions have no ids: there a completion belongs to
-//! the request of its address and length that was issued first.
+//! There is one file per processor (`octf.trace.0` and so on), each in order of time; they are merged by
+//! time. Addresses and lengths count sectors of 512 bytes. A completion belongs to the outstanding request
+//! whose id it refers to; ids are reused. Files of the first versions have no ids: there a completion belongs
+//! to the request of its address and length that was issued first.
 //!
 //! # Scope and limits
-//! Numbers of operations changed once: 1 read, 2 write, 3 discard today, 0, 1 and 2 in the first versions; the
-//! option `operations` says. Events about files are passed over. A request whose id is used again before its
-//! completion is given up and counted. Not written.
+//! Numbers of operations changed once: 1 read, 2 write, 3 discard today, and 0, 1 and 2 in the first
+//! versions. The option `operations` selects the numbering. Events about files are passed over. A request
+//! whose id is reused before its completion is given up and counted. Not written.
 //!
 //! # References
 //! Open-CAS/open-cas-telemetry-framework, source/octf/proto/trace.proto; Protocol Buffers, encoding.
@@ -49,14 +49,14 @@ const OPERATIONS: FormatOption = FormatOption {
     meaning: "whether read, write and discard are 1, 2 and 3 (octf today) or 0, 1 and 2 (its first versions)",
 };
 
-/// What an event says that matters.
+/// Content of an event that matters for rows.
 enum Event {
     Io { device: u64, lba: u64, sectors: u64, operation: u64, flush: bool, fua: bool, id: u64 },
     Device { id: u64, name: String },
     Completion { device: u64, lba: u64, sectors: u64, failed: bool, id: u64 },
 }
 
-/// What tells which request a completion belongs to.
+/// Key that identifies the request of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Id(u64),
@@ -384,12 +384,12 @@ impl TraceFormat for Octf {
     }
 }
 
-/// What `index` events that are right tell.
+/// Returns the judgement after `index` valid events.
 const fn more(index: usize) -> Sniff {
     if index > 0 { Sniff::Yes } else { Sniff::NeedMore }
 }
 
-/// Whether a message is a header with a sequence number and a time, and one event.
+/// Returns true if a message is a header with a sequence number and a time, and one event.
 fn looks_like_event(message: &[u8]) -> bool {
     let mut fields = Fields::of(message);
     let header = match fields.next() {

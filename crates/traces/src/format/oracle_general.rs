@@ -1,16 +1,16 @@
 //! The binary format oracleGeneral of libCacheSim: `u32 time_s, u64 id, u32 size, i64 next`, little-endian
 //! and packed into 24 bytes.
 //!
-//! The identifier is taken for the sector of 512 bytes where the object starts, as in traces made of block
-//! traces, unless the options say otherwise; the size counts bytes; `next` is the number of the next request
-//! of the object, -1 for none, and is not carried. Times count seconds from any start; the first row is at
-//! time zero. All requests are what the option `operation` says: the format does not tell.
+//! By default, the identifier is the sector of 512 bytes where the object starts, as in traces made of block
+//! traces. The size counts bytes; `next` is the number of the next request of the object, -1 for none, and is
+//! not carried. Times count seconds from any start; the first row is at time zero. The option `operation`
+//! sets the operation of all requests, since the format does not record it.
 //!
 //! # Scope and limits
-//! An object has one size: what libCacheSim makes of a block trace has the length of the first request of each
-//! address in all of its requests (in the CloudPhysics sample 13,671 of 113,872 differ from the original).
-//! There is no magic: a file is recognised where its times do not go back, its sizes are those of requests
-//! and each `next` lies ahead. Rows of one second keep the order of the file. Not written.
+//! An object has one size: if libCacheSim converts a block trace, all requests of an address get the length
+//! of the first (in the CloudPhysics sample 13,671 of 113,872 differ from the original). There is no magic: a
+//! file is recognised where its times do not go back, its sizes are those of requests and each `next` lies
+//! ahead. Rows of one second keep the order of the file. Not written.
 //!
 //! # References
 //! libCacheSim, the reader `oracleGeneralBin`.
@@ -71,7 +71,8 @@ impl Record {
         }
     }
 
-    /// Whether the next request of its object, if any, comes after record `row`: what no other data says.
+    /// Returns true if the next request of this object, if there is one, comes after record `row`. No other data
+    /// has this property.
     fn next_is_ahead_of(&self, row: u64) -> bool {
         self.next == -1 || u64::try_from(self.next).is_ok_and(|next| next > row && next < NEXT_END)
     }

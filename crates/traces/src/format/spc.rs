@@ -10,9 +10,9 @@
 //! the options. Further fields, which the standard leaves to the maker of a trace, are not read.
 //!
 //! # Scope and limits
-//! The standard leaves the block size to the description of a trace; unless the options say it, it is
-//! 512 bytes. There are no response times; writing drops what the format cannot say and refuses
-//! operations other than read and write.
+//! The standard leaves the block size to the description of a trace [default: 512 bytes]. There are no
+//! response times. Writing drops fields that the format cannot represent and refuses operations other than
+//! read and write.
 //!
 //! # References
 //! SPC trace file format specification, revision 1.0.1.

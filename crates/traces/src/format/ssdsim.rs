@@ -10,14 +10,14 @@
 //! sorted within the window of the options.
 //!
 //! # Scope and limits
-//! There are no response times; writing drops what the format cannot say and refuses operations
+//! There are no response times. Writing drops fields that the format cannot represent and refuses operations
 //! other than read and write. MQSim can be configured to count other units of time than the nanoseconds of
 //! the traces that come with it, and relatives of the format exchange the codes: both are options.
 //!
-//! Two other formats of five numbers look alike. DiskSim ASCII has arrivals with a decimal point, and
-//! replay tools count bytes: so a trace is recognised only where all times are whole and not all
-//! addresses and lengths are multiples of 512. Where all times of the first lines also lie below a
-//! million, they might be milliseconds: then DiskSim ASCII recognises it too, and the user must say.
+//! Two other formats of five numbers look alike. DiskSim ASCII has arrivals with a decimal point, and replay
+//! tools count bytes: so a trace is recognised only where all times are whole and not all addresses and
+//! lengths are multiples of 512. Where all times of the first lines also lie below a million, they might be
+//! milliseconds: then DiskSim ASCII recognises the trace too, and the user must name the format.
 //!
 //! # References
 //! Y. Hu et al., SSDsim, ICS 2011; A. Tavakkol et al., MQSim, FAST 2018.

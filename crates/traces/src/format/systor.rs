@@ -43,7 +43,7 @@ const SCALE: u32 = 9;
 struct Parser {
     block_size: u64,
     luns: Names,
-    /// Whether no line came yet.
+    /// True before the first line.
     at_start: bool,
 }
 

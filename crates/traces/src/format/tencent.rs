@@ -42,7 +42,7 @@ pub struct Tencent;
 const NAME: &str = "tencent";
 const FIELDS: [&str; 5] = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];
 const NS_PER_S: u64 = 1_000_000_000;
-/// Where written traces begin, in seconds since 1970.
+/// Start of written traces, in seconds since 1970.
 const ORIGIN_S: u64 = 1_538_323_200;
 /// The years 2001 to 2033 in seconds since 1970: what a timestamp must be for the format to be
 /// recognised.

@@ -8,16 +8,17 @@
 //! description. `start_time`, in seconds since 1970, is the arrival, counted from the earliest row of the
 //! first window; the completion is `simulated_latency` later, also in seconds. Where the disk was used
 //! (`disk_time` is not zero) service starts at `simulated_disk_start_time`. The request is one of
-//! `request_io_size_bytes` at `file_offset`; requests of no bytes are counted and left out. Whether a flash
-//! cache answered is the buffer outcome: `cache_hit` 0 is a miss, 1 a hit, -1 (a write) neither. The
+//! `request_io_size_bytes` at `file_offset`; requests of no bytes are counted and omitted. The answer of the
+//! flash cache becomes the buffer result: `cache_hit` 0 is a miss, 1 a hit, -1 (a write) neither. The
 //! application becomes the initiator, numbered in order of appearance; service classes become priorities:
 //! `LATENCY_SENSITIVE` 2, `THROUGHPUT_ORIENTED` 1, others 0.
 //!
-//! A file is an object named by its hash: files are laid side by side in order of appearance, one slot
-//! each, 1 GiB unless the options say it. A request takes every block of the device that it touches.
+//! A file is an object named by its hash. Files are laid side by side in order of appearance, one slot each
+//! [default: 1 GiB]. A request takes every block of the device that it touches.
 //!
 //! # Scope and limits
-//! Where the files lie on the disk is not known. Queueing before the disk is `simulated`, as its name says.
+//! The location of the files on the disk is unknown. Queueing before the disk is `simulated`, as the name
+//! states.
 //!
 //! # References
 //! P. Phothilimthana et al.: Thesios, ASPLOS 2024; google-research-datasets/thesios, CC BY 4.0.

@@ -1,5 +1,5 @@
-//! Block events as the kernel's tracefs and trace-cmd print them, `comm-pid [cpu] flags time: event: …`, and as `perf script`
-//! does, `comm pid [cpu] time: block:event: …`.
+//! Block events as the kernel's tracefs and trace-cmd print them, `comm-pid [cpu] flags time: event: …`, and
+//! as `perf script` prints them, `comm pid [cpu] time: block:event: …`.
 //!
 //! ```text
 //!   postgres-645  [000] .....  1751.904411: block_bio_queue: 7,1 RM 8454416 + 8 [postgres]
@@ -7,16 +7,16 @@
 //!    apt-get-603  [001] ..s2.  1751.908149: block_rq_complete: 7,1 RM () 8454416 + 8 be,0,4 [0]
 //!         dd 28465 [001] 62545.407007:    block:block_rq_issue: 254,0 RA 73728 () 12580536 + 144 0x2,0,5 [dd]
 //! ```
-//! A request is a `block_rq_issue`; `block_rq_complete` completes it, `block_rq_requeue` gives it back, and it
-//! was queued at its `block_bio_queue`, or where there are none at its `block_getrq`. Which completion belongs
-//! to which request is stated in `pairing.rs`. Requests arrive when they are issued unless the option
-//! `arrival` says otherwise; the first is at time zero. The clock is whatever the tracer used; its stamps have
-//! microseconds, or nanoseconds. Devices become 0, 1, 2 in order of appearance, labelled `major,minor`.
+//! A request is a `block_rq_issue`; `block_rq_complete` completes it, `block_rq_requeue` gives it back, and
+//! it was queued at its `block_bio_queue`, or at its `block_getrq` in a trace without those events.
+//! `pairing.rs` states which completion belongs to which request. By default, requests arrive when they are
+//! issued (option `arrival`). The first request is at time zero. The clock is the tracer's; its stamps have
+//! microseconds or nanoseconds. Devices become 0, 1, 2 in order of appearance, labelled `major,minor`.
 //!
 //! # Scope and limits
-//! Other events are passed over and counted, and so are lines that are none. Where the kernel says that it
-//! lost events (`[LOST n EVENTS]`), no request outstanding is trusted to find its completion. Names of
-//! processes may have blanks, dashes and brackets: a line is taken apart from the name of its event.
+//! Other events are passed over and counted, and so are lines that are no events. Where the kernel reports
+//! lost events (`[LOST n EVENTS]`), all outstanding requests are given up. Names of processes may have
+//! blanks, dashes and brackets: a line is taken apart from the name of its event.
 //!
 //! # References
 //! Linux, `Documentation/trace/ftrace.rst` and `include/trace/events/block.h`.
@@ -44,12 +44,12 @@ const SNIFFED_LINES: usize = 256;
 
 #[derive(Default)]
 struct Parser {
-    /// Whether bios are traced where they are queued.
+    /// True if the trace contains `block_bio_queue` events.
     has_bio_queue: bool,
 }
 
-/// What stands before `time: EVENT` or perf's `time:  block:EVENT`, the time included, and where the name of an event of the
-/// block layer begins.
+/// Returns the text before `time: EVENT` or perf's `time:  block:EVENT`, the time included, and the position
+/// at which the name of a block layer event begins.
 fn event_start(line: &[u8]) -> Option<(&[u8], usize)> {
     const MARK: &[u8] = b"block_";
     let mut places =
@@ -113,7 +113,7 @@ impl EventParser for Parser {
     }
 }
 
-/// Whether a line is one that the tracer prints beside events of the block layer.
+/// Returns true if the tracer itself prints such a line beside events of the block layer.
 fn is_of_tracer(line: &[u8]) -> bool {
     let is_event = || {
         let mut fields = line.split(|byte| *byte == b' ');
@@ -149,7 +149,7 @@ fn process(head: &[u8]) -> Option<u32> {
     integer(&name[dash + 1..])
 }
 
-/// What stands behind the name of an event.
+/// Fields behind the name of an event.
 struct Details<'a> {
     device: (u32, u32),
     letters: &'a [u8],

@@ -84,7 +84,7 @@ impl Record {
         })
     }
 
-    /// What SCSI's operation code means here.
+    /// Returns the operation that the SCSI operation code means.
     fn operation(&self) -> Option<Operation> {
         match self.command {
             0x08 | 0x28 | 0xa8 | 0x88 => Some(Operation::Read),
@@ -96,7 +96,8 @@ impl Record {
         }
     }
 
-    /// Whether it may be a record: an operation code of a byte, and a time and an extent that a row can hold.
+    /// Returns true if this may be a record: an operation code of one byte, and a time and an extent that a row
+    /// can hold.
     fn is_plausible(&self) -> bool {
         self.command <= 0xff
             && self.time_us < TIME_US_MAX
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn is_a_trace_recognised_that_has_other_commands_among_the_first() {
+    fn trace_with_other_commands_at_its_start_is_recognised() {
         let (inquiry, read) = (record_v1(0x12, 0, 5), record_v1(0x28, 8, 6));
         assert_eq!(sniffed(&[inquiry.clone(), read.clone()]), Sniff::Yes);
         assert_eq!(sniffed(&[read.clone(), inquiry, read.clone()]), Sniff::Yes);

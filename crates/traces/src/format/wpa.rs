@@ -1,5 +1,5 @@
-//! The table *Disk Usage* of Windows Performance Analyzer, exported where the decimal sign is a comma:
-//! fields split by `;`, `87,200` is 87.2 and `16.384` is 16384.
+//! The table *Disk Usage* of Windows Performance Analyzer, exported with a comma as decimal sign: fields
+//! split by `;`, `87,200` is 87.2 and `16.384` is 16384.
 //!
 //! ```text
 //! IO Type;Priority;Process (Name);Init Time (s);Complete Time (s);IO Time (µs);Disk Service Time (µs);Size (B);…
@@ -13,9 +13,10 @@
 //! order of appearance. Rows are sorted by arrival within the window of the options.
 //!
 //! # Scope and limits
-//! A row that stands for several requests (`Count` above 1: the table was grouped) is an error. Only
-//! thousands in groups of three digits are taken for such, so that a decimal point is not misread; a point
-//! before exactly three digits cannot be told from one, and is the thousands' as in the rest of the table.
+//! A row that stands for several requests (`Count` above 1: the table was grouped) is an error. A point is
+//! read as a thousands separator only before groups of three digits, so that a decimal point is not misread.
+//! A point before exactly three digits is ambiguous, and is read as a thousands separator as in the rest of
+//! the table.
 //!
 //! # References
 //! Microsoft: Windows Performance Analyzer, Disk Usage graph.

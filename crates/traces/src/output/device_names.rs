@@ -1,8 +1,8 @@
-//! What devices are called in formats that name the device in every row.
+//! Names of devices in formats that name the device in every row.
 //!
 //! # Scope and limits
-//! A device keeps the name that its first row had, for under a second name it would be another device when it is
-//! read. A label that another device has already gives way to the number of the device.
+//! A device keeps the name of its first row, since a reader would take a second name for another device. If
+//! another device already has the label, the number of the device is used instead.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(crate) struct DevicesOut {
     named: fn(&str) -> Option<Vec<u8>>,
     /// The name of a device without a label.
     numbered: fn(u16) -> Vec<u8>,
-    /// Those that rows have used.
+    /// Names that rows have used.
     used: BTreeMap<u16, Vec<u8>>,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_device_keep_its_name_and_share_it_with_none() {
+    fn device_keeps_a_unique_name() {
         let mut devices = numbers(&["7".to_owned(), "x".to_owned(), "1".to_owned()]);
         assert_eq!(devices.name(0), Ok(&b"7"[..]));
         assert_eq!(devices.name(1), Ok(&b"1"[..]), "its label is no number");

@@ -1,9 +1,10 @@
-//! Counts what a format cannot say of the rows that are written in it, and refuses what would make them other rows.
+//! Counts fields of written rows that a format cannot represent, and refuses rows that would be read back as
+//! different requests.
 //!
 //! # Scope and limits
-//! Counted are fields of rows. An issue or start of service at the arrival itself is no loss, for it says that
-//! nothing waited; neither is the first initiator, which stands for an unknown one too. What the trace says as a
-//! whole, such as its seed, is not counted.
+//! Only fields of rows are counted. An issue or start of service at the arrival itself is no loss, since it
+//! means that nothing waited. The first initiator is no loss either, since it also stands for an unknown
+//! initiator. Metadata of the whole trace, such as its seed, is not counted.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::error::{Place, TraceError};
 use crate::schema::Column;
 use crate::trace_format::{Note, TraceWriter};
 
-/// What a format holds of a row.
+/// Fields and precision of a row that a format can represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holds {
     /// Columns.
@@ -51,7 +52,7 @@ impl Holds {
     }
 }
 
-/// Something that rows may say, by the column that holds it.
+/// Optional field of a row: its column, its name, and a test for its presence.
 type Field = (Column, &'static str, fn(&TraceRecord) -> bool);
 
 const FIELDS: [Field; 14] = [
@@ -80,7 +81,7 @@ pub(crate) struct Counting {
     rows: u64,
     lost: [u64; FIELDS.len()],
     rounded: u64,
-    /// That of the first row.
+    /// Device of the first row.
     device: Option<u16>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a trace is written to: a file that appears whole or not at all.
+//! Files that a trace is written to. A file appears complete or not at all.
 
 pub(crate) mod device_names;
 pub(crate) mod losses;
@@ -23,7 +23,7 @@ pub fn create_file(path: &Path, metadata: &Metadata) -> Result<OutputFile, Trace
     Ok(if metadata.recorder().is_known() { file.written_back_at_once() } else { file })
 }
 
-/// Text of a trace, compressed as the suffix of its file says.
+/// Text of a trace, compressed according to the suffix of its file.
 pub(crate) struct TextOutput {
     path: PathBuf,
     compressor: Compressor<BufWriter<OutputFile>>,

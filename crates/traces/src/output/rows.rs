@@ -1,4 +1,4 @@
-//! What the writers of one row per line share.
+//! Common parts of the writers of one row per line.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl RowsOut {
         self.output.finish()
     }
 
-    /// The error that the format cannot say `what` this row says.
+    /// Returns the error that the format cannot represent `what`, a value of this row.
     #[cold]
     pub(crate) fn cannot(&self, what: impl Into<Cow<'static, str>>) -> TraceError {
         let what = what.into();

@@ -5,10 +5,10 @@ use crate::error::Problem;
 /// Columns that a header may have.
 const COLUMNS_MAX: usize = 64;
 
-/// What stands in `places` for a column that is not wanted.
+/// Value in `places` for a column that is not needed.
 const UNWANTED: u8 = u8::MAX;
 
-/// Where `N` columns stand in the rows of a trace.
+/// Positions of `N` columns in the rows of a trace.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns<const N: usize> {
     separator: u8,
@@ -47,7 +47,7 @@ impl<const N: usize> Columns<N> {
         }
     }
 
-    /// Whether the wanted column of that index is there.
+    /// Returns true if the trace has the wanted column with that index.
     #[inline]
     pub(crate) fn has(&self, index: usize) -> bool {
         self.present[index]
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_columns_found_in_any_order_and_others_passed_over() {
+    fn columns_are_found_in_any_order_and_others_passed_over() {
         let columns = Columns::find(b"\xef\xbb\xbfb, \"x\" ,a", b',', &["a", "b", "c"], 2).unwrap();
         assert_eq!(columns.split(b" 1 ,2,\"3\"").unwrap(), [&b"3"[..], b"1", b""]);
         assert!(columns.has(1) && !columns.has(2));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn are_headers_that_lack_or_repeat_a_column_refused() {
+    fn headers_with_missing_or_repeated_columns_are_refused() {
         let find = |header: &[u8]| Columns::find(header, b';', &["a", "b"], 2).unwrap_err().to_string();
         assert!(find(b"a;c").contains("the column `b` is missing"));
         assert!(find(b"a;b;a").contains("column is `a`: it occurs twice"));

@@ -10,7 +10,7 @@ use seeklab_core::ByteSize;
 use crate::error::{Problem, TraceError};
 use crate::parse::number::integer;
 
-/// The block at the offset of `bytes`, which `field` says as `text`.
+/// Returns the block at the byte offset `bytes`. The field `field` holds the offset as `text`.
 #[inline]
 pub(crate) fn aligned(
     field: &'static str,
@@ -26,7 +26,7 @@ pub(crate) fn aligned(
     Ok(bytes / block_size)
 }
 
-/// The blocks that `bytes` need, rounded up; `field` says them as `text`.
+/// Returns the number of blocks for `bytes`, rounded up. The field `field` holds the size as `text`.
 #[inline]
 pub(crate) fn blocks(
     field: &'static str,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_a_range_of_bytes_take_every_block_that_it_touches() {
+    fn range_of_bytes_takes_every_block_that_it_touches() {
         assert_eq!(covering(0, 512, 512), Some((0, 1)));
         assert_eq!(covering(511, 2, 512), Some((0, 2)));
         assert_eq!(covering(512, 1, 512), Some((1, 1)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn are_unaligned_offsets_refused_with_a_hint() {
+    fn unaligned_offsets_are_refused_with_a_hint() {
         let names = ["offset", "size"];
         assert_eq!(byte_extent(names, b"1024", b"513", 512).unwrap(), (2, 2));
         let problem = byte_extent(names, b"100", b"512", 512).unwrap_err();

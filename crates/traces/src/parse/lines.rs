@@ -15,15 +15,15 @@ pub(crate) struct Lines {
     buffer: Box<[u8]>,
     start: usize,
     end: usize,
-    /// Where in `start..end` the search for a line end goes on.
+    /// Position in `start..end` at which the search for a line end continues.
     searched: usize,
     at_end: bool,
     number: u64,
-    /// Whether the line last handed out had no end.
+    /// True if the last line handed out had no end.
     unended: bool,
 }
 
-/// Why there is no further line.
+/// Reason why there is no further line.
 #[derive(Debug)]
 pub(crate) enum LineError {
     TooLong,
@@ -41,7 +41,7 @@ impl Lines {
         self.number
     }
 
-    /// Whether the last line of the stream had no end and was handed out: it may have been cut.
+    /// Returns true if the last line of the stream had no end and was handed out. It may have been cut.
     pub(crate) fn ended_early(&self) -> bool {
         self.unended
     }
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn are_both_line_ends_taken_off() {
+    fn both_line_ends_are_removed() {
         assert_eq!(all(b"a\r\n\nbc", 100), [&b"a"[..], b"", b"bc"]);
         assert_eq!(all(b"a\n", 1), [b"a"]);
         assert!(all(b"", 1).is_empty());
     }
 
     #[test]
-    fn is_a_line_without_end_refused_before_memory_runs_out() {
+    fn line_without_end_is_refused_before_memory_runs_out() {
         let mut lines = Lines::new(Box::new(io::repeat(b'x')));
         assert!(matches!(lines.next(), Err(LineError::TooLong)));
         assert_eq!(lines.number(), 1);
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn are_lines_those_of_the_standard_library(text in "[ab\r\n]{0,60}", step in 1_usize..9) {
+        fn lines_equal_those_of_the_standard_library(text in "[ab\r\n]{0,60}", step in 1_usize..9) {
             let expect: Vec<Vec<u8>> = text.lines().map(|line| line.as_bytes().to_vec()).collect();
             // The standard library keeps a lone `\r` at the very end of a text without `\n`.
             prop_assume!(!text.ends_with('\r'));

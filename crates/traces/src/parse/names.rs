@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use crate::error::Problem;
 use crate::metadata::Metadata;
 
-/// Names that can be told apart; more are an error, so memory stays bounded.
+/// Maximum number of different names. More are an error, so memory stays bounded.
 const NAMES_MAX: usize = 1 << 16;
 
 /// Numbers names 0, 1, 2 and so on as they appear.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     numbers: BTreeMap<Box<[u8]>, u16>,
-    /// The name asked for last: rows of one device often follow each other.
+    /// Name of the previous lookup. Rows of one device often follow each other.
     last: Vec<u8>,
     last_number: u16,
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_names_numbered_as_they_appear() {
+    fn names_are_numbered_in_order_of_appearance() {
         let (mut names, mut metadata) = (Names::default(), Metadata::default());
         let numbers: Vec<_> =
             [&b"b"[..], b"a", b"b", b"a"].map(|name| names.device("DISK", name, &mut metadata)).into();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_number_of_names_bounded() {
+    fn number_of_names_is_bounded() {
         let mut names = Names::default();
         for number in 0..NAMES_MAX {
             names.number("DISK", number.to_string().as_bytes()).unwrap();

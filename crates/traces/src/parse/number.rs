@@ -2,7 +2,7 @@
 
 use crate::error::Problem;
 
-/// Why a text is not a number.
+/// Reason why a text is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotNumber {
     Malformed,
@@ -28,7 +28,8 @@ pub(crate) fn unsigned(text: &[u8]) -> Result<u64, NotNumber> {
     Ok(value)
 }
 
-/// How many digits `text` begins with, and their number; at most nineteen, which always fit.
+/// Returns how many digits `text` begins with, and their value. Reads at most nineteen digits, which always
+/// fit.
 #[inline]
 pub(crate) fn leading_number(text: &[u8]) -> (usize, u64) {
     let mut value: u64 = 0;
@@ -162,7 +163,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn are_decimals_exact_to_the_nanosecond() {
+    fn decimals_are_exact_to_the_nanosecond() {
         assert_eq!(decimal(b"12.345", 6), Ok(12_345_000));
         assert_eq!(decimal(b"0.0000005", 6), Ok(1));
         assert_eq!(decimal(b"0.00000049999", 6), Ok(0));
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_does_not_fit_refused() {
+    fn numbers_too_large_are_refused() {
         assert_eq!(decimal(b"18446744073.709551616", 9), Err(NotNumber::TooLarge));
         assert_eq!(decimal(b"18446744073.7095516155", 9), Err(NotNumber::TooLarge));
         assert_eq!(unsigned(b"18446744073709551615"), Ok(u64::MAX));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_no_number_refused() {
+    fn text_that_is_no_number_is_refused() {
         for text in
             [&b""[..], b".", b"-1", b"+1", b"1e3", b"1.2.3", b"1 ", b"1.00000000000x", b"nan", b"\xb2"]
         {
@@ -196,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn does_printing_round_trip(value: u64, scale in 1_u32..=9) {
+        fn printing_round_trips(value: u64, scale in 1_u32..=9) {
             let mut line = Vec::new();
             push_decimal(&mut line, value, scale);
             prop_assert_eq!(decimal(&line, scale), Ok(value));

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use crate::error::Problem;
 use crate::parse::extent::covering;
 
-/// Objects that can be told apart.
+/// Maximum number of different objects.
 const OBJECTS_MAX: usize = 1 << 21;
 
 /// Lays out objects.
@@ -78,7 +78,7 @@ mod tests {
     const FIELDS: [&str; 2] = ["object", "offset"];
 
     #[test]
-    fn is_every_object_laid_in_a_slot_of_its_own() {
+    fn every_object_has_its_own_slot() {
         let mut objects = Objects::new(4096, 512);
         let hash = "d206e7d484caba36fa936dffa618118382e36e0a616a4117f4d13d06b7dc7fe6";
         assert_eq!(objects.extent(FIELDS, b"a", 512, 100), Ok((1, 1)));

@@ -92,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn are_numbers_of_any_length_read_and_too_long_ones_refused() {
+    fn numbers_of_any_length_are_read_and_overlong_numbers_refused() {
         assert_eq!(varint(&[0x96, 0x01, 9]), Some((150, &[9][..])));
         let mut longest = [0xff; 10];
         longest[9] = 1;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn are_fields_of_every_type_read() {
+    fn fields_of_every_type_are_read() {
         let bytes = [0x08, 7, 0x12, 2, b'a', b'b', 0x1d, 1, 0, 0, 0, 0x21, 2, 0, 0, 0, 0, 0, 0, 0];
         let fields: Vec<_> = Fields::of(&bytes).collect::<Result<_, _>>().unwrap();
         assert_eq!(
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn do_strange_bytes_end_in_an_answer(bytes: Vec<u8>) {
+        fn arbitrary_bytes_yield_a_result(bytes: Vec<u8>) {
             prop_assert!(Fields::of(&bytes).count() <= bytes.len());
         }
     }

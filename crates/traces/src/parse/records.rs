@@ -1,4 +1,5 @@
-//! What formats of binary records share: reading with the byte offset of what is wrong, and rows in order.
+//! Common parts of the formats with binary records: reading with the byte offset of errors, and ordering of
+//! rows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -43,7 +44,7 @@ impl Records {
         Ok(Self::new(part))
     }
 
-    /// Where the next record starts, in plain bytes from the start of the file.
+    /// Returns the start of the next record, in uncompressed bytes from the start of the file.
     pub(crate) const fn place(&self) -> Place {
         Place::Byte(self.offset)
     }
@@ -156,7 +157,7 @@ impl Records {
         .with_hint("the file is cut short, or is not of this format")
     }
 
-    /// What is at `place` is not what the format demands.
+    /// Returns the error that the data at `place` does not have the form that the format requires.
     #[cold]
     pub(crate) fn wrong(&self, place: Place, what: String) -> TraceError {
         TraceError::malformed(what).at(place).in_file(&self.name)
@@ -190,7 +191,7 @@ pub(crate) struct RecordReader<P> {
     parser: P,
     window: Option<Reorder>,
     metadata: Metadata,
-    /// What ended the reading; it is reported behind the rows before it.
+    /// Error that ended the reading. It is reported after the rows before it.
     failure: Option<TraceError>,
     at_end: bool,
 }
@@ -271,7 +272,7 @@ pub(crate) struct Merge<T> {
     files: Vec<Records>,
     /// The next record of each file that has one: its time, its file, and itself.
     heads: BinaryHeap<Reverse<Ahead<T>>>,
-    /// What ended a file; it is reported behind the record before it.
+    /// Error that ended a file. It is reported after the record before it.
     failure: Option<TraceError>,
     pub(crate) skips: Skips,
 }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_kinds_counted_apart_with_their_first_place() {
+    fn kinds_are_counted_separately_with_their_first_place() {
         let mut skips = Skips::default();
         skips.add("lines of the summary", "they are no events", Place::Line(9));
         skips.add("events of other kinds", "they begin no request", Place::Line(10));

@@ -1,4 +1,4 @@
-//! What all text formats share: one row per line, errors with their line, optional sorting.
+//! Common parts of all text formats: one row per line, errors with their line, optional sorting.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ const SNIFFED_LINES: usize = 16;
 /// Fields that the longest row of a text format may have.
 const FIELDS_MAX: usize = 64;
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "almost every line is a row, and none is kept")]
 pub(crate) enum Parsed {
@@ -29,16 +29,16 @@ pub(crate) enum Parsed {
     Nothing,
     /// A row that is passed over.
     Skipped {
-        /// What such rows are, in the plural.
+        /// Name of such rows, in the plural.
         what: &'static str,
-        /// Why they are no requests.
+        /// Reason why they are no requests.
         why: &'static str,
     },
 }
 
 /// Turns the lines of one format into rows.
 pub(crate) trait LineParser: Send {
-    /// What `line` says. It has no blanks at its ends and is not empty.
+    /// Parses `line`, which has no blanks at its ends and is not empty.
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>>;
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct TextReader<P> {
     metadata: Metadata,
     skips: Skips,
     rows: u64,
-    /// What ended the reading; it is reported behind the rows before it.
+    /// Error that ended the reading. It is reported after the rows before it.
     failure: Option<TraceError>,
     at_end: bool,
 }
 
-/// How the arrivals of a format are ordered.
+/// Order of the arrivals in a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// As the rows come.
@@ -199,7 +199,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
     }
 }
 
-/// What to say of a last line without an end.
+/// Returns a remark if the last line has no end.
 pub(crate) fn unended(lines: &Lines) -> Option<Note> {
     let note = || {
         let number = lines.number();
@@ -210,7 +210,7 @@ pub(crate) fn unended(lines: &Lines) -> Option<Note> {
     lines.ended_early().then(note)
 }
 
-/// Whether the first lines of `head` are rows, where `is_row` judges each strictly.
+/// Judges whether the first lines of `head` are rows. `is_row` tests each line strictly.
 pub(crate) fn sniff_lines(head: Head<'_>, mut is_row: impl FnMut(&[u8]) -> bool) -> Sniff {
     let mut found = 0;
     let mut lines = head.bytes.split_inclusive(|byte| *byte == b'\n');
@@ -274,7 +274,7 @@ pub(crate) fn no_more_fields(line: &[u8], count: usize, names: &[&'static str]) 
     Ok(())
 }
 
-/// Whether the first line of `head` that is not empty is the header that `is_header` knows.
+/// Judges whether the first line of `head` that is not empty is the header that `is_header` recognises.
 pub(crate) fn sniff_header(head: Head<'_>, is_header: impl Fn(&[u8]) -> bool) -> Sniff {
     for line in head.bytes.split_inclusive(|byte| *byte == b'\n') {
         if !line.ends_with(b"\n") && !head.whole {
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_fields_found_from_both_ends() {
+    fn fields_are_found_from_both_ends() {
         assert_eq!(split_blank(b"a  b c"), Some((&b"a"[..], &b"b c"[..])));
         assert_eq!(split_blank(b"a "), None);
         assert_eq!(

@@ -6,7 +6,7 @@ use crate::error::TraceError;
 use crate::options::{Allowed, FormatOption};
 use crate::trace_format::ReadOptions;
 
-/// Unit of the times of a format that does not say it, with the unit that holds unless the user says otherwise.
+/// Returns the option for the unit of times in a format that does not state it, with the default unit.
 pub(crate) const fn time_unit(default: &'static str) -> FormatOption {
     FormatOption {
         name: "time-unit",
@@ -29,7 +29,7 @@ pub(crate) fn unit_ns(option: &FormatOption, options: &ReadOptions) -> Result<u6
     })
 }
 
-/// Which code reads, where the other writes: formats of five numbers disagree about it.
+/// Code that means read; the other code means write. Formats of five numbers differ in this.
 pub(crate) const READ_CODE: FormatOption = FormatOption {
     name: "read-code",
     allowed: Allowed::OneOf(&["0", "1"]),
@@ -37,10 +37,10 @@ pub(crate) const READ_CODE: FormatOption = FormatOption {
     meaning: "which of 0 and 1 is a read; the other is a write",
 };
 
-/// The operations of the codes 0 and 1.
+/// Returns the operations of the codes 0 and 1.
 ///
 /// # Errors
-/// If what the user says is not allowed.
+/// If the value given by the user is not allowed.
 pub(crate) fn operations(options: &ReadOptions) -> Result<[Operation; 2], TraceError> {
     Ok(match READ_CODE.text(options)? {
         "0" => [Operation::Read, Operation::Write],
@@ -48,7 +48,7 @@ pub(crate) fn operations(options: &ReadOptions) -> Result<[Operation; 2], TraceE
     })
 }
 
-/// The operations of the codes 0 and 1 unless the user says otherwise.
+/// Default operations of the codes 0 and 1.
 pub(crate) const WRITE_READ: [Operation; 2] = [Operation::Write, Operation::Read];
 
 /// `ns` in microseconds, rounded half up.

@@ -1,9 +1,10 @@
-//! Gzip, zstd and xz, seen through: by their magic bytes on reading, by the suffix on writing.
+//! Transparent compression with gzip, zstd and xz: detected by magic bytes on reading, chosen by the suffix
+//! on writing.
 //!
 //! # Scope and limits
-//! Files of several gzip members or zstd frames are read to their end. One layer is taken off, not
-//! two. Zstd windows beyond 128 MiB (`zstd --long=28` and up) and xz dictionaries beyond that are refused.
-//! Xz is not written.
+//! Files of several gzip members or zstd frames are read to their end. Only one layer of compression is
+//! removed. Zstd windows beyond 128 MiB (`zstd --long=28` and up) and xz dictionaries beyond that are
+//! refused. Xz is not written.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -14,7 +15,7 @@ use lzma_rust2::XzReader;
 
 use crate::error::{ErrorKind, TraceError};
 
-/// How a file is compressed.
+/// Compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
@@ -51,7 +52,7 @@ impl Compression {
         }
     }
 
-    /// The compression that the suffix of `path` tells, and the file name without that suffix.
+    /// Returns the compression that the suffix of `path` stands for, and the file name without that suffix.
     pub fn of_path(path: &Path) -> (Self, String) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         for (suffix, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd), (".xz", Self::Xz)] {
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn are_several_members_or_frames_read_to_the_end() {
+    fn several_members_or_frames_are_read_to_the_end() {
         for compression in [Compression::Gzip, Compression::Zstd] {
             let mut bytes = compress(compression, b"first\n");
             bytes.extend(compress(compression, b"second\n"));
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn is_every_truncation_an_error() {
+    fn every_truncation_is_an_error() {
         let text = b"0,303567,3584,w,0.000000\n".repeat(40);
         for compression in [Compression::Gzip, Compression::Zstd] {
             let bytes = compress(compression, &text);
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_suffix_tell_compression_and_format_apart() {
+    fn suffix_separates_compression_and_format() {
         let check = |path: &str| Compression::of_path(Path::new(path));
         assert_eq!(check("a/b.csv.gz"), (Compression::Gzip, "b.csv".to_owned()));
         assert_eq!(check("b.csv.zst"), (Compression::Zstd, "b.csv".to_owned()));
@@ -201,13 +202,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn do_arbitrary_bytes_never_panic(magic in 0_usize..5, bytes: Vec<u8>) {
+        fn arbitrary_bytes_never_panic(magic in 0_usize..5, bytes: Vec<u8>) {
             let magic = [&b""[..], GZIP_MAGIC, ZSTD_MAGIC, &[0x50, 0x2a, 0x4d, 0x18], XZ_MAGIC][magic];
             let _ = plain([magic, &bytes].concat());
         }
 
         #[test]
-        fn does_compressing_round_trip(bytes: Vec<u8>) {
+        fn compression_round_trips(bytes: Vec<u8>) {
             for compression in [Compression::Gzip, Compression::Zstd] {
                 prop_assert_eq!(plain(compress(compression, &bytes)).unwrap(), (compression, bytes.clone()));
             }

@@ -72,10 +72,10 @@ pub fn open_source(
     })
 }
 
-/// Begins to write the trace at `path` in the format of that name, else in that of its suffix.
+/// Begins to write the trace at `path` in the named format, or in the format of the file's suffix.
 ///
 /// # Errors
-/// If neither tells a format, the format cannot be written, or the file cannot be created.
+/// If neither determines a format, the format cannot be written, or the file cannot be created.
 pub fn create_with(
     formats: Formats<'_>,
     path: &Path,
@@ -172,7 +172,8 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
     }
 }
 
-/// The format that the file's name tells, if it takes the first line, and what it finds wrong with a later one.
+/// Returns the format that the file's name implies, if that format accepts the first line, and the error that
+/// the format finds in a later line.
 fn told_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'static str, TraceError)> {
     let path = source.path().to_owned();
     let format = by_suffix(formats, &path).ok()?;
@@ -193,7 +194,7 @@ fn told_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'static s
     Some((format.name(), problem))
 }
 
-/// What an unknown trace seems to be.
+/// Returns a guess of what an unrecognised trace contains.
 fn suspicion(head: Head<'_>) -> Option<&'static str> {
     let line = head.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if line.contains(&0) {

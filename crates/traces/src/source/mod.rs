@@ -1,4 +1,4 @@
-//! Where a trace is read from: a file, a stream, an archive or several files, seen through compression.
+//! Sources of a trace: a file, a stream, an archive or several files, decompressed transparently.
 
 pub(crate) mod compression;
 pub mod guess;
@@ -25,12 +25,12 @@ pub struct Source {
     /// Plain bytes read so far.
     head: Vec<u8>,
     rest: Box<dyn Read + Send>,
-    /// What ended the reading of the head; it is reported behind the bytes before it.
+    /// Error that ended the reading of the head. It is reported after the bytes before it.
     failure: Option<io::Error>,
     at_end: bool,
     /// Files of the trace where it is in an archive or a folder, or was named by its base.
     members: Members,
-    /// How far it was read.
+    /// Reading position.
     position: Position,
 }
 
@@ -39,7 +39,7 @@ pub struct Source {
 pub struct Head<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// Whether they are all there are.
+    /// True if the bytes are the whole trace.
     pub whole: bool,
 }
 
@@ -148,7 +148,7 @@ impl Source {
         Ok(Self { members, position, ..Self::begin(path, None, compression, part.input)? })
     }
 
-    /// How far the trace was read, by whatever reads it.
+    /// Returns the reading position, which every reader of the trace updates.
     pub fn position(&self) -> Position {
         self.position.clone()
     }
@@ -200,7 +200,7 @@ impl Source {
         &self.path
     }
 
-    /// How the trace is compressed.
+    /// Returns the compression of the trace.
     pub fn compression(&self) -> Compression {
         self.compression
     }
@@ -255,7 +255,7 @@ mod tests {
         Source::from_stream("x", Box::new(Cursor::new(bytes.to_vec())))
     }
 
-    /// Shares told while all parts are read, each ten bytes at a time.
+    /// Returns the reported shares while all parts are read, ten bytes from each part at a time.
     fn shares(path: &Path) -> Vec<f64> {
         let position = Position::default();
         let source = Source::open_counting(path, position.clone()).unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn is_it_told_how_far_an_archive_was_read_packed_or_not() {
+    fn progress_is_reported_for_archives_packed_or_not() {
         let folder = tempfile::tempdir().unwrap();
         let mut builder = tar::Builder::new(Vec::new());
         for name in ["x.0", "x.1"] {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn does_looking_at_the_head_lose_nothing() {
+    fn reading_the_head_loses_nothing() {
         let text = b"0123456789".repeat(100);
         let mut source = source(&text).unwrap();
         assert!(source.head(4).bytes.starts_with(b"0123"));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn is_emptiness_an_error_and_a_missing_file_named() {
+    fn empty_file_is_an_error_and_missing_file_is_named() {
         assert_eq!(source(b"").err().unwrap().kind(), &ErrorKind::Empty);
         let error = Source::open(Path::new("/no/such/trace")).err().unwrap();
         assert_eq!(error.to_string(), "/no/such/trace: cannot open the file");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_cut_gzip_give_its_rows_before_its_error() {
+    fn truncated_gzip_yields_its_rows_before_its_error() {
         use std::io::Write;
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
         encoder.write_all(b"some plain text, long enough").unwrap();

@@ -6,12 +6,13 @@
 //!  sdb.tar, .tar.gz, .tar.zst, .tar.xz  the same in an archive
 //! ```
 //! Files belong together when their names differ in a number behind the last `.` only; each may be
-//! compressed. What number a file has means nothing but its place in the order.
+//! compressed. The number of a file only determines its place in the order.
 //!
 //! # Scope and limits
-//! A compressed archive is unpacked to an unnamed temporary file, as its parts are read side by side.
-//! Every part that has bytes is open at the same time. An archive or folder with the parts of several traces
-//! is refused; files beside the parts are left out and told. Sparse members of archives are refused.
+//! A compressed archive is unpacked to an unnamed temporary file, as its parts are read side by side. Every
+//! part that has bytes is open at the same time. An archive or folder with the parts of several traces is
+//! refused. Files beside the parts are omitted, and a note lists them. Sparse members of archives are
+//! refused.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +33,7 @@ pub(crate) const TAR_HEADER: usize = 512;
 
 /// One file of a trace, being read.
 pub(crate) struct Part {
-    /// What messages call it.
+    /// Name in messages.
     pub(crate) name: PathBuf,
     /// Its plain bytes.
     pub(crate) input: Box<dyn Read + Send>,
@@ -77,14 +78,14 @@ impl Read for Slice {
 }
 
 impl Member {
-    /// What messages call it.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
             Self::File(path) | Self::Slice(path, _) => path,
         }
     }
 
-    /// Whether there is not one byte in it.
+    /// Returns true if the part has no bytes.
     fn is_empty(&self) -> bool {
         match self {
             Self::File(path) => std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0),
@@ -217,7 +218,8 @@ fn with_stem(path: &Path, stem: &str) -> Result<Vec<Member>, TraceError> {
     Ok(found.into_iter().map(|(_, member)| member).filter(|member| !member.is_empty()).collect())
 }
 
-/// Whether a file that begins so is an archive: the magic word and the sum of the header.
+/// Returns true if a file with this beginning is an archive: it has the magic word, and the checksum of the
+/// header is right.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
     let Some(header) = head.first_chunk::<TAR_HEADER>() else { return false };
     let said = std::str::from_utf8(&header[148..156]).unwrap_or_default();
@@ -278,7 +280,7 @@ pub(crate) fn in_archive(path: &Path, file: File) -> Result<Members, TraceError>
     })
 }
 
-/// Whether files beside the one that was named are read too.
+/// Option to also read the files that belong to the named file.
 pub(crate) const PARTS: FormatOption = FormatOption {
     name: "parts",
     allowed: Allowed::OneOf(&["siblings", "alone"]),
@@ -286,7 +288,7 @@ pub(crate) const PARTS: FormatOption = FormatOption {
     meaning: "whether files beside it that differ in their number only belong to the trace",
 };
 
-/// Says which files of an archive or a folder were left out.
+/// Returns a note on the files of an archive or a folder that were omitted.
 pub(crate) fn left_beside(names: &[String]) -> Option<Note> {
     let listed = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { ", …" } else { "" };
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn are_the_parts_in_an_archive_found_in_their_order() {
+    fn parts_of_an_archive_are_found_in_order() {
         let bytes = archive(&[("d/x.10", b"ten"), ("d/x.2", b"two"), ("d/x.3", b""), ("d/notes", b"n")]);
         assert!(is_archive(&bytes));
         let members = members(&bytes).unwrap();
@@ -334,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn is_a_single_file_in_an_archive_the_trace() {
+    fn single_file_in_an_archive_is_the_trace() {
         let members = members(&archive(&[("whatever", b"text")])).unwrap();
         assert_eq!(text(&members.parts[0]), "text");
     }
 
     #[test]
-    fn are_archives_that_do_not_tell_refused() {
+    fn ambiguous_archives_are_refused() {
         let error = members(&archive(&[("x.1", b"1"), ("y.1", b"1")])).unwrap_err();
         assert!(error.to_string().contains("2 traces: `x`, `y`"), "{error}");
         let error = members(&archive(&[("x", b"1"), ("y", b"1")])).unwrap_err();
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn is_an_archive_that_ends_early_refused() {
+    fn archive_that_ends_early_is_refused() {
         let bytes = archive(&[("x.1", &[7; 4000])]);
         for length in [600, 1500, 4000] {
             let error = members(&bytes[..length]).unwrap_err();
@@ -359,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn are_the_files_beside_one_and_those_of_a_base_found() {
+    fn sibling_files_and_files_of_a_base_name_are_found() {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in
             [("s.blktrace.0", "0"), ("s.blktrace.11", "11"), ("s.blktrace.2", ""), ("t.0", "x")]

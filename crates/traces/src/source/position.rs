@@ -1,16 +1,16 @@
-//! How far a trace was read, for whoever shows it while the reader goes on.
+//! Progress of reading a trace, for display while the reader continues.
 //!
 //! # Scope and limits
-//! Bytes of files as they lie on disk, compressed or not, or rows where the format knows their number beforehand. A
-//! compressed archive is read twice: as it lies on disk while it is unpacked, then the bytes of its parts. Of pipes nothing
-//! is known.
+//! Progress counts bytes of files as stored on disk, compressed or not, or rows where the format knows their
+//! number beforehand. A compressed archive is read twice: as stored on disk while it is unpacked, then the
+//! bytes of its parts. The size of a pipe is unknown.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a trace was read; clones tell the same.
+/// Progress of reading a trace. Clones share the same progress.
 #[derive(Debug, Clone, Default)]
 pub struct Position(Arc<Counters>);
 
@@ -33,12 +33,12 @@ impl Position {
         self.0.total.store(total, Ordering::Relaxed);
     }
 
-    /// So many more are to be read.
+    /// Adds `more` to the total that is to be read.
     pub(crate) fn extend(&self, more: u64) {
         self.0.total.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// So many were read.
+    /// Adds `count` to the amount that was read.
     pub fn advance(&self, count: u64) {
         self.0.done.fetch_add(count, Ordering::Relaxed);
     }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_share_of_a_file_that_was_read_told() {
+    fn share_of_a_file_that_was_read_is_reported() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; 1_000]).unwrap();
         let position = Position::default();

@@ -52,7 +52,7 @@ pub struct BuildSpec {
     pub test: Duration,
     /// Processes that build at a time.
     pub processes: u64,
-    /// When changes go to the device.
+    /// Time at which changes go to the device.
     pub mount: Mount,
     /// Memory for the page cache.
     pub cache: ByteSize,
@@ -85,7 +85,7 @@ const OBJECT_FACTOR: f64 = 1.5;
 const INCLUDE_EXPONENT: f64 = 0.8;
 /// Calls write at most so much: what `cc` and `tar` were built to use.
 const WRITE_BYTES: u64 = 16 << 10;
-/// What a test of configuring writes: its source, its program, and a few lines of log.
+/// Bytes that a test of configuring writes: its source, its program, and a few lines of log.
 const TEST_SOURCE_BYTES: u64 = 600;
 const TEST_PROGRAM_BYTES: u64 = 16 << 10;
 const TEST_LOG_BYTES: u64 = 400;

@@ -6,12 +6,12 @@ use seeklab_core::Instant;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// When it was last used, in uses.
+    /// Time of the last use, counted in uses.
     tick: u64,
     dirty_since: Option<Instant>,
 }
 
-/// Which pages are in memory, and which of them differ from the device.
+/// Pages in memory, with those that differ from the device.
 #[derive(Debug, Clone)]
 pub(super) struct PageCache {
     capacity: usize,
@@ -45,7 +45,7 @@ impl PageCache {
         (self.hits, self.misses)
     }
 
-    /// Whether the page is there; if so, it was just used.
+    /// Returns true if the page is in the cache, and marks it as just used.
     pub(super) fn lookup(&mut self, page: u64) -> bool {
         let is_there = self.pages.contains_key(&page);
         if is_there {
@@ -61,8 +61,8 @@ impl PageCache {
         self.pages.contains_key(&page)
     }
 
-    /// Takes a page in, dirty if `dirty` says since when. Returns the page that had to go, if it was
-    /// dirty and must be written.
+    /// Adds a page, dirty since `dirty` if that is given. Returns the evicted page if it was dirty and
+    /// must be written.
     #[must_use]
     pub(super) fn insert(&mut self, page: u64, dirty: Option<Instant>) -> Option<u64> {
         self.touch(page, dirty);
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn does_the_least_recently_used_page_go() {
+    fn least_recently_used_page_is_evicted() {
         let mut cache = PageCache::new(2);
         assert_eq!((cache.insert(1, None), cache.insert(2, None)), (None, None));
         assert!(cache.lookup(1));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn are_dirty_pages_never_lost() {
+    fn dirty_pages_are_never_lost() {
         let at = |ns| Some(Instant::from_ns(ns));
         let mut cache = PageCache::new(2);
         assert_eq!(cache.insert(9, at(1)), None);

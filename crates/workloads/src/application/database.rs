@@ -243,7 +243,7 @@ impl Program for Checkpointer {
 
 /// Requests that a checkpoint has outstanding: enough to keep a disk's queue full, ours.
 const CHECKPOINT_DEPTH: usize = 32;
-/// How often the checkpointer looks at the log: `bgwriter_delay` of PostgreSQL.
+/// Interval at which the checkpointer looks at the log: `bgwriter_delay` of PostgreSQL.
 const CHECKPOINT_LOOK: Duration = Duration::from_ms(200);
 
 /// Load, then transactions.

@@ -31,7 +31,7 @@ use seeklab_core::{Duration, Instant, Operation, Stream};
 use super::cache::PageCache;
 use super::plan::{Io, PAGE_BYTES, Plan, Stage, merge};
 
-/// Blocks of a group: as many as one bitmap block has bits.
+/// Blocks of a group: one for each bit of a bitmap block.
 const GROUP_PAGES: u64 = PAGE_BYTES * 8;
 /// One inode per 16 KiB of the group.
 const GROUP_INODES: u64 = GROUP_PAGES * PAGE_BYTES / 16_384;
@@ -51,7 +51,7 @@ pub(super) const WAKE_UP: Duration = Duration::from_s(5);
 /// `vm.dirty_expire_centisecs`.
 const AGE: Duration = Duration::from_s(30);
 
-/// When changes go to the device.
+/// Time at which changes go to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mount {
@@ -84,7 +84,7 @@ struct File {
     inode: u64,
     size_bytes: u64,
     pages: Vec<u64>,
-    /// Where the last read ended, and its read-ahead window, in pages.
+    /// End of the last read, and its read-ahead window, in pages.
     sequence: (u64, u64),
 }
 
@@ -119,7 +119,7 @@ pub(super) struct FileSystem {
     log: BTreeSet<u64>,
 }
 
-/// What does not fit.
+/// Error: the files do not fit on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -232,7 +232,7 @@ impl FileSystem {
         self.file(file).size_bytes
     }
 
-    /// Where a page of the file is on the device.
+    /// Returns the page of the device that holds page `index` of the file.
     pub(super) fn page(&self, file: FileId, index: u64) -> u64 {
         self.file(file).pages[index as usize]
     }
@@ -380,8 +380,8 @@ impl FileSystem {
         self.cache.drop_clean();
     }
 
-    /// What the kernel's threads do when they wake up: write old pages, and what exceeds the background
-    /// ratio; and, when it is `time`, commit the transaction.
+    /// Performs the periodic work of the kernel's threads: writes old pages and the dirty pages above the
+    /// background ratio. If `is_time`, it also commits the transaction.
     pub(super) fn wake_up(&mut self, is_time: bool) {
         if is_time && self.mount == Mount::Journal && !self.running.is_empty() {
             self.commit();
@@ -396,7 +396,8 @@ impl FileSystem {
         self.plan.wait(Operation::Write, &old);
     }
 
-    /// Whether the write-back thread would be woken before its time.
+    /// Returns true if more than `percent` percent of the cache is dirty. Above 10 percent the write-back
+    /// thread is woken before its time.
     pub(super) fn is_above(&self, percent: usize) -> bool {
         self.cache.dirty_count() * 100 > self.cache.capacity() * percent
     }

@@ -3,18 +3,18 @@
 //! ```text
 //! program ──operations──▶ file system + page cache ──plan──▶ process ──requests──▶ device
 //!    ▲                                                          │ ▲
-//!    └────────────── asked again when the plan is done ─────────┘ └── completions ──┘
+//!    └──────────── queried again when the plan is done ─────────┘ └── completions ──┘
 //! ```
-//! Each process alternates between computing and waiting: what it does next depends on completions, so a
-//! faster device brings later requests forward, as with a real application. An [`Application`] is a
-//! [`Workload`]: the simulator drives it in model time, and a runner against the wall clock drives the
-//! emulator with the same requests in the same dependencies.
+//! Each process alternates between computing and waiting. Its next action depends on completions, so a faster
+//! device brings later requests forward, as with a real application. An [`Application`] is a [`Workload`]:
+//! the simulator drives it in model time, and a runner against the wall clock drives the emulator with the
+//! same requests in the same dependencies.
 //!
-//! Phases are part of it: each has a name, a start and an end, and where a phase ends with an unmount
+//! An application consists of phases. Each has a name, a start and an end. If a phase ends with an unmount,
 //! everything is written back and the caches are empty afterwards, as in [Griffin 2004, chapter 6].
 //!
 //! # Scope and limits
-//! - No data: who drives a real device makes it up, and checks it.
+//! - No data: a runner that drives a real device generates the data and checks it.
 //! - Requests that touch the same pages are never outstanding together if one of them changes the pages;
 //!   the later one waits, as pages under write-back are locked by a kernel.
 //! - Processes do not compete for processors: each has one of its own.
@@ -116,7 +116,7 @@ fn check_positive(key: &str, count: u64) -> Result<(), Error> {
     if count > 0 { Ok(()) } else { Err(Error::invalid(key, "is 0").with_hint("write at least 1")) }
 }
 
-/// What a process runs: asked for its next operation whenever the last is done.
+/// The operations of a process. Queried for the next operation whenever the last is done.
 trait Program: std::fmt::Debug {
     /// Adds the next operation to the system's plan; `false` if there was none left.
     fn step(&mut self, system: &mut FileSystem) -> Result<bool, Full>;
@@ -132,7 +132,7 @@ trait Scenario: std::fmt::Debug {
 struct Setting {
     name: &'static str,
     programs: Vec<Box<dyn Program>>,
-    /// Whether the file system is unmounted at its end.
+    /// True if the file system is unmounted at the end of the phase.
     unmounts: bool,
 }
 
@@ -141,11 +141,11 @@ struct Setting {
 pub struct Phase {
     /// Its name.
     pub name: &'static str,
-    /// When it began.
+    /// Start of the phase.
     pub start: Instant,
-    /// When its last process was done.
+    /// Time at which the last process of the phase was done.
     pub end: Option<Instant>,
-    /// When everything was written back, where it ends with an unmount.
+    /// Time at which everything was written back, if the phase ends with an unmount.
     pub unmounted: Option<Instant>,
     /// Operations done: transactions, files, or what else the phase is about.
     pub operations: u64,
@@ -205,7 +205,7 @@ enum Progress {
     Finished,
 }
 
-/// Who waits for a request.
+/// Owner of a request, who waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Process(usize),
@@ -266,7 +266,7 @@ impl Application {
         &self.phases
     }
 
-    /// Whether it ended early because the device was too small for its files.
+    /// Returns true if the application ended early because the device was too small for its files.
     pub const fn is_full(&self) -> bool {
         self.is_full
     }
@@ -276,7 +276,8 @@ impl Application {
         self.system.lookups()
     }
 
-    /// Tells it that one of its requests is complete; what that lets it do, it does when it is next asked.
+    /// Notifies the application that one of its requests is complete. Work that becomes possible is done
+    /// when the application is next queried.
     ///
     /// # Panics
     /// If the request is not outstanding.
@@ -466,7 +467,7 @@ impl Application {
         self.processes[leader].lead(plan);
     }
 
-    /// When something happens without a completion.
+    /// Returns the time of the next event that needs no completion.
     fn next_time(&self) -> Option<Instant> {
         let wake_up = (self.stage == Progress::Running).then_some(self.next_wake_up);
         let busy = self.processes.iter().filter_map(Process::busy_until);

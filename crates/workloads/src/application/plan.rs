@@ -1,4 +1,4 @@
-//! What a process does next: computing, and requests that it waits for or leaves behind.
+//! The next steps of a process: computing, and requests that it waits for or leaves behind.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,8 @@ impl Io {
         self.page + self.pages as u64
     }
 
-    /// Whether the two must not be outstanding at once: they touch the same pages and one changes them.
+    /// Returns true if the two must not be outstanding at once: they touch the same pages and one changes
+    /// them.
     pub(super) fn conflicts(&self, other: &Self) -> bool {
         let is_read = self.op == Operation::Read && other.op == Operation::Read;
         !is_read && self.page < other.end() && other.page < self.end()
@@ -51,7 +52,7 @@ pub(super) enum Stage {
     Operation,
 }
 
-/// What a process does until its program is asked again.
+/// Steps of a process until its program is queried again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan(VecDeque<Stage>);
 
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_adjacent_pages_merged_up_to_the_limit() {
+    fn adjacent_pages_are_merged_up_to_the_limit() {
         let pages: Vec<u64> = (10..10 + 130).chain([500, 501]).collect();
         let sizes: Vec<(u64, u32)> =
             merge(Operation::Write, &pages).iter().map(|io| (io.page, io.pages)).collect();
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn do_requests_conflict_exactly_where_one_changes_what_the_other_touches() {
+    fn requests_conflict_only_if_they_overlap_and_one_writes() {
         let io = |op, page, pages| Io { op, fua: false, page, pages };
         let (read, write) = (Operation::Read, Operation::Write);
         assert!(io(read, 0, 4).conflicts(&io(write, 3, 1)));

@@ -42,11 +42,11 @@ pub struct PostmarkSpec {
     pub create: Ratio,
     /// Time of the processor that each file operation takes.
     pub compute: Duration,
-    /// When changes go to the device.
+    /// Time at which changes go to the device.
     pub mount: Mount,
     /// Memory for the page cache.
     pub cache: ByteSize,
-    /// Whether deleting a file discards its blocks.
+    /// True if deleting a file discards its blocks.
     pub discard: bool,
 }
 

@@ -7,7 +7,7 @@ use seeklab_core::Instant;
 use super::Program;
 use super::plan::{Io, Stage};
 
-/// What a process does that others see.
+/// An action of a process with an effect outside of the process.
 #[derive(Debug)]
 pub(super) enum Step {
     Issue {
@@ -27,7 +27,7 @@ pub(super) struct Process {
     busy_until: Option<Instant>,
     /// Requests that it waits for.
     waiting: usize,
-    /// Whether it waits for a group commit.
+    /// True while the process waits for a group commit.
     is_committing: bool,
 }
 
@@ -40,7 +40,7 @@ impl Process {
         Self { program: Some(program), ..Self::new() }
     }
 
-    /// Does that after what it is doing.
+    /// Appends `plan` to the current plan.
     pub(super) fn then(&mut self, plan: VecDeque<Stage>) {
         self.plan.extend(plan);
     }
@@ -65,7 +65,7 @@ impl Process {
         self.waiting -= 1;
     }
 
-    /// Whether it has nothing left to do but to ask its program.
+    /// Returns true if nothing is left of the plan, so that the process must query its program.
     pub(super) fn is_idle(&self) -> bool {
         self.plan.is_empty() && self.waiting == 0 && self.busy_until.is_none() && !self.is_committing
     }
@@ -86,7 +86,7 @@ impl Process {
         self.program = Some(program);
     }
 
-    /// What it does at `now`, if it does not have to wait.
+    /// Returns the next action at `now`; `None` if the process has to wait or has nothing left to do.
     pub(super) fn next(&mut self, now: Instant) -> Option<Step> {
         loop {
             if self.waiting > 0 || self.is_committing || self.busy_until.is_some_and(|until| now < until) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a request whose last block lies beyond the end of the device.
+/// Treatment of a request whose last block lies beyond the end of the device.
 ///
 /// With `c` blocks of capacity, a request of `b` blocks at `lbn`, and a trace that extends over `e`
 /// blocks (the end of its furthest request):
@@ -12,25 +12,25 @@ pub enum Beyond {
     /// The replay ends with an error that names it.
     #[default]
     Error,
-    /// It begins at `lbn modulo (c - b + 1)`; requests within the device stay where they are.
+    /// The request begins at `lbn modulo (c - b + 1)`; requests within the device stay where they are.
     Wrap,
     /// If `e > c`, *every* request begins at `lbn × c / e`, rounded down, and at `c - b` at the
     /// latest. Distances shrink, and requests that followed each other may overlap or leave gaps.
     Scale,
-    /// It is left out and counted.
+    /// The request is omitted and counted.
     Drop,
 }
 
-/// Where a request of the trace goes.
+/// Placement of a request of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Where it was.
+    /// At its recorded block.
     Same,
     /// To another block.
     Moved(u64),
     /// Nowhere.
     Dropped,
-    /// It cannot be placed.
+    /// The request cannot be placed.
     Refused,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Place {
 pub(super) struct Fit {
     pub(super) beyond: Beyond,
     pub(super) capacity_blocks: u64,
-    /// Blocks that the trace extends over; only `Scale` asks.
+    /// Blocks that the trace extends over. Used only by `Scale`.
     pub(super) extent_blocks: u64,
 }
 
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn does_every_policy_do_what_it_says() {
+    fn every_policy_places_requests_as_documented() {
         for beyond in [Beyond::Error, Beyond::Wrap, Beyond::Drop] {
             check(beyond, 92, 8, Place::Same);
         }

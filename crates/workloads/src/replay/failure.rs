@@ -1,6 +1,6 @@
-//! Why a replay ended early.
+//! Errors that end a replay early.
 
-/// Why a replay ended early. Records are counted from one, as they come from their source.
+/// Error that ended a replay early. Records are counted from one, in the order of their source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError<E> {
@@ -9,7 +9,7 @@ pub enum ReplayError<E> {
     Trace {
         /// The record that could not be read.
         row: u64,
-        /// What its source says.
+        /// Error of the source.
         source: E,
     },
     /// A request lies beyond the end of the device.
@@ -49,7 +49,7 @@ pub enum ReplayError<E> {
 }
 
 impl<E> ReplayError<E> {
-    /// What to do about it, where that can be said.
+    /// Returns advice on how to avoid the error, if there is any.
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Beyond { .. } => {

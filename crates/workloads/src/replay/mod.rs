@@ -35,37 +35,37 @@ pub use survey::{DeviceMap, Survey};
 
 use beyond::{Fit, Place};
 
-/// What the arrivals of a replay follow.
+/// Rule that the arrivals of a replay follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
     /// The arrival times of the trace.
     Open,
-    /// Those, divided by a factor and rounded to the nearest nanosecond.
+    /// The arrival times of the trace, divided by a factor and rounded to the nearest nanosecond.
     Scaled {
-        /// How many times faster; above zero.
+        /// Divisor of the arrival times, above zero.
         factor: Ratio,
     },
     /// Completions: so many are outstanding, until the trace ends.
     Closed {
-        /// How many, at least one.
+        /// Number of outstanding requests, at least one.
         population: u32,
     },
     /// Completions and think times, one request at a time.
     Think,
 }
 
-/// How a trace is replayed; [`ReplaySpec::settings`] makes them from a description.
+/// Settings of a replay. [`ReplaySpec::settings`] makes them from a description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// What arrivals follow.
+    /// Rule that arrivals follow.
     pub mode: Mode,
-    /// What becomes of requests beyond the end of the device.
+    /// Treatment of requests beyond the end of the device.
     pub beyond: Beyond,
     /// Blocks that the device has; every device, if there are several.
     pub capacity_blocks: u64,
-    /// Blocks that the trace extends over; only [`Beyond::Scale`] asks.
+    /// Blocks that the trace extends over. Used only by [`Beyond::Scale`].
     pub extent_blocks: u64,
-    /// How many requests to issue at most.
+    /// Maximum number of requests to issue.
     pub requests: Option<u64>,
     /// The device of the trace whose requests are replayed; all if `None`.
     pub device: Option<u16>,
@@ -73,7 +73,7 @@ pub struct Settings {
     pub devices: Option<DeviceMap>,
 }
 
-/// What became of the records of a trace.
+/// Counts of the records of a trace, by their treatment in the replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Records read, of any device.
@@ -126,14 +126,16 @@ enum Pace {
     Think(Thought),
 }
 
-/// Where the one process of a replay with think times is.
+/// State of the one process of a replay with think times.
 #[derive(Debug, Clone, Copy)]
 enum Thought {
-    /// Before its first request, which arrives when the trace says.
+    /// Before its first request, which arrives at its recorded time.
     Start,
-    /// Its request is outstanding; it will think so long, or its record, at that row, does not say.
+    /// The request is outstanding. `think` is the think time after it, or the row of a record without
+    /// one.
     Waits { think: Result<Duration, u64> },
-    /// Its next request is issued at that time, or the last record, at that row, did not say when.
+    /// The next request is issued at `until`, or `until` is the row of a last record without a think
+    /// time.
     Thinks { until: Result<Instant, u64> },
 }
 
@@ -169,17 +171,17 @@ where
         }
     }
 
-    /// What became of the records so far.
+    /// Returns the counts of the records so far.
     pub const fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Why the replay ended early, if it did.
+    /// Returns the error that ended the replay early, `None` if there was none.
     pub const fn failure(&self) -> Option<&ReplayError<E>> {
         self.failure.as_ref()
     }
 
-    /// What became of the records, or why the replay ended early.
+    /// Returns the counts of the records, or the error that ended the replay early.
     ///
     /// # Errors
     /// [`ReplayError`] with the record at fault.
@@ -254,7 +256,7 @@ where
         Ok(())
     }
 
-    /// When a record arrives in an open replay; no earlier than its predecessor.
+    /// Returns the arrival time of a record. In an open replay: no earlier than its predecessor.
     fn arrival_of(&mut self, record: &TraceRecord) -> Instant {
         let Pace::Open { last, factor } = &mut self.pace else { return record.arrival };
         if record.arrival < *last {

@@ -8,37 +8,37 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{Beyond, Mode, Settings, Survey};
 use crate::error::{Error, ErrorKind};
 
-/// A replay, as it is described.
+/// Description of a replay.
 ///
 /// ```toml
 /// kind = "replay"
-/// trace = "server.csv"    # which file, for whoever opens it; optional
-/// mode = "open"           # what is understood; or scaled, closed, think
+/// trace = "server.csv"    # the file, for the caller to open; optional
+/// mode = "open"           # the default; or scaled, closed, think
 /// factor = "2"            # scaled only: interarrival times are divided by it
-/// population = 8          # closed only: how many outstanding; "auto": as many as in the trace
+/// population = 8          # closed only: requests outstanding; "auto": the mean number in the trace
 /// beyond = "error"        # requests beyond the end of the device: error, wrap, scale, drop
-/// requests = 100000       # at most so many; all if absent
-/// device = 3              # the requests of one device of the trace; all if absent
+/// requests = 100000       # maximum number of requests [default: all]
+/// device = 3              # replay the requests of this device of the trace [default: all devices]
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySpec {
-    /// Where the trace is; this crate opens nothing.
+    /// File of the trace. This crate does not open it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
-    /// What arrivals follow.
+    /// Rule that arrivals follow.
     #[serde(default)]
     pub mode: ModeName,
-    /// How many times faster arrivals come, for [`ModeName::Scaled`].
+    /// Divisor of the interarrival times, for [`ModeName::Scaled`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<Ratio>,
-    /// How many requests are outstanding, for [`ModeName::Closed`].
+    /// Number of outstanding requests, for [`ModeName::Closed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<PopulationSpec>,
-    /// What becomes of requests beyond the end of the device.
+    /// Treatment of requests beyond the end of the device.
     #[serde(default)]
     pub beyond: Beyond,
-    /// How many requests to issue at most.
+    /// Maximum number of requests to issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// The device of the trace whose requests are replayed.
@@ -46,14 +46,14 @@ pub struct ReplaySpec {
     pub device: Option<u16>,
 }
 
-/// What the arrivals of a replay follow, by name.
+/// Name of the rule that the arrivals of a replay follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModeName {
     /// The arrival times of the trace.
     #[default]
     Open,
-    /// Those, with interarrival times divided by a factor.
+    /// The arrival times of the trace, with interarrival times divided by a factor.
     Scaled,
     /// Completions: a constant number is outstanding.
     Closed,
@@ -64,9 +64,9 @@ pub enum ModeName {
 /// The population of a closed replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PopulationSpec {
-    /// So many, at least one.
+    /// A fixed number, at least one.
     Count(u32),
-    /// As many as were outstanding in the trace on average, at least one.
+    /// The mean number of requests outstanding in the trace, at least one.
     Auto,
 }
 
@@ -114,7 +114,7 @@ impl<'de> Deserialize<'de> for PopulationSpec {
 }
 
 impl ReplaySpec {
-    /// Whether [`settings`](Self::settings) needs a survey of the trace.
+    /// Returns true if [`settings`](Self::settings) needs a survey of the trace.
     pub fn needs_survey(&self) -> bool {
         self.population == Some(PopulationSpec::Auto) || self.beyond == Beyond::Scale
     }

@@ -1,4 +1,4 @@
-//! One pass over a trace, to learn what its replay needs to know beforehand.
+//! One pass over a trace, which collects the values that its replay needs beforehand.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use seeklab_core::{Instant, TraceRecord};
 
 use crate::error::{Error, ErrorKind};
 
-/// What a trace holds, in bounded memory: its devices, how far it extends, how busy it was.
+/// Summary of a trace in bounded memory: its devices, its address range, its load.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Survey {
-    /// Records seen, of any device.
+    /// Records, of any device.
     rows: u64,
     requests: u64,
     extent_blocks: u64,
@@ -127,12 +127,12 @@ impl Survey {
 pub struct DeviceMap(Vec<u16>);
 
 impl DeviceMap {
-    /// How many devices there are.
+    /// Returns the number of devices.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no devices.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,7 +1,7 @@
-//! Where a request begins, when it does not continue or stay near the last.
+//! Start of a request that neither continues the last request nor stays near it.
 //!
 //! ```toml
-//! address = { distribution = "uniform" }                                  # what is understood
+//! address = { distribution = "uniform" }                                  # the default
 //! address = { distribution = "uniform", start = "10%", end = "50%" }      # of the device; any distribution
 //! address = { distribution = "zipf", exponent = 0.9, granularity = "1MiB", order = "scattered" }
 //! address = { distribution = "hot", zones = [{ share_of_space = "10%", share_of_requests = "80%" }] }
@@ -12,9 +12,9 @@
 //! probability proportional to *k* to the power of minus `exponent`, a start within it uniformly.
 //! `ascending` puts rank 1 first on the device; `scattered` spreads the ranks by a fixed
 //! permutation (rank *k* lies *k* × 0.618 of the space from the start, modulo the space).
-//! **Hot**: zones lie one behind the other from the start; what they leave of the space gets what
-//! they leave of the requests. **Extents**: one of the extents, each equally likely; the request
-//! begins where the extent does and is as long, unless `size` is given.
+//! **Hot**: zones lie one behind the other from the start; the rest of the space gets the rest of the
+//! requests. **Extents**: one of the extents, each equally likely; the request begins with the extent and has
+//! its length, unless `size` is given.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,27 +32,27 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "AddressFields", into = "AddressFields")]
 pub struct AddressSpec {
-    /// How starts are spread over the space.
+    /// Distribution of starts over the space.
     pub distribution: AddressDistribution,
-    /// Where the space begins, as a share of the device; at its start if absent.
+    /// Start of the space, as a share of the device [default: start of the device].
     pub start: Option<Ratio>,
-    /// Where the space ends, as a share of the device; at its end if absent.
+    /// End of the space, as a share of the device [default: end of the device].
     pub end: Option<Ratio>,
 }
 
-/// How starts are spread over the space.
+/// Distribution of starts over the space.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum AddressDistribution {
     /// Every start is equally likely.
     #[default]
     Uniform,
-    /// Regions are as popular as Zipf's law says.
+    /// The popularity of regions follows Zipf's law.
     Zipf {
-        /// How steeply popularity falls with rank; above zero.
+        /// Exponent of the law, above zero: the larger, the faster popularity falls with rank.
         exponent: f64,
         /// Size of a region.
         granularity: ByteSize,
-        /// Where the popular regions lie.
+        /// Placement of the popular regions.
         order: RankOrder,
     },
     /// Some zones are more popular than others.
@@ -64,7 +64,7 @@ pub enum AddressDistribution {
     Extents,
 }
 
-/// Where the popular regions of a Zipf distribution lie.
+/// Placement of the popular regions of a Zipf distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankOrder {

@@ -1,4 +1,4 @@
-//! How the arrivals of a synthetic workload are described.
+//! Description of the arrivals of a synthetic workload.
 //!
 //! ```toml
 //! arrivals = { process = "poisson", rate = "100/s" }            # or interarrival = "10ms"
@@ -10,14 +10,14 @@
 //! The first four are open: arrivals ignore completions. The first request arrives one
 //! interarrival time after the start.
 //!
-//! **Bursty**: bursts of `burst` requests on average (`burst_distribution` is `geometric`, or
-//! `constant` for exactly so many), `within` from one to the next in a burst, `gap` from the last of
-//! a burst to the first of the next; both are means (`distribution` is `exponential`, or
-//! `constant`). The mean rate is `burst / (gap + (burst - 1) × within)`.
+//! **Bursty**: bursts of `burst` requests on average (`burst_distribution` is `geometric`, or `constant` for
+//! exactly that number), `within` from one to the next in a burst, `gap` from the last of a burst to the
+//! first of the next; both are means (`distribution` is `exponential`, or `constant`). The mean rate is
+//! `burst / (gap + (burst - 1) × within)`.
 //! **Shaped**: the interarrival times of a list, in order, and again from its start.
-//! **Closed**: `population` members, who all issue a request at the start and their next one after
-//! it is complete and `think` has passed (`think_distribution` is `constant`, or `exponential` with
-//! that mean).
+//! **Closed**: `population` members. Each issues a request at the start, and its next one when the previous
+//! one is complete and `think` has passed (`think_distribution` is `constant`, or `exponential` with that
+//! mean).
 
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::keys::{need, refuse};
 use crate::rate::Rate;
 
-/// When requests arrive.
+/// Arrival process of a synthetic workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArrivalFields", into = "ArrivalFields")]
 pub enum ArrivalSpec {
@@ -37,24 +37,24 @@ pub enum ArrivalSpec {
     Bursty {
         /// Mean number of requests in a burst, at least one.
         burst: f64,
-        /// How that number varies.
+        /// Distribution of the number of requests in a burst.
         burst_distribution: BurstDistribution,
         /// Mean time from one arrival to the next in a burst.
         within: Duration,
         /// Mean time from the last arrival of a burst to the first of the next.
         gap: Duration,
-        /// How `within` and `gap` vary.
+        /// Distribution of `within` and `gap`.
         distribution: TimeDistribution,
     },
     /// Interarrival times that the caller supplies.
     Shaped,
     /// A constant population, each with one request or thinking.
     Closed {
-        /// How many members, at least one.
+        /// Number of members, at least one.
         population: u32,
         /// Mean time from a completion to the next request of the same member.
         think: Duration,
-        /// How that time varies.
+        /// Distribution of the think time.
         think_distribution: TimeDistribution,
     },
 }
@@ -78,7 +78,7 @@ impl Pace {
     }
 }
 
-/// How a time varies around its mean.
+/// Variation of a time around its mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeDistribution {
@@ -88,7 +88,7 @@ pub enum TimeDistribution {
     Exponential,
 }
 
-/// How the length of a burst varies around its mean.
+/// Variation of the length of a burst around its mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BurstDistribution {

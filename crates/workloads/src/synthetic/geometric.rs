@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_mean_as_given() {
+    fn draws_have_the_given_mean() {
         let mut stream = Seed(1).stream("test");
         for mean in [1.0, 1.5, 20.0, 3_000.0] {
             let geometric = Geometric::new(mean);

@@ -50,7 +50,7 @@ use process::OpenProcess;
 
 use crate::error::Error;
 
-/// What a description can only name and the caller supplies.
+/// Data that a description only names and that the caller supplies.
 #[derive(Debug, Clone, Default)]
 pub struct Supplied {
     /// The extents of `address = { distribution = "extents" }`, such as the tracks of a disk.

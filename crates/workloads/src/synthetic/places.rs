@@ -1,4 +1,4 @@
-//! Where requests lie and how long they are: size, pattern and address together.
+//! Place and length of requests: size, pattern and address together.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ impl Population {
         self.ready_at(completed + think, member);
     }
 
-    /// When the next member is ready, `None` while all wait for completions.
+    /// Returns the time at which the next member is ready, `None` while all wait for completions.
     pub(super) fn next_ready(&self) -> Option<Instant> {
         self.thinking.peek().map(|Reverse((time, ..))| *time)
     }

@@ -1,9 +1,9 @@
-//! How many blocks a request has.
+//! Number of blocks of a request.
 //!
 //! ```toml
 //! size = "8KiB"                                                   # always
 //! size = "4KiB:3+64KiB:1"                                         # a weighted mix, as text
-//! size = [{ size = "4KiB", weight = 3 }, { size = "64KiB" }]      # the same as a list; weight 1 is understood
+//! size = [{ size = "4KiB", weight = 3 }, { size = "64KiB" }]      # the same as a list; default weight: 1
 //! size = { distribution = "exponential", mean = "8KiB", max = "128KiB" }
 //! size = { distribution = "uniform", min = "4KiB", max = "64KiB" }
 //! ```
@@ -29,7 +29,7 @@ use crate::error::{Error, ErrorKind};
 pub enum SizeSpec {
     /// Always the same.
     Fixed(ByteSize),
-    /// One of several, each as often as its weight says.
+    /// One of several sizes, drawn in proportion to their weights.
     Mix(Vec<WeightedSize>),
     /// Exponential in whole blocks.
     Exponential {
@@ -56,7 +56,7 @@ pub enum SizeSpec {
 pub struct WeightedSize {
     /// The size.
     pub size: ByteSize,
-    /// How often, relative to the other weights.
+    /// Frequency of the size, relative to the other weights.
     #[serde(default = "one")]
     pub weight: u32,
 }

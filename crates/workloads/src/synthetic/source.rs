@@ -69,7 +69,8 @@ impl AddressSource {
         }
     }
 
-    /// A start for `blocks` blocks, and how many there are if an extent says so.
+    /// Draws a start for `blocks` blocks. Returns the start and the number of blocks, which is that of
+    /// the drawn extent if `blocks` is `None` and extents are used.
     pub(super) fn draw(&self, stream: &mut Stream, space: Space, blocks: Option<u32>) -> (u64, u32) {
         let length = blocks.unwrap_or(1);
         let start = match self {

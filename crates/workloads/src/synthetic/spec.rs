@@ -28,7 +28,7 @@ use crate::spec::WorkloadSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyntheticSpec {
-    /// How many requests.
+    /// Number of requests.
     #[serde(default = "requests")]
     pub requests: u64,
     /// Share of reads; the rest are writes.
@@ -45,13 +45,13 @@ pub struct SyntheticSpec {
     /// Share that begins within `local_distance` of the previous request's beginning.
     #[serde(default)]
     pub local: Ratio,
-    /// How far a local request may lie from the previous one.
+    /// Largest distance of a local request from the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_distance: Option<ByteSize>,
-    /// Where all other requests begin.
+    /// Distribution of the starts of all other requests.
     #[serde(default)]
     pub address: AddressSpec,
-    /// When requests arrive.
+    /// Arrival process.
     pub arrivals: ArrivalSpec,
 }
 

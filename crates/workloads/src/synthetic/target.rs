@@ -1,4 +1,4 @@
-//! What a workload needs to know of the device that it addresses.
+//! Properties of the addressed device that a workload needs.
 
 use seeklab_core::{ByteSize, Capabilities};
 

@@ -1,4 +1,4 @@
-//! How a workload is written: as a TOML table, or the same keys on one line.
+//! Written forms of a workload: a TOML table, or the same keys on one line.
 //!
 //! ```text
 //! line  = name | [ name "," ] item { "," item }
@@ -12,8 +12,8 @@
 //! size=4KiB:3+64KiB:1,read=2/3,sequential=20%,arrivals.process=closed,arrivals.population=8
 //! replay,mode=closed,population=auto,beyond=wrap
 //! ```
-//! An item replaces what a preset says under the same key. An item that chooses a process or a
-//! distribution replaces the preset's whole table. The shorthands are in [`SHORTHANDS`].
+//! An item replaces the preset's value for the same key. An item that chooses a process or a distribution
+//! replaces the preset's whole table. The shorthands are in [`SHORTHANDS`].
 
 mod line;
 mod value;

@@ -11,7 +11,7 @@ use crate::error::Error;
 /// that a mistake names its key and offers near matches.
 pub(crate) struct Reader<'a> {
     value: &'a Value,
-    /// Whether counts are written as text, as they are on a line.
+    /// True if counts are written as text, as on a line.
     line: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Do open arrivals have the pace and shape that is described?
+//! Tests that open arrivals have the described pace and shape.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn moments(times: &[Duration]) -> Moments {
 }
 
 #[test]
-fn are_poisson_arrivals_exponential_with_the_right_mean() {
+fn poisson_interarrival_times_are_exponential_with_the_given_mean() {
     for pace in ["poisson=100/s", "poisson=6000/min", "arrivals.process=poisson,arrivals.interarrival=10ms"] {
         let times = interarrivals(&format!("size=8KiB,read=1,{pace},requests=200000"));
         let moments = moments(&times);
@@ -36,7 +36,7 @@ fn are_poisson_arrivals_exponential_with_the_right_mean() {
 }
 
 #[test]
-fn do_constant_arrivals_never_drift() {
+fn constant_arrivals_never_drift() {
     let times: Vec<Instant> = arrivals(&mut workload("size=8KiB,read=1,constant=3/s,requests=3000"))
         .into_iter()
         .map(|(time, _)| time)
@@ -46,7 +46,7 @@ fn do_constant_arrivals_never_drift() {
 }
 
 #[test]
-fn do_bursts_have_their_length_and_gap() {
+fn bursts_have_the_described_length_and_gap() {
     let line = "size=8KiB,read=1,arrivals.process=bursty,arrivals.burst=20,arrivals.within=1ms,arrivals.gap=500ms,arrivals.distribution=constant,requests=100000";
     let times = interarrivals(line);
     let gaps = times.iter().filter(|time| **time == Duration::from_ms(500)).count();
@@ -62,7 +62,7 @@ fn do_bursts_have_their_length_and_gap() {
 }
 
 #[test]
-fn are_exponential_bursts_burstier_than_poisson() {
+fn exponential_bursts_are_burstier_than_poisson() {
     let times = interarrivals(
         "size=8KiB,read=1,arrivals.process=bursty,arrivals.burst=20,arrivals.within=1ms,arrivals.gap=481ms,requests=200000",
     );
@@ -74,7 +74,7 @@ fn are_exponential_bursts_burstier_than_poisson() {
 }
 
 #[test]
-fn do_shaped_arrivals_repeat_the_list() {
+fn shaped_arrivals_repeat_the_list() {
     let list: Arc<[Duration]> = [5, 0, 7].map(Duration::from_ms).into();
     let supplied = Supplied { interarrival_times: Some(list), ..Supplied::default() };
     let spec = SyntheticSpec::parse("size=8KiB,read=1,arrivals.process=shaped,requests=7").unwrap();

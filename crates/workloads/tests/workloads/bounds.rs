@@ -1,4 +1,4 @@
-//! Does every request lie within the device, aligned, whatever the description?
+//! Tests that every request of any description is aligned and lies within the device.
 
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Instant, Operation, Seed, TraceRecord};
@@ -40,7 +40,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn is_every_request_aligned_and_within_the_device((line, align, capacity) in line(), seed: u64) {
+    fn every_request_is_aligned_and_within_the_device((line, align, capacity) in line(), seed: u64) {
         let spec = SyntheticSpec::parse(&line).unwrap();
         let target = Target { capacity_blocks: capacity, block_size: ByteSize::from_bytes(512) };
         let mut workload = Synthetic::new(&spec, target, Seed(seed), Supplied::default()).unwrap();
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn is_every_replayed_request_within_the_device(
+    fn every_replayed_request_is_within_the_device(
         places in prop::collection::vec((0..100_000_u64, 1..200_u32), 0..50),
         capacity_blocks in 200..100_000_u64,
         beyond in prop_oneof![Just(Beyond::Wrap), Just(Beyond::Scale), Just(Beyond::Drop)],

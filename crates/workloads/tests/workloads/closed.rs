@@ -1,11 +1,11 @@
-//! Is a closed population always kept and never exceeded?
+//! Tests that a closed population stays constant.
 
 use seeklab_core::{Arrival, Duration, Instant, Limits, Seed, Workload, simulate};
 
 use crate::common::{Server, Service, workload};
 
 #[test]
-fn is_the_population_always_outstanding_without_think_time() {
+fn population_is_always_outstanding_without_think_time() {
     for population in [1_usize, 2, 8] {
         let mut workload = workload(&format!("size=8KiB,read=1,closed={population},requests=1000"));
         let mut server = Server::new(Service::Exponential(Duration::from_ms(5), Seed(2).stream("service")));
@@ -24,7 +24,7 @@ fn is_the_population_always_outstanding_without_think_time() {
 }
 
 #[test]
-fn does_each_member_think_between_its_requests() {
+fn each_member_thinks_between_its_requests() {
     let think = Duration::from_ms(10);
     let mut workload = workload("size=8KiB,read=1,closed=3,think=10ms,requests=300");
     let mut server = Server::new(Service::Constant(Duration::from_ms(2)));
@@ -42,7 +42,7 @@ fn does_each_member_think_between_its_requests() {
 }
 
 #[test]
-fn does_throughput_follow_the_interactive_response_time_law() {
+fn throughput_follows_the_interactive_response_time_law() {
     // N = X (R + Z) [Denning & Buzen 1978]: an identity but for the edges of the run.
     let mut workload = workload(
         "size=8KiB,read=1,closed=20,think=100ms,arrivals.think_distribution=exponential,requests=200000",
@@ -59,7 +59,7 @@ fn does_throughput_follow_the_interactive_response_time_law() {
 }
 
 #[test]
-fn does_a_closed_workload_wait_when_all_are_outstanding() {
+fn closed_workload_waits_when_all_are_outstanding() {
     let mut workload = workload("size=8KiB,read=1,closed=2,requests=10");
     for _ in 0..2 {
         assert!(matches!(workload.next_arrival(Instant::ZERO), Arrival::Request(_)));

@@ -45,7 +45,7 @@ pub(crate) fn requests(line: &str) -> Vec<Request> {
     arrivals(&mut workload(line)).into_iter().map(|(_, request)| request).collect()
 }
 
-/// How long the test device serves a request.
+/// Service time of a request on the test device.
 #[derive(Debug, Clone)]
 pub(crate) enum Service {
     Constant(Duration),

@@ -1,4 +1,4 @@
-//! Do both written forms mean the same, and does every registered example work?
+//! Tests that both written forms mean the same, and that every registered example works.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn check(line: &str, document: &str) {
 }
 
 #[test]
-fn do_both_forms_mean_the_same() {
+fn both_forms_mean_the_same() {
     check(
         "size=8KiB,read=66%,align=8KiB,sequential=20%,local=30%,local_distance=20MiB,poisson=100/s,requests=100000",
         r#"
@@ -67,7 +67,7 @@ fn do_both_forms_mean_the_same() {
 }
 
 #[test]
-fn does_every_registered_kind_have_a_working_example() {
+fn every_registered_kind_has_a_working_example() {
     for kind in KINDS {
         check(kind.example, kind.example_toml);
         assert!(kind.example.starts_with(kind.name));
@@ -75,7 +75,7 @@ fn does_every_registered_kind_have_a_working_example() {
 }
 
 #[test]
-fn does_every_preset_issue_requests() {
+fn every_preset_issues_requests() {
     let extents: Arc<[Extent]> = [Extent { lbn: 0, blocks: 528 }].into();
     for preset in PRESETS {
         let spec = SyntheticSpec::parse(preset.name).unwrap();
@@ -91,7 +91,7 @@ fn does_every_preset_issue_requests() {
 }
 
 #[test]
-fn are_the_examples_of_the_grammar_lines_of_it() {
+fn examples_of_the_grammar_parse() {
     for line in [
         "random,size=8KiB,read=66%,poisson=80/s,requests=10000",
         "size=4KiB:3+64KiB:1,read=2/3,sequential=20%,arrivals.process=closed,arrivals.population=8",
@@ -102,7 +102,7 @@ fn are_the_examples_of_the_grammar_lines_of_it() {
 }
 
 #[test]
-fn are_requests_limited_for_every_kind() {
+fn number_of_requests_is_limited_for_every_kind() {
     for kind in KINDS {
         let mut spec = WorkloadSpec::parse(kind.example).unwrap();
         let before = spec.clone();

@@ -1,4 +1,4 @@
-//! Do the shares and means of what is drawn match the description?
+//! Tests that drawn shares and means match the description.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec};
 
 use crate::common::{TARGET, arrivals, requests};
 
-/// Checks that a share of `expect` was seen, within five standard deviations.
+/// Checks that the measured share is `expect`, within five standard deviations.
 fn check_share(what: &str, seen: usize, of: usize, expect: f64) {
     let share = seen as f64 / of as f64;
     let deviation = (expect * (1.0 - expect) / of as f64).sqrt();
@@ -26,7 +26,7 @@ fn check_even(what: &str, counts: &[u64]) {
 }
 
 #[test]
-fn is_the_share_of_reads_as_described() {
+fn share_of_reads_is_as_described() {
     for (read, expect) in [("0%", 0.0), ("66%", 0.66), ("2/3", 2.0 / 3.0), ("100%", 1.0)] {
         let drawn = requests(&format!("size=8KiB,read={read},poisson=100/s,requests=50000"));
         let reads = drawn.iter().filter(|request| request.op == Operation::Read).count();
@@ -36,7 +36,7 @@ fn is_the_share_of_reads_as_described() {
 }
 
 #[test]
-fn are_uniform_addresses_even() {
+fn uniform_addresses_are_even() {
     let drawn = requests("size=8KiB,align=8KiB,read=66%,poisson=100/s,requests=200000");
     let mut counts = [0; 256];
     for request in &drawn {
@@ -47,7 +47,7 @@ fn are_uniform_addresses_even() {
 }
 
 #[test]
-fn do_mixed_sizes_follow_their_weights() {
+fn mixed_sizes_follow_their_weights() {
     let drawn = requests("fileserver,poisson=100/s,requests=100000");
     let mut counts = BTreeMap::<u32, usize>::new();
     drawn.iter().for_each(|request| *counts.entry(request.blocks).or_default() += 1);
@@ -60,7 +60,7 @@ fn do_mixed_sizes_follow_their_weights() {
 }
 
 #[test]
-fn do_exponential_sizes_have_their_mean_and_shape() {
+fn exponential_sizes_have_their_mean_and_shape() {
     let drawn = requests("random,poisson=100/s,requests=200000");
     let count = drawn.len() as f64;
     let mean = drawn.iter().map(|request| f64::from(request.blocks)).sum::<f64>() / count;
@@ -77,7 +77,7 @@ fn do_exponential_sizes_have_their_mean_and_shape() {
 }
 
 #[test]
-fn are_uniform_sizes_even_and_inclusive() {
+fn uniform_sizes_are_even_and_inclusive() {
     let drawn =
         requests("size.distribution=uniform,size.min=512B,size.max=8KiB,read=1/2,poisson=9/s,requests=80000");
     let mut counts = [0; 16];
@@ -86,7 +86,7 @@ fn are_uniform_sizes_even_and_inclusive() {
 }
 
 #[test]
-fn do_sequential_and_local_shares_hold() {
+fn sequential_and_local_shares_are_as_described() {
     let line = "size=8KiB,align=8KiB,sequential=20%,local=30%,local_distance=1MiB,read=1,poisson=9/s,requests=100000";
     let drawn = requests(line);
     let pairs = drawn.len() - 1;
@@ -98,7 +98,7 @@ fn do_sequential_and_local_shares_hold() {
 }
 
 #[test]
-fn does_a_sequential_workload_read_the_space_in_order_and_begin_anew() {
+fn sequential_workload_reads_the_space_in_order_and_restarts() {
     let drawn = requests("sequential,address.end=1/1024,constant=9/s,requests=600");
     // The space has 16,384 blocks, 128 requests of 128 blocks.
     let start = drawn[0].lbn;
@@ -111,7 +111,7 @@ fn does_a_sequential_workload_read_the_space_in_order_and_begin_anew() {
 }
 
 #[test]
-fn does_zipf_follow_its_law() {
+fn zipf_draws_follow_the_law() {
     let regions = 8_192_u64;
     let harmonic: f64 = (1..=regions).map(|rank| (rank as f64).powf(-0.9)).sum();
     for order in ["ascending", "scattered"] {
@@ -131,7 +131,7 @@ fn does_zipf_follow_its_law() {
 }
 
 #[test]
-fn are_hot_zones_as_hot_as_described() {
+fn hot_zones_get_the_described_share_of_requests() {
     let drawn = requests(
         "size=512B,read=1,address.distribution=hot,address.zones=10%:80%+20%:15%,poisson=9/s,requests=100000",
     );
@@ -145,7 +145,7 @@ fn are_hot_zones_as_hot_as_described() {
 }
 
 #[test]
-fn are_track_aligned_requests_whole_tracks() {
+fn track_aligned_requests_are_whole_tracks() {
     let tracks: Arc<[Extent]> = (0..100)
         .map(|track| Extent { lbn: track * 528 + track / 7, blocks: 528 - (track % 3) as u32 })
         .collect();

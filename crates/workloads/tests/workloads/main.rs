@@ -1,4 +1,4 @@
-//! Do workloads do what their descriptions say? One binary, a file per question.
+//! Tests that workloads match their descriptions. One binary, a file per topic.
 
 mod arrivals;
 mod bounds;

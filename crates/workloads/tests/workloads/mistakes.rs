@@ -1,4 +1,4 @@
-//! Does every mistake say where it is, what is wrong and what would be right?
+//! Tests that every error names the place, the problem and a valid alternative.
 
 use seeklab_core::{Seed, Workload};
 use seeklab_workloads::{Error, Supplied, Synthetic, SyntheticSpec, WorkloadSpec};
@@ -13,7 +13,7 @@ fn check(error: &Error, message: &str, hint: &str) {
 }
 
 #[test]
-fn does_a_wrong_line_say_what_is_wrong() {
+fn wrong_line_reports_the_problem_and_a_hint() {
     for (line, message, hint) in [
         ("", "an empty description", "random,poisson=80/s"),
         ("randon", "unknown workload `randon`", "`random`"),
@@ -50,7 +50,7 @@ fn does_a_wrong_line_say_what_is_wrong() {
 }
 
 #[test]
-fn does_a_wrong_document_say_what_is_wrong() {
+fn wrong_document_reports_the_problem_and_a_hint() {
     let base = "kind = \"synthetic\"\nread = \"66%\"\nsize = \"8KiB\"\narrivals = { process = \"closed\", population = 1 }\n";
     assert!(WorkloadSpec::from_toml(base).is_ok());
     for (from, to, message, hint) in [
@@ -87,7 +87,7 @@ fn does_a_wrong_document_say_what_is_wrong() {
 }
 
 #[test]
-fn does_a_description_that_does_not_fit_the_device_say_so() {
+fn description_that_does_not_fit_the_device_is_refused() {
     for (line, message, hint) in [
         ("size=16GiB", "size: 16GiB is more than the addresses span, which is 8GiB", ""),
         ("size=100B", "size: 100B is not a positive multiple of the block size, 512B", ""),
@@ -159,14 +159,14 @@ fn does_a_description_that_does_not_fit_the_device_say_so() {
 }
 
 #[test]
-fn is_a_workload_of_no_requests_finished_at_once() {
+fn workload_of_no_requests_finishes_at_once() {
     let spec = SyntheticSpec::parse("random,requests=0").unwrap();
     let mut workload = Synthetic::new(&spec, TARGET, Seed(1), Supplied::default()).unwrap();
     assert_eq!(workload.next_arrival(seeklab_core::Instant::ZERO), seeklab_core::Arrival::Finished);
 }
 
 #[test]
-fn does_a_value_of_the_wrong_kind_say_what_is_wanted() {
+fn value_of_the_wrong_type_reports_the_expected_type() {
     for (key, value, message) in [
         (
             "arrivals",

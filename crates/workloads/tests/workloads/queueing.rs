@@ -1,4 +1,4 @@
-//! Does a run match queueing theory?
+//! Tests that runs match queueing theory.
 
 use seeklab_core::{Duration, Instant, Limits, Seed, simulate};
 
@@ -30,7 +30,7 @@ fn response_ms(service: Service, requests: u64, seed: u64) -> f64 {
 }
 
 #[test]
-fn is_the_response_time_of_m_m_1_one_over_mu_minus_lambda() {
+fn m_m_1_response_time_is_one_over_mu_minus_lambda() {
     for (service_ms, requests) in [(5.0, 400_000), (7.0, 800_000)] {
         let mean = Duration::from_ms_f64(service_ms);
         let seen = response_ms(Service::Exponential(mean, Seed(5).stream("service")), requests, 4);
@@ -40,7 +40,7 @@ fn is_the_response_time_of_m_m_1_one_over_mu_minus_lambda() {
 }
 
 #[test]
-fn is_the_response_time_of_m_d_1_as_pollaczek_and_khinchin_say() {
+fn m_d_1_response_time_matches_pollaczek_khinchine() {
     let seen = response_ms(Service::Constant(Duration::from_ms(6)), 400_000, 6);
     let theory = 6.0 + 0.6 * 6.0 / (2.0 * (1.0 - 0.6));
     assert!((seen / theory - 1.0).abs() < 0.02, "{seen}, theory {theory}");

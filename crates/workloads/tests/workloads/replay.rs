@@ -1,4 +1,4 @@
-//! Does a replay issue each request when its mode says?
+//! Tests that a replay issues each request at the time that its mode prescribes.
 
 use std::convert::Infallible;
 
@@ -53,14 +53,14 @@ fn submissions(
 }
 
 #[test]
-fn does_open_replay_keep_arrival_times() {
+fn open_replay_keeps_arrival_times() {
     let (times, counters) = submissions(trace(&[3, 3, 4, 50]), settings(Mode::Open));
     assert_eq!(times, [3.0, 3.0, 4.0, 50.0]);
     assert_eq!(counters, Ok(Counters { read: 4, issued: 4, ..Counters::default() }));
 }
 
 #[test]
-fn does_scaling_divide_interarrival_times() {
+fn scaling_divides_interarrival_times() {
     for (factor, expect) in [("2", [1.5, 2.0, 25.0]), ("1/2", [6.0, 8.0, 100.0])] {
         let factor: Ratio = factor.parse().unwrap();
         let (times, _) = submissions(trace(&[3, 4, 50]), settings(Mode::Scaled { factor }));
@@ -69,14 +69,14 @@ fn does_scaling_divide_interarrival_times() {
 }
 
 #[test]
-fn does_a_record_out_of_order_arrive_with_its_predecessor() {
+fn record_out_of_order_arrives_with_its_predecessor() {
     let (times, counters) = submissions(trace(&[3, 9, 5, 12]), settings(Mode::Open));
     assert_eq!(times, [3.0, 9.0, 9.0, 12.0]);
     assert_eq!(counters.unwrap().out_of_order, 1);
 }
 
 #[test]
-fn does_closed_replay_issue_the_next_at_each_completion() {
+fn closed_replay_issues_the_next_at_each_completion() {
     let (times, _) =
         submissions(trace(&[0, 1_000, 2_000, 3_000, 4_000]), settings(Mode::Closed { population: 2 }));
     // The server takes 4 ms for each in turn, so after the first two one is issued every 4 ms.
@@ -84,13 +84,13 @@ fn does_closed_replay_issue_the_next_at_each_completion() {
 }
 
 #[test]
-fn does_a_population_larger_than_the_trace_end_well() {
+fn population_larger_than_the_trace_issues_every_request() {
     let (times, counters) = submissions(trace(&[7, 8]), settings(Mode::Closed { population: 100 }));
     assert_eq!((times.len(), counters.unwrap().issued), (2, 2));
 }
 
 #[test]
-fn are_think_times_exact() {
+fn think_times_are_exact() {
     let mut records = trace(&[2, 500, 500, 500]);
     let thinks = [Some(10), Some(0), Some(7), None];
     for (record, think) in records.iter_mut().zip(thinks) {
@@ -103,7 +103,7 @@ fn are_think_times_exact() {
 }
 
 #[test]
-fn is_an_absent_think_time_an_error_with_its_record() {
+fn missing_think_time_is_an_error_that_names_the_record() {
     let mut records = trace(&[0, 0, 0]);
     records[0].think = Some(Duration::ZERO);
     let (times, result) = submissions(records, settings(Mode::Think));
@@ -117,7 +117,7 @@ fn is_an_absent_think_time_an_error_with_its_record() {
 }
 
 #[test]
-fn does_the_process_think_after_a_dropped_request_too() {
+fn process_thinks_after_a_dropped_request_too() {
     let mut records = trace(&[0, 0, 0]);
     records.iter_mut().for_each(|record| record.think = Some(Duration::from_ms(5)));
     records[1].lbn = TARGET.capacity_blocks;
@@ -127,7 +127,7 @@ fn does_the_process_think_after_a_dropped_request_too() {
 }
 
 #[test]
-fn are_requests_beyond_the_end_named_moved_or_dropped() {
+fn requests_beyond_the_end_are_reported_moved_or_dropped() {
     let capacity = TARGET.capacity_blocks;
     let mut records = trace(&[0, 1, 2]);
     records[1].lbn = capacity + 1_000;
@@ -156,7 +156,7 @@ fn are_requests_beyond_the_end_named_moved_or_dropped() {
 }
 
 #[test]
-fn does_a_read_error_end_the_replay_and_name_its_record() {
+fn read_error_ends_the_replay_and_names_its_record() {
     let records = trace(&[1, 2]).into_iter().map(Ok).chain([Err(std::fmt::Error)]);
     let mut replay = Replay::new(records, settings(Mode::Open));
     assert_eq!(arrivals(&mut replay).len(), 2);
@@ -167,7 +167,7 @@ fn does_a_read_error_end_the_replay_and_name_its_record() {
 }
 
 #[test]
-fn are_devices_kept_chosen_or_numbered_densely() {
+fn devices_are_kept_chosen_or_numbered_densely() {
     let mut records = trace(&[0, 1, 2, 3]);
     for (record, device) in records.iter_mut().zip([7, 2, 7, 40]) {
         record.device = device;
@@ -186,7 +186,7 @@ fn are_devices_kept_chosen_or_numbered_densely() {
 }
 
 #[test]
-fn is_the_number_of_requests_limited() {
+fn number_of_requests_is_limited() {
     let (times, counters) =
         submissions(trace(&[0, 1, 2, 3]), Settings { requests: Some(2), ..settings(Mode::Open) });
     assert_eq!(times, [0.0, 1.0]);
@@ -194,7 +194,7 @@ fn is_the_number_of_requests_limited() {
 }
 
 #[test]
-fn is_the_automatic_population_the_time_average() {
+fn automatic_population_is_the_time_average() {
     let mut records = trace(&[0, 10, 20, 30]);
     for (record, completion) in records.iter_mut().zip([30, 40, 50, 60]) {
         record.completion = Some(at_ms(completion));
@@ -227,7 +227,7 @@ fn is_the_automatic_population_the_time_average() {
 }
 
 #[test]
-fn do_contradictory_settings_say_so() {
+fn contradictory_settings_are_refused() {
     let check = |spec: ReplaySpec, expect: &str| {
         assert_eq!(spec.settings(100, None).unwrap_err().to_string(), expect);
     };

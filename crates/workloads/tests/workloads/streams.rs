@@ -7,13 +7,13 @@ use crate::common::{arrivals, with_seed, workload};
 const LINE: &str = "size=4KiB:3+64KiB:1,align=4KiB,read=66%,poisson=100/s,requests=2000";
 
 #[test]
-fn do_equal_seeds_give_equal_requests() {
+fn equal_seeds_give_equal_requests() {
     assert_eq!(arrivals(&mut with_seed(LINE, 7)), arrivals(&mut with_seed(LINE, 7)));
     assert_ne!(arrivals(&mut with_seed(LINE, 7)), arrivals(&mut with_seed(LINE, 8)));
 }
 
 #[test]
-fn does_a_clone_continue_identically() {
+fn clone_continues_identically() {
     let mut original = workload(LINE);
     let mut now = Instant::ZERO;
     for _ in 0..1_000 {
@@ -32,7 +32,7 @@ fn does_a_clone_continue_identically() {
 }
 
 #[test]
-fn does_changing_one_aspect_leave_the_others() {
+fn changing_one_aspect_leaves_the_others_unchanged() {
     let base = arrivals(&mut workload(LINE));
     let times =
         |drawn: &[(Instant, seeklab_core::Request)]| drawn.iter().map(|(time, _)| *time).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Where the service time of a command went.
+//! Division of a command's service time into its parts.
 
 use seeklab_core::{Breakdown, BufferOutcome, Duration, Instant};
 

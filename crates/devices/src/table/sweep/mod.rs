@@ -1,4 +1,4 @@
-//! Tables from a sweep: what a benchmark measured of response times at some request lengths and depths.
+//! Tables from a sweep: response times that a benchmark measured at some request lengths and depths.
 //!
 //! ```text
 //! points (operation, length, queue length, sequential or not, quantiles) ─▶ tables() ─▶ TableParameters
@@ -11,26 +11,29 @@
 //! ```
 //! # Rules
 //! A closed load of depth N finds N - 1 requests at each arrival, which is the queue length of the table.
-//! - *Between two depths* of one length, the mean is linear in the depth, and the shape goes over from one to the
-//!   other in the logarithm of time.
-//! - *Beyond the deepest*, throughput stays what it was: times grow with the depth. To eight times the deepest.
-//! - *Below the shallowest*, times stay what they were.
-//! - Where another length was measured at both depths, times grow or shrink as its did (between a shorter and a longer
-//!   one, by the logarithm of the length), within these bounds: they do not fall with the depth, nor grow faster than it.
-//! - *Between two lengths*, the mean is linear in the length; *beyond the longest*, the data rate stays what it was, to
-//!   eight times the longest; *below the shortest*, times are those of the shortest.
-//! - Flushes have no length, and beyond the depths that were measured they take as long as at the nearest: that throughput
-//!   stays says nothing of requests of which one waits for others.
-//! - Points of one class are mixed by their requests, of equal precedence; of others the first is taken.
+//! - *Between two depths* of one length, the mean is linear in the depth, and the shape goes over from one to
+//!   the other in the logarithm of time.
+//! - *Beyond the deepest*, throughput stays constant: times grow with the depth. There are cells up to eight
+//!   times the deepest.
+//! - *Below the shallowest*, times stay constant.
+//! - If another length was measured at both depths, times grow or shrink by the same factor as for that
+//!   length (between a shorter and a longer length: interpolated by the logarithm of the length), within
+//!   these bounds: times do not fall with the depth, nor grow faster than the depth.
+//! - *Between two lengths*, the mean is linear in the length; *beyond the longest*, the data rate stays
+//!   constant, up to eight times the longest; *below the shortest*, times are those of the shortest.
+//! - Flushes have no length. Beyond the measured depths they take as long as at the nearest depth, because a
+//!   constant throughput cannot be assumed for requests of which one waits for others.
+//! - Points of one class and of equal precedence are mixed in proportion to their requests. Of points of
+//!   unequal precedence, those of the lowest are taken.
 //!
 //! # Scope and limits
-//! Only what a table says: draws are independent. Random requests stand for every distance, so distance does not matter;
-//! what was measured apart for each operation says nothing of mixtures. What lies beyond what was
-//! measured is marked so, and the device counts the requests that it answers so.
+//! The limits of tables apply: draws are independent. Random requests stand for every distance, so distance
+//! does not matter; operations were measured separately, so the effect of mixtures is unknown. Cells beyond
+//! the measured range are marked, and the device counts the requests that these cells answer.
 //!
 //! # References
-//! Little's law, and the asymptotic bounds of closed queueing networks: E. D. Lazowska et al., Quantitative System
-//! Performance, 1984, chapters 3 and 5.
+//! Little's law, and the asymptotic bounds of closed queueing networks: E. D. Lazowska et al., Quantitative
+//! System Performance, 1984, chapters 3 and 5.
 
 mod quantiles;
 mod surface;
@@ -49,20 +52,20 @@ use surface::Surface;
 
 pub use quantiles::Quantiles;
 
-/// What was measured at one length and depth.
+/// Measurement at one length and depth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What the requests did.
+    /// Operation of the requests.
     pub op: Operation,
     /// Their length, at least 1; of flushes nothing.
     pub blocks: u32,
     /// Requests outstanding that each found at its arrival.
     pub queue_length: u32,
-    /// Whether each began where the one before ended; else they lay anywhere.
+    /// True if each request began where the one before ended, false if requests lay anywhere.
     pub is_sequential: bool,
     /// Their number.
     pub requests: u64,
-    /// Where it counts beside others of its class: only those of the lowest are taken.
+    /// Rank among the points of a class: only points of the lowest rank count.
     pub precedence: u8,
     /// Their response times.
     pub times: Quantiles,

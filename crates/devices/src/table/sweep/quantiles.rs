@@ -4,10 +4,10 @@ use seeklab_core::Duration;
 
 use super::super::times::Counts;
 
-/// How many steps of how much weight, in 1/100,000: to 98 %, 99.8 %, 99.98 % and all.
+/// Numbers of steps with their weights in 1/100,000: to 98 %, 99.8 %, 99.98 % and all.
 const STEPS: [(usize, u32); 4] = [(196, 500), (36, 50), (36, 5), (20, 1)];
 
-/// What all weights sum to.
+/// Sum of all weights.
 const TOTAL: u32 = 100_000;
 
 /// The longest time, 2^62 ns (146 years).
@@ -58,7 +58,7 @@ impl Quantiles {
         Some(Self { ln_ns })
     }
 
-    /// From times and how often each was seen, in any order; `None` of none.
+    /// Returns the quantiles of times with their counts, in any order; `None` if there are no times.
     pub fn from_counts(counts: &[(f64, u64)]) -> Option<Self> {
         let mut seen: Vec<(f64, f64)> = counts
             .iter()

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::super::classes::{Class, Classes, Distance};
 use super::{Point, Quantiles};
 
-/// How far beyond the longest length and the deepest depth there are cells.
+/// Factor beyond the longest length and the deepest depth up to which there are cells.
 const BEYOND: u32 = 8;
 
-/// What was measured, of one operation, sequential or not.
+/// Measurements of one operation, sequential or not.
 #[derive(Debug, Default)]
 pub(super) struct Surface {
     /// By class of length.
@@ -50,7 +50,7 @@ impl Known {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) times: Quantiles,
-    /// Whether it lies beyond what was measured.
+    /// True if the class lies beyond the measured range.
     pub(super) is_beyond: bool,
 }
 
@@ -175,7 +175,7 @@ impl Row {
         Some(before.times.towards(&after.times, share))
     }
 
-    /// What was measured nearest to a depth outside.
+    /// Returns the measurement nearest to a depth outside of the measured range.
     fn nearest(&self, depth: f64) -> &Known {
         let (first, last) = (self.known.values().next(), self.known.values().next_back());
         let first = first.expect("a row has a depth");
@@ -195,7 +195,8 @@ fn depth_of(classes: &Classes, queue: u32) -> f64 {
     (least(queue) + last) / 2.0 + 1.0
 }
 
-/// Whether a class has queue lengths: four classes between 1 and 2 have but one.
+/// Returns true if a class contains a queue length: of the four classes between 1 and 2, only one
+/// does.
 fn is_of_whole_numbers(classes: &Classes, queue: u32) -> bool {
     let (_, least, _) = classes.least(Class { length: 0, queue, distance: 0 });
     classes.of(1, least, Distance::Sequential).queue == queue

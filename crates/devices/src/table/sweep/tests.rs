@@ -1,4 +1,4 @@
-//! Do tables of a sweep say what was measured, and between and beyond it what the rules say?
+//! Tests that tables of a sweep hold the measured values, and follow the rules between and beyond them.
 
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Device, Instant, Request, Seed};
@@ -80,7 +80,7 @@ fn check(
 }
 
 #[test]
-fn is_what_was_measured_said() {
+fn measured_points_are_reproduced() {
     let points = [point(8, 0, false, 100.0), point(8, 7, false, 200.0), point(8, 0, true, 10.0)];
     check(&points, [8, 0], false, 100.0, false);
     check(&points, [8, 7], false, 200.0, false);
@@ -89,7 +89,7 @@ fn is_what_was_measured_said() {
 }
 
 #[test]
-fn is_throughput_concave_between_two_depths() {
+fn throughput_is_concave_between_two_depths() {
     let points = [point(8, 0, false, 100.0), point(8, 4, false, 200.0)];
     // The mean goes up by 25 us with each of the depths 1 to 5.
     for (queue_length, expected) in [(1, 125.0), (2, 150.0), (3, 175.0)] {
@@ -98,7 +98,7 @@ fn is_throughput_concave_between_two_depths() {
 }
 
 #[test]
-fn does_throughput_stay_beyond_the_deepest() {
+fn throughput_stays_constant_beyond_the_deepest() {
     let points = [point(8, 0, false, 100.0), point(8, 3, false, 120.0)];
     check(&points, [8, 7], false, 240.0, true);
     // The class of 28 to 31, its middle: a depth of 30.5.
@@ -106,7 +106,7 @@ fn does_throughput_stay_beyond_the_deepest() {
 }
 
 #[test]
-fn does_time_grow_with_the_length() {
+fn time_grows_with_the_length() {
     let points = [point(8, 0, false, 100.0), point(64, 0, false, 380.0)];
     check(&points, [16, 0], false, 140.0, false);
     check(&points, [32, 0], false, 220.0, false);
@@ -115,7 +115,7 @@ fn does_time_grow_with_the_length() {
 }
 
 #[test]
-fn does_a_length_that_was_measured_at_one_depth_go_with_the_others() {
+fn length_measured_at_one_depth_scales_like_the_others() {
     let depths = [point(8, 0, false, 100.0), point(8, 1, false, 110.0), point(8, 7, false, 400.0)];
     // At a depth of 8 four times as long as at 1.
     check(&[&depths[..], &[point(64, 7, false, 4000.0)]].concat(), [64, 0], false, 1000.0, true);
@@ -135,7 +135,7 @@ fn does_a_length_that_was_measured_at_one_depth_go_with_the_others() {
 }
 
 #[test]
-fn do_flushes_take_as_long_as_at_the_nearest_depth() {
+fn flushes_take_as_long_as_at_the_nearest_depth() {
     let flush =
         |queue_length, mean_us| Point { op: Operation::Flush, ..point(1, queue_length, false, mean_us) };
     let points = [point(8, 0, false, 100.0), flush(0, 1000.0), flush(4, 2000.0)];
@@ -172,7 +172,7 @@ fn do_flushes_take_as_long_as_at_the_nearest_depth() {
 }
 
 #[test]
-fn do_only_the_first_of_a_class_count() {
+fn only_points_of_the_lowest_precedence_count() {
     let later = Point { precedence: 2, requests: 1 << 40, ..point(8, 0, false, 900.0) };
     for points in [[point(8, 0, false, 100.0), later.clone()], [later, point(8, 0, false, 100.0)]] {
         check(&points, [8, 0], false, 100.0, false);
@@ -180,7 +180,7 @@ fn do_only_the_first_of_a_class_count() {
 }
 
 #[test]
-fn are_points_of_one_class_mixed() {
+fn points_of_one_class_are_mixed() {
     let few = Point { requests: 1, ..point(8, 0, false, 900.0) };
     let mixed = narrow(100.0).mixed(999.0, &few.times, 1.0);
     assert!((mixed.mean_ns() / 1e3 - 100.8).abs() < 0.5, "{}", mixed.mean_ns());
@@ -191,7 +191,7 @@ fn are_points_of_one_class_mixed() {
 
 proptest! {
     #[test]
-    fn are_quantiles_in_order_and_of_their_mean(
+    fn quantiles_ascend_and_have_the_given_mean(
         times in prop::collection::vec(0.0..1e12_f64, 1..20),
         shares in prop::collection::vec(0.0..1.0_f64, 1..20),
         mean in 1.0..1e12_f64,
@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn are_counts_their_own_quantiles(counts in prop::collection::vec((1.0..1e9_f64, 0..1000_u64), 1..50)) {
+    fn quantiles_of_counts_match_the_counts(counts in prop::collection::vec((1.0..1e9_f64, 0..1000_u64), 1..50)) {
         match Quantiles::from_counts(&counts) {
             None => prop_assert!(counts.iter().all(|(_, count)| *count == 0)),
             Some(quantiles) => {

@@ -11,7 +11,7 @@ use crate::frontend::nbd::wire::{
     option, option_reply, transmission_flag, u16_at, u32_at, u64_at,
 };
 
-/// A server that says nothing for so long is not one.
+/// Time after which a silent server is considered not to be an NBD server.
 const PATIENCE: Duration = Duration::from_s(10);
 
 /// Magic numbers and flags that the server sends first.

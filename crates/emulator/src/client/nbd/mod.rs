@@ -6,9 +6,9 @@
 //! # Scope and limits
 //! Fixed newstyle negotiation of one export over a unix socket or TCP; simple and structured replies, in
 //! chunks of any number and order; flush, FUA, trim, write zeroes. No TLS, no block status, no extended
-//! headers. Every length that a server names is bounded before memory is taken for it; a server that
-//! breaks the protocol or dies ends the connection with an error that says how. While a request does not
-//! fit into the socket, replies are received, so that two full sockets never wait for each other.
+//! headers. Every length that a server names is bounded before memory is taken for it; a server that breaks
+//! the protocol or dies ends the connection with an error that gives the reason. While a request does not fit
+//! into the socket, replies are received, so that two full sockets never wait for each other.
 //!
 //! # References
 //! The NBD protocol, <https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md>. Its numbers
@@ -31,7 +31,7 @@ use crate::clock::Clock;
 use crate::frontend::nbd::Uri;
 use crate::frontend::nbd::wire::{REQUEST_MAGIC, REQUEST_SIZE, command, command_flag};
 
-/// What the server says of its export.
+/// Properties of an export, as the server announces them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Export {
     /// Its size.
@@ -42,19 +42,19 @@ pub struct Export {
     pub block_bytes_preferred: u32,
     /// The longest read or write, at most 32 MiB.
     pub payload_bytes_max: u32,
-    /// Whether writing is refused.
+    /// True if the export refuses writes.
     pub read_only: bool,
-    /// Whether it can flush.
+    /// True if the export supports flushes.
     pub flush: bool,
-    /// Whether it can write through to the media.
+    /// True if the export supports writes through to the media.
     pub fua: bool,
-    /// Whether it can discard.
+    /// True if the export supports discards.
     pub discard: bool,
-    /// Whether it can fill with zeroes.
+    /// True if the export supports writes of zeroes.
     pub write_zeroes: bool,
-    /// Whether it is a disk that turns.
+    /// True if the export is a rotating disk.
     pub rotational: bool,
-    /// Whether a flush on one connection covers the writes of all.
+    /// True if a flush on one connection covers the writes of all connections.
     pub several_connections: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Client {
     is_structured: bool,
     replies: Replies,
     received: Box<[u8]>,
-    /// What of `received` is not taken yet.
+    /// Part of `received` that is not decoded yet.
     pending: std::ops::Range<usize>,
     /// The reply that was lent out last.
     lent: Option<usize>,
@@ -98,12 +98,12 @@ impl Client {
         })
     }
 
-    /// What the server says of the export.
+    /// Returns the properties of the export, as the server announced them.
     pub const fn export(&self) -> &Export {
         &self.export
     }
 
-    /// Whether the server replies in structure.
+    /// Returns true if the server sends structured replies.
     pub const fn is_structured(&self) -> bool {
         self.is_structured
     }
@@ -153,8 +153,8 @@ impl Client {
         self.send(&head, data)
     }
 
-    /// The next reply, waiting for it as `patience` says; `None` if its time is over. Replies come in the
-    /// order in which they were complete. Once nothing is outstanding, `None` comes at once.
+    /// Returns the next reply, and waits for it up to the limit `patience`; `None` after that. Replies are in the
+    /// order in which they were complete. If nothing is outstanding, returns `None` at once.
     ///
     /// # Errors
     /// If the server ends the connection or breaks the protocol.
@@ -197,40 +197,40 @@ impl Client {
         self.call(Command::read(0, offset_bytes, length), buffer)
     }
 
-    /// Writes and waits for it, through to the media where `fua`.
+    /// Writes `data`, through to the media if `fua`, and waits for the reply.
     ///
     /// # Errors
-    /// As [`read`](Self::read), which also says when it panics.
+    /// As [`read`](Self::read), which also documents the panics.
     pub fn write(&mut self, offset_bytes: u64, data: &[u8], fua: bool) -> Result<HostRequest, ClientError> {
         self.length(Operation::Write, offset_bytes, data.len() as u64)?;
         self.call(Command::write(0, offset_bytes, data).fua(fua), &mut [])
     }
 
-    /// Makes every completed write durable, and waits for it.
+    /// Makes every completed write durable, and waits for the reply.
     ///
     /// # Errors
-    /// As [`read`](Self::read), which also says when it panics.
+    /// As [`read`](Self::read), which also documents the panics.
     pub fn flush(&mut self) -> Result<HostRequest, ClientError> {
         self.call(Command::flush(0), &mut [])
     }
 
-    /// Says that bytes are no longer needed, and waits for it.
+    /// Marks bytes as no longer needed, and waits for the reply.
     ///
     /// # Errors
-    /// As [`read`](Self::read), which also says when it panics.
+    /// As [`read`](Self::read), which also documents the panics.
     pub fn discard(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<HostRequest, ClientError> {
         self.call(Command::discard(0, offset_bytes, length_bytes), &mut [])
     }
 
-    /// Fills with zeroes and waits for it.
+    /// Fills bytes with zeroes, and waits for the reply.
     ///
     /// # Errors
-    /// As [`read`](Self::read), which also says when it panics.
+    /// As [`read`](Self::read), which also documents the panics.
     pub fn write_zeroes(&mut self, offset_bytes: u64, length_bytes: u32) -> Result<HostRequest, ClientError> {
         self.call(Command::write_zeroes(0, offset_bytes, length_bytes), &mut [])
     }
 
-    /// Says goodbye. Requests outstanding get no reply.
+    /// Sends the request to disconnect. Requests outstanding get no reply.
     ///
     /// # Errors
     /// If the server has already gone.

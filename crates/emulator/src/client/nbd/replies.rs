@@ -1,4 +1,4 @@
-//! What the server sends after the handshake, taken apart: no I/O, and every length bounded.
+//! Decoder for the server's messages after the handshake: no I/O, and every length bounded.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub(super) struct Slot {
     pub(super) tag: u64,
     pub(super) request: HostRequest,
     pub(super) failure: Option<Failure>,
-    /// A read's bytes. Kept from request to request: its length is that of the longest read.
+    /// Data of a read. The buffer is reused by later requests, so its length is that of the longest read.
     buffer: Vec<u8>,
     received_bytes: u64,
 }
@@ -52,7 +52,7 @@ pub(super) struct Replies {
     data: Option<Data>,
 }
 
-/// What is wrong with what the server sent.
+/// Description of a violation of the protocol by the server.
 pub(super) type Broken = String;
 
 /// Content of chunks that is looked at as a whole: an error with its message and offset.
@@ -70,7 +70,7 @@ impl Replies {
         self.outstanding
     }
 
-    /// Whether every reply has come and been taken.
+    /// Returns true if every reply was received and taken.
     pub(super) fn is_idle(&self) -> bool {
         self.outstanding == 0 && self.done.is_empty()
     }
@@ -118,13 +118,15 @@ impl Replies {
         self.free.push(index);
     }
 
-    /// Where the next bytes belong, if they are many and go to one place: they need not be copied.
+    /// Returns the destination of the next bytes, if they are many and go to one place. The caller can receive
+    /// directly into it, without a copy.
     pub(super) fn direct(&mut self) -> Option<&mut [u8]> {
         let Data { slot, at, left, .. } = self.data.filter(|data| data.left >= DIRECT_BYTES_MIN)?;
         Some(&mut self.slots[slot].buffer[at..at + left])
     }
 
-    /// That many bytes were put where [`direct`](Self::direct) said, the last of them at `now`.
+    /// Records that `count` bytes were received into the destination of [`direct`](Self::direct), the last at
+    /// `now`.
     pub(super) fn advance(&mut self, count: usize, now: Instant) -> Result<(), Broken> {
         let mut data = self.data.take().expect("only data is received directly");
         data.at += count;
@@ -234,7 +236,7 @@ impl Replies {
         Ok(CHUNK_SIZE + length)
     }
 
-    /// Where in a read's buffer the server's offset is.
+    /// Returns the index of the server's offset in the buffer of a read.
     fn place(&self, slot: usize, offset: u64, length: usize) -> Result<usize, Broken> {
         let Slot { request, received_bytes, .. } = &self.slots[slot];
         let asked = request.length_bytes;
@@ -318,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn are_replies_the_same_however_the_bytes_come(pieces in prop::collection::vec(1usize..200, 1..20)) {
+        fn replies_do_not_depend_on_how_the_bytes_are_divided(pieces in prop::collection::vec(1usize..200, 1..20)) {
             let mut replies = outstanding(3);
             let bytes = conversation();
             let (mut taken, mut come) = (0, 0);
@@ -340,7 +342,7 @@ mod tests {
         }
 
         #[test]
-        fn can_no_bytes_make_it_panic_or_take_memory(
+        fn arbitrary_bytes_neither_panic_nor_take_memory(
             damage in prop::collection::vec((0usize..1000, any::<u8>()), 0..6),
             noise in prop::collection::vec(any::<u8>(), 0..200),
         ) {

@@ -1,4 +1,4 @@
-//! A connected socket that blocks only where it is asked to.
+//! A connected socket that blocks only on request.
 
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
@@ -49,8 +49,8 @@ impl Socket {
         ClientError::Closed { server: self.server(), outstanding }
     }
 
-    /// How many bytes came, never zero; `None` if none is there yet, or a signal came first while it
-    /// `blocks` until there is.
+    /// Returns the number of bytes received, never zero. `None` if no bytes are available, or if a signal came
+    /// during a wait, which `blocks` requests.
     pub(super) fn receive(
         &self,
         buffer: &mut [u8],
@@ -67,7 +67,7 @@ impl Socket {
         }
     }
 
-    /// How many bytes of the parts went: zero if none fits now.
+    /// Returns the number of bytes sent from the parts: zero if none fits now.
     pub(super) fn send(&self, parts: [&[u8]; 2], outstanding: usize) -> Result<usize, ClientError> {
         let slices = parts.map(IoSlice::new);
         let slices = if parts[1].is_empty() { &slices[..1] } else { &slices[..] };

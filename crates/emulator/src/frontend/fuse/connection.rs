@@ -5,17 +5,17 @@
 //! messages to write to /dev/fuse   ◀─            ◀─ Reply
 //! ```
 //! # Scope and limits
-//! - Reads and writes of any offset and length are served, as the page cache over a block device does: what
-//!   is not whole blocks is done by reading the blocks touched, and changing and writing them, one such write
-//!   at a time. It must be: the kernel cuts even whole blocks anywhere where the client's memory is not
+//! - Reads and writes of any offset and length are served, like those of the page cache over a block device.
+//!   For partial blocks, the blocks touched are read and, for a write, changed and written, one such write at
+//!   a time. This is necessary: the kernel cuts even whole blocks anywhere where the client's memory is not
 //!   aligned to pages. Both stop at the end of the device; a write that begins there fails with `ENOSPC`.
-//! - A write through a descriptor opened with `O_DSYNC` or `O_SYNC` is FUA; `fsync` is a flush; `close` is
-//!   nothing (it is answered as not implemented, so the kernel never asks again).
+//! - A write through a descriptor opened with `O_DSYNC` or `O_SYNC` is FUA; `fsync` is a flush; `close` does
+//!   nothing (it is answered as not implemented, so the kernel does not send it again).
 //! - Punching a hole discards, zeroing a range writes zeroes, both in whole blocks; plain allocation is not
 //!   supported, since a store that is capped cannot promise space. `SEEK_DATA` and `SEEK_HOLE` follow the
 //!   store's allocation.
 //! - The size cannot change: truncation (`O_TRUNC` too) is ignored, as a block device ignores it.
-//! - Interrupts are ignored: the command completes when the model says.
+//! - Interrupts are ignored: the command completes at the model's time.
 
 mod device;
 mod names;
@@ -49,13 +49,13 @@ const BACKGROUND_MAX: u16 = 256;
 /// A discard or a write of zeroes is done in pieces of at most this, since commands count in 32 bits.
 const PIECE_BYTES_MAX: u64 = 1 << 30;
 
-/// What outstanding reads may need before nothing more is taken in.
+/// Memory of outstanding reads from which on no more messages are received.
 const RESERVED_BYTES_MAX: u64 = 256 << 20;
 
-/// How long the kernel may rely on names and attributes: they never change.
+/// Time in seconds for which the kernel may cache names and attributes. They never change.
 const VALID_S: u64 = 86_400;
 
-/// Who owns the file.
+/// Owner of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// User.
@@ -103,7 +103,7 @@ impl Range {
 
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    /// Of the blocks read, `length` bytes from `skip` on are asked for.
+    /// Read of the `length` bytes from `skip` on in the blocks read.
     Read {
         skip: u32,
         length: u32,
@@ -138,7 +138,7 @@ struct Outstanding {
     kind: Kind,
 }
 
-/// What becomes of a message.
+/// Result of decoding a message.
 enum Outcome<'a> {
     Command {
         offset: u64,
@@ -147,17 +147,17 @@ enum Outcome<'a> {
         kind: Kind,
         action: Action<'a>,
     },
-    /// It has been answered, or wants no answer.
+    /// The message was answered, or needs no answer.
     Settled,
     /// An answer without a result: an error number, or 0 for success.
     Status(i32),
 }
 
-/// What has gone wrong on a connection, never by a client's doing.
+/// Protocol errors on a connection. Clients cannot cause them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Oddities {
-    /// Messages shorter than they say or than their operation needs.
+    /// Messages shorter than their header states or their operation needs.
     pub malformed_count: u64,
     /// The kernel's protocol where it is too old, as major and minor version.
     pub unsupported_protocol: Option<(u32, u32)>,
@@ -173,7 +173,7 @@ pub struct Connection {
     name: String,
     outstanding: Slots<Outstanding>,
     reserved_bytes: u64,
-    /// What is to be done next for requests that take several commands.
+    /// Next commands of requests that take several commands.
     pieces: Vec<Outstanding>,
     patches: Patches,
     output: Output,
@@ -191,7 +191,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// A connection on which nothing has been said yet.
+    /// Returns a connection before its negotiation.
     pub fn new(export: Export, owner: Owner) -> Self {
         Self {
             export,
@@ -216,8 +216,8 @@ impl Connection {
         Self { name, ..self }
     }
 
-    /// Takes a message in, which arrived at `arrived`, and hands over what it asks of the device. Whatever
-    /// needs no device is answered at once.
+    /// Receives a message, which arrived at `arrived`, and returns its command for the device, if any. Messages
+    /// that need no device are answered at once.
     pub fn receive<'a>(&mut self, message: &'a [u8], arrived: Instant) -> Option<Command<'a>> {
         let Some((header, arguments)) = Header::parse(message) else {
             // Without a number, it cannot even be refused.
@@ -292,7 +292,7 @@ impl Connection {
         Some(Command { tag, arrived, offset_bytes, length_bytes, fua, action })
     }
 
-    /// Whether [`next_piece`](Self::next_piece) has something.
+    /// Returns true if [`next_piece`](Self::next_piece) has a command.
     pub fn has_piece(&self) -> bool {
         !self.pieces.is_empty() || self.patches.has_next()
     }
@@ -402,12 +402,12 @@ impl Connection {
         self.output.clear();
     }
 
-    /// Whether there are answers to write.
+    /// Returns true if there are answers to write.
     pub fn has_output(&self) -> bool {
         !self.output.is_empty()
     }
 
-    /// Whether more can be taken in; if not, replies must leave first.
+    /// Returns true if more messages can be received. If not, replies must leave first.
     pub fn wants_input(&self) -> bool {
         self.reserved_bytes < RESERVED_BYTES_MAX
     }
@@ -417,27 +417,27 @@ impl Connection {
         self.outstanding.len() + self.pieces.len() + self.patches.waiting_count()
     }
 
-    /// Whether the kernel has agreed on the protocol.
+    /// Returns true if the kernel has agreed on the protocol.
     pub fn is_negotiated(&self) -> bool {
         self.negotiated
     }
 
-    /// Whether the kernel has said that it was the last.
+    /// Returns true if the kernel has announced the end of the connection.
     pub fn is_destroyed(&self) -> bool {
         self.destroyed
     }
 
-    /// Refuses from now on what asks something of the device.
+    /// Refuses all later requests to the device.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
     }
 
-    /// What has gone wrong so far.
+    /// Returns the protocol errors so far.
     pub fn oddities(&self) -> Oddities {
         self.oddities
     }
 
-    /// How much memory answers hold.
+    /// Returns the bytes of memory that answers hold.
     pub fn buffered_bytes(&self) -> usize {
         self.output.capacity()
     }

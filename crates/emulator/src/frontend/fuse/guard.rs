@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Who unmounts.
+/// Program that unmounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmounter {
     /// Root.

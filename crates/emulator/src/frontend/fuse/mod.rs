@@ -4,18 +4,18 @@
 //! /dev/fuse ─ read ─▶ Connection ─▶ Command      one thread reads, waits for deadlines and replies
 //! /dev/fuse ◀─ write  (no I/O, no clock)  ◀─ Reply
 //! ```
-//! [`Server`] mounts a directory with one file, `disk`, at a place that the user names or nowhere: a mount
-//! without a place is reached by its descriptor only, is gone with it, and is what
-//! [`LoopDevice`](crate::frontend::loop_device::LoopDevice) makes a block device of.
+//! [`Server`] mounts a directory with one file, `disk`, at a place that the user names or nowhere. A mount
+//! without a place is reached by its descriptor only and is gone with it.
+//! [`LoopDevice`](crate::frontend::loop_device::LoopDevice) makes a block device of such a mount.
 //!
 //! # Scope and limits
-//! - What the file does is said in the `connection` module. Settings without which it is serial or ten times
-//!   slower (`feasibility.md`, section 1): asynchronous direct I/O, 256 requests in the background where the
-//!   kernel's default is 12, direct I/O and parallel direct writes at open, a mebibyte per request.
+//! - The `connection` module documents the operations of the file. Settings without which it is serial or ten
+//!   times slower (`feasibility.md`, section 1): asynchronous direct I/O, 256 requests in the background
+//!   where the kernel's default is 12, direct I/O and parallel direct writes at open, a mebibyte per request.
 //! - Linux 4.20 (the protocol's 7.28); a mount without a place needs 5.2 and the privilege to mount.
 //! - A process must not use a file that it serves itself, except from a thread with descriptors of its own
-//!   (as the loop device's): when it is killed, the thread would wait for an answer that cannot come, and by
-//!   waiting keep `/dev/fuse` open, which alone would end the waiting.
+//!   (as the loop device's). Otherwise, if the process is killed, the thread waits for an answer that cannot
+//!   come, and thereby keeps `/dev/fuse` open. Only closing `/dev/fuse` would end the waiting.
 //!
 //! # References
 //! The kernel's `Documentation/filesystems/fuse/` and `include/uapi/linux/fuse.h`.

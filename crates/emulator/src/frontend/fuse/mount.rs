@@ -18,7 +18,7 @@ use super::connection::{Owner, TRANSFER_BYTES_MAX};
 use super::fusermount;
 use super::guard::{Guard, Unmounter};
 
-/// Where the file appears.
+/// Place where the file appears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Nowhere: it is reached through [`Server::detached_file`](super::Server::detached_file) only.
@@ -87,8 +87,8 @@ pub(super) fn owner() -> Owner {
     Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() }
 }
 
-/// Why nothing can be mounted at `place` here, and what would help; `None` where it seems possible. Nothing is
-/// mounted to find out.
+/// Returns the reason why nothing can be mounted at `place` here, and a remedy; `None` if mounting seems
+/// possible. Nothing is mounted for this check.
 pub fn unavailability(place: &Place) -> Option<String> {
     let fuse = open_fuse().err().map(|error| error.to_string());
     fuse.or_else(|| match place {

@@ -19,7 +19,7 @@ struct Message {
     range: Range<usize>,
 }
 
-/// What the buffer may hold on to once everything has left.
+/// Capacity that the buffer keeps after all answers have left.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// Prepared answers in order. In steady state nothing is allocated: the buffer grows to what once left
@@ -33,8 +33,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Prepares an answer whose result has at most `length_max` bytes; `fill` says how many it has, or with
-    /// what error number the request fails instead.
+    /// Prepares an answer whose result has at most `length_max` bytes. `fill` returns the length of the result,
+    /// or the error number with which the request fails.
     pub(super) fn push(
         &mut self,
         addressee: Addressee,
@@ -57,7 +57,7 @@ impl Output {
         self.messages.push(Message { addressee, range: start..end });
     }
 
-    /// Takes note that a command is done of which the kernel is told nothing.
+    /// Records that a command is done that needs no answer to the kernel.
     pub(super) fn push_nothing(&mut self, addressee: Addressee) {
         self.messages.push(Message { addressee, range: self.used..self.used });
     }

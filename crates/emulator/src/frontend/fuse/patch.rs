@@ -14,10 +14,10 @@ pub(super) struct Patch {
     pub(super) unique: u64,
     /// The first of the blocks it touches, in bytes.
     pub(super) offset: u64,
-    /// Where in them it begins.
+    /// Offset of the write in these blocks.
     pub(super) skip: usize,
     pub(super) data: Vec<u8>,
-    /// How many bytes the blocks have; filled once they have been read.
+    /// Length of the blocks in bytes. `blocks` is filled once they have been read.
     pub(super) blocks_bytes: u32,
     pub(super) blocks: Vec<u8>,
     pub(super) fua: bool,
@@ -31,7 +31,7 @@ enum Stage {
     Writing,
 }
 
-/// What to do next.
+/// Next step of a patch.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     Read(&'a Patch),
@@ -57,7 +57,7 @@ impl Patches {
         self.queue.push_back(patch);
     }
 
-    /// What is to be handed out now, if anything; it counts as handed out.
+    /// Returns the next step, if any, and marks it as handed out.
     pub(super) fn next(&mut self) -> Option<Step<'_>> {
         let first = self.queue.front()?;
         match self.stage {
@@ -98,7 +98,7 @@ impl Patches {
         self.queue.pop_front().expect("it was handed out")
     }
 
-    /// Those of which nothing is handed out.
+    /// Returns the number of patches without a step that is handed out.
     pub(super) fn waiting_count(&self) -> usize {
         self.queue.len() - usize::from(matches!(self.stage, Stage::Reading | Stage::Writing))
     }

@@ -12,9 +12,9 @@ use super::connection::{Connection, FILE_NAME, MESSAGE_BYTES_MAX, Oddities};
 use super::mount::{Mount, Place, owner};
 use crate::clock::monotonic_ns;
 use crate::frontend::nbd::Export;
-use crate::frontend::{Command, Frontend, Reply, Tag};
+use crate::frontend::{Command, Departure, Frontend, Reply, Tag};
 
-/// What has happened at a [`Server`] so far.
+/// Statistics of a [`Server`] so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -24,7 +24,7 @@ pub struct Statistics {
     pub orphan_count: u64,
     /// Most commands outstanding at a time.
     pub outstanding_max: usize,
-    /// What should not have been.
+    /// Protocol errors.
     pub oddities: Oddities,
 }
 
@@ -84,17 +84,17 @@ impl Server {
         })
     }
 
-    /// How to open the file of a mount without a place; `None` where it has one.
+    /// Returns the place of the file of a mount without a place; `None` if the mount has a place.
     pub fn detached_file(&self) -> Option<DetachedFile> {
         self.mount.directory().map(|directory| DetachedFile { directory, name: self.name.clone() })
     }
 
-    /// Whether the mount has been undone, by somebody else or by force.
+    /// Returns true if the mount has been undone, by another program or by force.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What has happened so far.
+    /// Returns the statistics so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { oddities: self.connection.oddities(), ..self.statistics }
     }
@@ -109,7 +109,7 @@ impl Server {
         Ok(())
     }
 
-    /// Whether a message has been taken; `false` if there is none.
+    /// Takes one message. Returns false if there is none.
     fn take_message(&mut self, commands: &mut dyn FnMut(Command<'_>)) -> io::Result<bool> {
         let length = match rustix::io::read(self.mount.device(), &mut self.input[..]) {
             Ok(length) => length,
@@ -166,24 +166,28 @@ impl Frontend for Server {
         self.connection.reply(tag.command, reply);
     }
 
-    fn send(&mut self, leaving: &mut dyn FnMut(Tag)) -> io::Result<()> {
+    /// The kernel takes each answer whole, within the write.
+    fn send(&mut self, left: &mut dyn FnMut(Tag, Departure)) -> io::Result<()> {
         for (tag, message) in self.connection.messages() {
-            if let Some(tag) = tag {
-                leaving(tag);
-            }
-            if message.is_empty() {
-                continue;
-            }
-            let written = if self.over {
+            let now = (self.clock.0)();
+            let written = if message.is_empty() {
+                Ok(0)
+            } else if self.over {
                 Err(Errno::NODEV)
             } else {
                 rustix::io::retry_on_intr(|| rustix::io::write(self.mount.device(), message))
             };
-            match written {
-                Ok(_) => {}
+            let departure = match written {
+                Ok(_) => Departure::Taken(now),
                 // Nobody waits for it, or the mount is gone: the next read says so.
-                Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => self.statistics.orphan_count += 1,
+                Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => {
+                    self.statistics.orphan_count += 1;
+                    Departure::Dropped
+                }
                 Err(error) => return Err(error.into()),
+            };
+            if let Some(tag) = tag {
+                left(tag, departure);
             }
         }
         self.connection.clear();

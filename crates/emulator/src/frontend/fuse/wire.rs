@@ -58,7 +58,7 @@ pub(super) mod opcode {
     pub(crate) const LSEEK: u32 = 46;
 }
 
-/// What INIT negotiates.
+/// Flags that INIT negotiates.
 pub(super) mod init_flag {
     pub(crate) const ASYNC_READ: u32 = 1 << 0;
     pub(crate) const BIG_WRITES: u32 = 1 << 5;
@@ -67,21 +67,21 @@ pub(super) mod init_flag {
     pub(crate) const MAX_PAGES: u32 = 1 << 22;
 }
 
-/// What OPEN answers about a file.
+/// Flags of a file in the answer to OPEN.
 pub(super) mod open_flag {
     pub(crate) const DIRECT_IO: u32 = 1 << 0;
     pub(crate) const NOFLUSH: u32 = 1 << 5;
     pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
-/// What FALLOCATE is to do.
+/// Modes of FALLOCATE.
 pub(super) mod fallocate_mode {
     pub(crate) const KEEP_SIZE: u32 = 0x01;
     pub(crate) const PUNCH_HOLE: u32 = 0x02;
     pub(crate) const ZERO_RANGE: u32 = 0x10;
 }
 
-/// What SETATTR is to set.
+/// Attributes that SETATTR sets.
 pub(super) mod attribute {
     pub(crate) const MODE: u32 = 1 << 0;
     pub(crate) const UID: u32 = 1 << 1;
@@ -136,7 +136,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header of a message and its arguments, if the message is as long as it says.
+    /// Returns the header of a message and its arguments, if the message has the length stated in its header.
     pub(super) fn parse(message: &[u8]) -> Option<(Self, Fields<'_>)> {
         let mut fields = Fields(message);
         let length = fields.u32()?;
@@ -149,7 +149,7 @@ impl Header {
     }
 }
 
-/// Where a READ or WRITE goes.
+/// Offset, length and flags of a READ or WRITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transfer {
     pub(super) offset: u64,
@@ -183,7 +183,7 @@ impl Allocation {
     }
 }
 
-/// What the kernel offers in INIT.
+/// Versions and flags that the kernel offers in INIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) major: u32,

@@ -1,9 +1,11 @@
-//! What the loop device asks of the kernel that no safe crate offers: two ioctls, and descriptors of one's own.
+//! Kernel interfaces of the loop device that no safe crate offers: two ioctls, and a private descriptor
+//! table.
 #![expect(unsafe_code, reason = "ioctl(2), and unshare(2) of the descriptor table")]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use nix::sys::signal::SigSet;
 use rustix::fs::{Dir, Mode, OFlags, open};
 use rustix::ioctl::{Ioctl, IoctlOutput, NoArg, Opcode, Setter, ioctl};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -19,7 +21,7 @@ const LO_FLAGS_READ_ONLY: u32 = 1;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// Where `lo_flags` and `lo_file_name` are.
+/// Offsets of `lo_flags` and `lo_file_name`.
 const FLAGS_AT: usize = 8 + 52;
 const NAME_AT: usize = 8 + 56;
 const NAME_SIZE: usize = 64;
@@ -75,7 +77,11 @@ pub(super) fn free_device(control: &OwnedFd) -> rustix::io::Result<u32> {
 
 /// Gives the calling thread a descriptor table of its own, in which only `descriptor` and the standard streams
 /// are left. `descriptor` must be open in the table that the thread comes from.
+///
+/// The thread blocks all signals from then on: a handler that wakes another thread by a descriptor would find it
+/// closed, or another file under its number, and the signal would be lost.
 pub(crate) fn own_descriptor_only(descriptor: RawFd) -> io::Result<OwnedFd> {
+    SigSet::all().thread_block()?;
     // SAFETY: this thread owns no descriptor: it was just started and was given the number only. What other
     // threads own stays open in their table.
     unsafe { unshare_unsafe(UnshareFlags::FILES) }?;

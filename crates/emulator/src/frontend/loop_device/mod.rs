@@ -6,9 +6,9 @@
 //! ```
 //! # However this process ends, nothing hangs and nothing stays
 //! The device is set to go with its last user. A thread, the keeper, holds the only descriptor that this
-//! process has of it, in a descriptor table of its own (`unshare(CLONE_FILES)`), where `/dev/fuse` is not. When
-//! the process is killed, the other threads' table goes, `/dev/fuse` with it, and whatever the keeper or the
-//! kernel still wants of the file fails at once. If one table held both, closing the block device, which
+//! process has of it, in a descriptor table of its own (`unshare(CLONE_FILES)`), where `/dev/fuse` is not.
+//! When the process is killed, the other threads' table goes, `/dev/fuse` with it, and all requests of the
+//! keeper or the kernel to the file fail at once. If one table held both, closing the block device, which
 //! writes its dirty pages back through FUSE, could wait for ever for an answer of the very process that ends.
 //! A file system that is still mounted then sees I/O errors; unmounting it removes the device.
 //!
@@ -17,9 +17,9 @@
 //! - Attaching, and closing in order ([`LoopDevice::detach`]), need the server to be answering on another
 //!   thread.
 //! - The loop driver executes flushes and discards one after the other in a worker, and reads and writes that
-//!   come meanwhile wait behind them: with flushes of 100 ms in flight, reads were seen to fall from 5096 to 18
-//!   per second (`feasibility.md`, section 1). It has a worker per block-I/O cgroup, so a reader in a cgroup of
-//!   its own is not held up (4610). The FUSE file itself has no such limit.
+//!   come meanwhile wait behind them: with flushes of 100 ms in flight, reads fell from 5096 to 18 per second
+//!   in a measurement (`feasibility.md`, section 1). It has a worker per block-I/O cgroup, so a reader in a
+//!   cgroup of its own is not held up (4610). The FUSE file itself has no such limit.
 //! - It sends no FUA: such writes arrive as a write and a flush. At most 128 requests are outstanding.
 //!
 //! # References
@@ -45,14 +45,14 @@ pub use queue::{Queue, QueueWishes, is_attached};
 
 use crate::frontend::fuse::DetachedFile;
 
-/// How the block device is to be.
+/// Settings of the block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Its logical block size, a power of two from 512 to 4096.
     pub block_size_bytes: u32,
-    /// Whether writes are refused.
+    /// Refuse writes.
     pub read_only: bool,
-    /// What the host does with requests before they get there.
+    /// Options of the host's queue in front of the block device.
     pub queue: QueueWishes,
 }
 
@@ -66,10 +66,10 @@ pub struct LoopDevice {
     keeper: JoinHandle<()>,
 }
 
-/// How long the server may take to answer.
+/// Limit of the time for the server to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often somebody else may take the free device before us.
+/// Maximum number of attempts to take a free device, since other programs may take it first.
 const ATTEMPTS_MAX: usize = 64;
 
 impl LoopDevice {
@@ -104,12 +104,12 @@ impl LoopDevice {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the block device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it was set, read back from the kernel.
+    /// Returns the settings of the host's queue, read back from the kernel.
     pub const fn queue(&self) -> &Queue {
         &self.queue
     }
@@ -123,7 +123,7 @@ impl LoopDevice {
     }
 }
 
-/// Why no block device can be made here, and what would help; `None` where it seems possible.
+/// Returns the reason why no block device can be made here, and a remedy; `None` if it seems possible.
 pub fn unavailability() -> Option<String> {
     open_control().err().map(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! How the host treats requests before they reach the block device: what sysfs sets and says.
+//! Settings of the host's queue in front of the block device, in sysfs.
 
 use std::fs;
 use std::io;
@@ -8,22 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 
-/// What is wanted of the host's queue; `None` leaves what the kernel chose.
+/// Options of the host's queue; `None` leaves the choice to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueWishes {
-    /// Whether the host takes it for a disk that turns.
+    /// True if the host is to treat the block device as a rotating disk.
     pub rotational: Option<bool>,
     /// The host's scheduler, by the kernel's name.
     pub scheduler: Option<String>,
-    /// How far the page cache reads ahead, in KiB.
+    /// Read-ahead of the page cache, in KiB.
     pub read_ahead_kib: Option<u32>,
     /// Requests that the host holds for the device.
     pub request_count: Option<u32>,
 }
 
 impl QueueWishes {
-    /// What Linux does with such a device when it is real: a disk that turns gets `mq-deadline`, anything else
-    /// no scheduler; both are read ahead by 128 KiB (a loop device by twice its largest request, 2560).
+    /// Returns the options that Linux chooses for such a device when it is real: `mq-deadline` for a rotating
+    /// disk, otherwise no scheduler; a read-ahead of 128 KiB for both (a loop device has twice its largest
+    /// request, 2560).
     pub fn of_device(rotational: bool) -> Self {
         let scheduler = if rotational { "mq-deadline" } else { "none" };
         Self {
@@ -48,14 +49,14 @@ impl QueueWishes {
     }
 }
 
-/// How the host's queue is, read back from the kernel.
+/// Settings of the host's queue, read back from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Whether the host takes it for a disk that turns.
+    /// True if the host treats the block device as a rotating disk.
     pub rotational: bool,
     /// The host's scheduler.
     pub scheduler: String,
-    /// How far the page cache reads ahead, in KiB.
+    /// Read-ahead of the page cache, in KiB.
     pub read_ahead_kib: u32,
     /// Requests that the host holds for the device.
     pub request_count: u32,
@@ -116,7 +117,7 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
     Ok(queue)
 }
 
-/// Whether the loop device at `path` still has somebody who uses it.
+/// Returns true if the loop device at `path` is still bound to a file.
 pub fn is_attached(path: &Path) -> bool {
     folder(path).join("loop").exists()
 }
@@ -151,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_scheduler_in_brackets_the_chosen_one() {
+    fn scheduler_in_brackets_is_the_chosen_one() {
         assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(chosen("[none]"), "none");
         assert_eq!(chosen("none"), "none");
     }
 
     #[test]
-    fn does_a_turning_disk_get_the_scheduler_that_linux_gives_it() {
+    fn rotating_disk_gets_the_default_scheduler_of_linux() {
         assert_eq!(QueueWishes::of_device(true).scheduler.as_deref(), Some("mq-deadline"));
         assert_eq!(QueueWishes::of_device(false).scheduler.as_deref(), Some("none"));
         assert_eq!(QueueWishes::of_device(false).read_ahead_kib, Some(128));

@@ -1,4 +1,4 @@
-//! Where a server listens: `unix:PATH` or `tcp:ADDR`.
+//! Addresses at which a server listens: `unix:PATH` or `tcp:ADDR`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// The port registered for NBD.
 pub const DEFAULT_PORT: u16 = 10809;
 
-/// Where a server listens.
+/// Address at which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket at that path.
@@ -21,9 +21,9 @@ pub enum Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {reason}")]
 pub struct AddressError {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
-    /// What is wrong with it, and what would be right.
+    /// Mistake in the text, and a correct example.
     pub reason: &'static str,
 }
 

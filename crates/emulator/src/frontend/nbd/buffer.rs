@@ -8,7 +8,7 @@ pub(super) struct Buffer {
     end: usize,
 }
 
-/// What an empty buffer keeps; a longer one goes back to the allocator.
+/// Capacity that an empty buffer keeps. A larger buffer is reduced to it.
 pub(super) const KEPT_BYTES: usize = 2 << 20;
 
 impl Buffer {
@@ -49,7 +49,7 @@ impl Buffer {
         range
     }
 
-    /// What [`take`](Self::take) took.
+    /// Returns the bytes taken by [`take`](Self::take).
     pub(super) fn taken(&self, range: std::ops::Range<usize>) -> &[u8] {
         &self.memory[range]
     }
@@ -92,10 +92,19 @@ impl Buffer {
     /// Appends `count` bytes of unspecified content and returns them.
     pub(super) fn append(&mut self, count: usize) -> &mut [u8] {
         if self.memory.len() - self.end < count {
-            self.compact();
+            // Moving pays only where it frees much: else a long queue would be moved for each reply.
+            if self.start >= self.memory.len() / 4 {
+                self.compact();
+            }
             let needed = self.end + count;
             if needed > self.memory.len() {
-                self.memory.resize(needed.next_power_of_two(), 0);
+                let size = if needed > KEPT_BYTES {
+                    needed.next_multiple_of(KEPT_BYTES / 2)
+                } else {
+                    needed.next_power_of_two()
+                };
+                self.memory.reserve_exact(size - self.memory.len());
+                self.memory.resize(size, 0);
             }
         }
         let at = self.end;
@@ -155,6 +164,21 @@ mod tests {
         buffer.filled(8);
         buffer.consume(40);
         assert!(buffer.is_empty());
+    }
+
+    #[test]
+    fn memory_follows_the_content_of_a_long_queue() {
+        let mut buffer = Buffer::with_capacity(16);
+        let piece = vec![7; 100_000];
+        // Four pieces come for three that leave, up to 50 MB.
+        for _ in 0..500 {
+            for _ in 0..4 {
+                buffer.put(&piece);
+            }
+            buffer.consume(3 * piece.len());
+        }
+        assert_eq!(buffer.len(), 50_000_000);
+        assert!(buffer.capacity() <= buffer.len() / 3 * 4 + 2 * KEPT_BYTES, "{}", buffer.capacity());
     }
 
     #[test]

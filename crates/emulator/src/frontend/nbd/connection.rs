@@ -1,5 +1,6 @@
 //! One client: bytes in, events out; replies in, bytes out.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,18 +9,19 @@ use seeklab_core::Instant;
 use super::buffer::Buffer;
 use super::export::Export;
 use super::handshake::{Agreement, Handshake, Progress};
+use super::supervisor::Standing;
 use super::transmission::{self, Kind, Refusal, RequestHeader};
-use super::wire::{PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
+use super::wire::{EXTENT_COUNT_MAX, PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
 use crate::frontend::slots::Slots;
 use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
 
-/// What one client may occupy.
+/// Limits of the resources of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Commands handed out and not yet replied to; beyond them, requests wait in the socket.
     pub outstanding_max: usize,
-    /// Bytes of replies waiting to leave, counting what outstanding reads will need. One read is always
-    /// admitted, so the bound is this or one read, whichever is more.
+    /// Bytes of replies waiting to leave, counting what outstanding commands will need. One reply is always
+    /// admitted, so the bound is this or one reply, whichever is more.
     pub reply_bytes_max: usize,
     /// Receive buffer of an idle connection: about how much is read at once.
     pub receive_bytes: usize,
@@ -31,12 +33,12 @@ impl Default for Limits {
     }
 }
 
-/// What the bytes that arrived amount to.
+/// Event decoded from received bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A request, checked: in range, aligned, allowed.
     Command(Command<'a>),
-    /// The client said goodbye; what is outstanding is still to be replied to.
+    /// The client requested to disconnect. Outstanding commands still need replies.
     Disconnected,
     /// The client broke the protocol; nothing more is read from it.
     ProtocolError(Violation),
@@ -65,16 +67,47 @@ struct Outstanding {
     offset_bytes: u64,
     length_bytes: u32,
     kind: Kind,
+    /// The answer was encoded and waits to leave.
+    answered: bool,
 }
 
-/// Why [`Connection::next_event`] has nothing.
+/// An answer that waits to leave.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    command: u32,
+    /// Where it ends, counted in bytes of output since the connection began.
+    end: u64,
+}
+
+/// The most bytes of a reply without content: a header and a message.
+const HEAD_BYTES: usize = 128;
+
+/// What an answer that waits to leave occupies besides its bytes, here and in the backend.
+const LEAVING_BYTES: usize = 512;
+
+/// The most bytes that the reply to a command occupies.
+fn reply_bytes_max(kind: Kind, length_bytes: u32, block_size_bytes: u32) -> usize {
+    let content = match kind {
+        Kind::Read => length_bytes as usize,
+        Kind::BlockStatus { single: true } => 8,
+        Kind::BlockStatus { single: false } => {
+            8 * ((length_bytes / block_size_bytes) as usize).min(EXTENT_COUNT_MAX)
+        }
+        Kind::Write | Kind::Flush | Kind::Discard | Kind::WriteZeroes { .. } => 0,
+    };
+    LEAVING_BYTES + HEAD_BYTES + content
+}
+
+/// Reason why [`Connection::next_event`] returns nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Idle {
-    /// So many bytes are needed at once.
+    /// This number of bytes is needed at once.
     Need(usize),
     /// Replies must leave first.
     Full,
-    /// It is over.
+    /// Replies to other clients must leave first.
+    HeldBack,
+    /// The connection is over.
     Over,
 }
 
@@ -99,8 +132,16 @@ pub struct Connection {
     idle: Idle,
     arrived: Instant,
     outstanding: Slots<Outstanding>,
-    /// What the replies to outstanding reads will add to the output.
+    /// What the replies to outstanding commands will at most add to the output.
     reserved_bytes: usize,
+    leaving: VecDeque<Leaving>,
+    /// Bytes of output that have left.
+    left_bytes: u64,
+    /// The most bytes that may be owed, for the sake of other clients.
+    shared_bytes_max: usize,
+    /// Requests that arrived whole.
+    request_count: u64,
+    negotiated: bool,
     shutting_down: bool,
 }
 
@@ -123,11 +164,16 @@ impl Connection {
             arrived: Instant::default(),
             outstanding: Slots::default(),
             reserved_bytes: 0,
+            leaving: VecDeque::new(),
+            left_bytes: 0,
+            shared_bytes_max: usize::MAX,
+            request_count: 0,
+            negotiated: false,
             shutting_down: false,
         }
     }
 
-    /// Where received bytes go; empty while the connection takes no more
+    /// Returns the space for received bytes. Empty while the connection accepts no more
     /// ([`wants_input`](Self::wants_input)).
     pub fn space(&mut self) -> &mut [u8] {
         let Idle::Need(needed) = self.idle else { return &mut [] };
@@ -146,30 +192,63 @@ impl Connection {
         self.arrived = now;
     }
 
-    /// Whether bytes can be received. If not, replies must leave first, or it is over.
+    /// Returns true if bytes can be received. If not, replies must leave first, or the connection is over.
     pub fn wants_input(&self) -> bool {
         matches!(self.idle, Idle::Need(_))
     }
 
-    /// Whether requests that have arrived wait for replies to leave: ask for events again after a reply
-    /// or after output was consumed.
+    /// Returns true if requests that have arrived wait for replies to leave. Take events again after a reply, or
+    /// after output was consumed.
     pub fn is_stalled(&self) -> bool {
-        self.idle == Idle::Full
+        matches!(self.idle, Idle::Full | Idle::HeldBack)
     }
 
-    /// Whether the client said goodbye or broke the protocol.
+    /// Returns true if the client requested to disconnect or broke the protocol.
     pub fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing { .. })
     }
 
-    /// Whether the socket can be closed: nothing more comes, and everything has left.
+    /// Returns true if the socket can be closed: nothing more comes, and everything has left.
     pub fn is_finished(&self) -> bool {
-        self.is_closing() && self.outstanding.len() == 0 && self.output.is_empty()
+        self.is_closing() && self.outstanding() == 0 && self.output.is_empty()
     }
 
-    /// How many commands were handed out and not yet replied to.
+    /// Returns the number of commands handed out and not yet replied to.
     pub fn outstanding(&self) -> usize {
-        self.outstanding.len()
+        self.outstanding.len() - self.leaving.len()
+    }
+
+    /// Lets at most so many bytes be owed from now on: those of [`owed_bytes`](Self::owed_bytes).
+    pub fn allow(&mut self, shared_bytes_max: usize) {
+        self.shared_bytes_max = shared_bytes_max;
+    }
+
+    /// What the replies to this client occupy: those that wait to leave, and those that outstanding commands need at
+    /// most.
+    pub fn owed_bytes(&self) -> usize {
+        self.output.len() + self.reserved_bytes + self.leaving.len() * LEAVING_BYTES
+    }
+
+    /// State of the client as a supervisor sees it.
+    pub(super) fn standing(&self) -> Standing {
+        let started = match self.state {
+            State::Skip { .. } => true,
+            State::Transmission(_) => !self.input.is_empty(),
+            State::Handshake(_) | State::Closing { .. } => false,
+        };
+        Standing {
+            negotiated: self.negotiated,
+            closing: self.is_closing(),
+            started_request: (started && self.wants_input()).then_some(self.request_count),
+            owed_bytes: self.owed_bytes(),
+            unsent: !self.output.is_empty(),
+            held_back: self.idle == Idle::HeldBack,
+        }
+    }
+
+    /// The commands whose answers have been encoded and have not left, in the order of the answers.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = u32> {
+        self.leaving.iter().map(|leaving| leaving.command)
     }
 
     /// The next thing that the bytes received amount to. A write's bytes stay where they were received
@@ -211,14 +290,13 @@ impl Connection {
     /// # Panics
     /// If the command is not outstanding, or the answer is of the wrong kind.
     pub fn reply(&mut self, command: u32, reply: Reply<'_>) {
-        let Some(request) = self.outstanding.remove(command) else {
+        let Some(request) = self.outstanding.get_mut(command).filter(|request| !request.answered) else {
             panic!("command {command} is not outstanding")
         };
+        request.answered = true;
+        let Outstanding { cookie, offset_bytes, length_bytes, kind, .. } = *request;
         let structured = self.structured();
-        let Outstanding { cookie, offset_bytes, length_bytes, kind } = request;
-        if kind == Kind::Read {
-            self.reserved_bytes -= length_bytes as usize;
-        }
+        self.reserved_bytes -= reply_bytes_max(kind, length_bytes, self.export.block_size_bytes);
         let failure = match (reply, kind) {
             (Reply::Failed(code), _) => Some(code),
             (Reply::Data(fill), Kind::Read) => {
@@ -239,6 +317,7 @@ impl Connection {
         if let Some(code) = failure {
             transmission::failed(&mut self.output, structured, cookie, code, message(code));
         }
+        self.leaving.push_back(Leaving { command, end: self.left_bytes + self.output.len() as u64 });
     }
 
     /// Bytes for the client.
@@ -246,10 +325,19 @@ impl Connection {
         self.output.as_slice()
     }
 
-    /// Forgets the first bytes of the output: they have left.
-    pub fn consume_output(&mut self, count: usize) {
+    /// Forgets the first bytes of the output: they have left. `left` is given each command whose answer has thereby
+    /// left whole; its number is free for another from then on.
+    pub fn consume_output(&mut self, count: usize, left: &mut dyn FnMut(u32)) {
         self.output.consume(count);
         self.output.trim();
+        self.left_bytes += count as u64;
+        while let Some(Leaving { command, .. }) =
+            self.leaving.front().copied().filter(|leaving| leaving.end <= self.left_bytes)
+        {
+            self.leaving.pop_front();
+            self.outstanding.remove(command);
+            left(command);
+        }
     }
 
     /// Refuses from now on what still arrives.
@@ -257,7 +345,7 @@ impl Connection {
         self.shutting_down = true;
     }
 
-    /// How much memory the connection's buffers hold.
+    /// Returns the bytes of memory that the connection's buffers hold.
     pub fn buffered_bytes(&self) -> usize {
         self.input.capacity() + self.output.capacity()
     }
@@ -291,7 +379,10 @@ impl Connection {
                     );
                     match progress {
                         Ok(Progress::Need(bytes)) => return Err(Idle::Need(bytes)),
-                        Ok(Progress::Agreed(agreement)) => self.state = State::Transmission(agreement),
+                        Ok(Progress::Agreed(agreement)) => {
+                            self.state = State::Transmission(agreement);
+                            self.negotiated = true;
+                        }
                         Ok(Progress::Aborted) => {
                             self.close();
                             return Ok(Step::Disconnected);
@@ -311,6 +402,7 @@ impl Connection {
                     }
                     let (agreement, cookie, refusal) = (*agreement, *cookie, *refusal);
                     self.refuse(agreement, cookie, refusal);
+                    self.request_count += 1;
                     self.state = State::Transmission(agreement);
                 }
                 State::Transmission(agreement) => {
@@ -329,11 +421,12 @@ impl Connection {
         if bytes.len() < REQUEST_SIZE {
             return Err(Idle::Need(REQUEST_SIZE));
         }
-        let replying_bytes = self.output.len() + self.reserved_bytes;
-        if self.outstanding.len() >= self.limits.outstanding_max
-            || replying_bytes >= self.limits.reply_bytes_max
-        {
+        let owed_bytes = self.owed_bytes();
+        if self.outstanding() >= self.limits.outstanding_max || owed_bytes >= self.limits.reply_bytes_max {
             return Err(Idle::Full);
+        }
+        if HEAD_BYTES > self.shared_bytes_max.saturating_sub(owed_bytes) {
+            return Err(Idle::HeldBack);
         }
         let header = match RequestHeader::parse(bytes) {
             Ok(header) => header,
@@ -357,7 +450,10 @@ impl Connection {
             Err(refusal) => {
                 self.input.consume(REQUEST_SIZE);
                 match header.payload_size() {
-                    0 => self.refuse(agreement, header.cookie, refusal),
+                    0 => {
+                        self.refuse(agreement, header.cookie, refusal);
+                        self.request_count += 1;
+                    }
                     remaining_bytes => {
                         let cookie = header.cookie;
                         self.state = State::Skip { agreement, cookie, refusal, remaining_bytes };
@@ -370,17 +466,25 @@ impl Connection {
         if bytes.len() < REQUEST_SIZE + payload_size {
             return Err(Idle::Need(REQUEST_SIZE + payload_size));
         }
-        if kind == Kind::Read {
-            let length = header.length_bytes as usize;
-            if replying_bytes > 0 && replying_bytes + length > self.limits.reply_bytes_max {
-                return Err(Idle::Full);
-            }
-            self.reserved_bytes += length;
+        let reply_bytes = reply_bytes_max(kind, header.length_bytes, self.export.block_size_bytes);
+        if owed_bytes > 0 && owed_bytes + reply_bytes > self.limits.reply_bytes_max {
+            return Err(Idle::Full);
         }
+        if reply_bytes > self.shared_bytes_max.saturating_sub(owed_bytes) {
+            return Err(Idle::HeldBack);
+        }
+        self.reserved_bytes += reply_bytes;
+        self.request_count += 1;
         let taken = self.input.take(REQUEST_SIZE + payload_size);
         let payload = taken.start + REQUEST_SIZE..taken.end;
         let RequestHeader { cookie, offset_bytes, length_bytes, .. } = header;
-        let index = self.outstanding.insert(Outstanding { cookie, offset_bytes, length_bytes, kind });
+        let index = self.outstanding.insert(Outstanding {
+            cookie,
+            offset_bytes,
+            length_bytes,
+            kind,
+            answered: false,
+        });
         Ok(Some(Step::Command { index, header, kind, payload }))
     }
 

@@ -1,4 +1,4 @@
-//! What is exported: the device as clients see it.
+//! The export: the device as clients see it.
 
 use super::wire::{PAYLOAD_BYTES_MAX, transmission_flag};
 
@@ -13,15 +13,15 @@ pub struct Export {
     pub size_bytes: u64,
     /// The device's block size, a power of two up to 64 KiB: what every request is aligned to.
     pub block_size_bytes: u32,
-    /// Whether writes are refused.
+    /// Refuse writes.
     pub read_only: bool,
-    /// Whether it is a disk that turns.
+    /// Announce a rotating disk.
     pub rotational: bool,
-    /// Whether flush and FUA are offered.
+    /// Offer flush and FUA.
     pub can_flush: bool,
-    /// Whether discard is offered.
+    /// Offer discard.
     pub can_discard: bool,
-    /// Whether filling with zeroes is offered.
+    /// Offer writes of zeroes.
     pub can_write_zeroes: bool,
 }
 
@@ -43,8 +43,10 @@ impl Export {
         export
     }
 
+    /// Checks the fields.
+    ///
     /// # Panics
-    /// If a field is not what its documentation says.
+    /// If a field violates its documentation.
     pub(super) fn check(&self) {
         assert!(
             self.block_size_bytes.is_power_of_two() && self.block_size_bytes <= 64 << 10,

@@ -8,17 +8,17 @@ use super::wire::{
     option_reply, u32_at, u64_at,
 };
 
-/// What negotiation agreed on.
+/// Result of negotiation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Agreement {
     pub(super) structured: bool,
     pub(super) allocation: bool,
 }
 
-/// Where negotiation stands after the bytes that have arrived.
+/// State of negotiation after the bytes that have arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// So many bytes are needed at once to go on.
+    /// This number of bytes is needed at once to continue.
     Need(usize),
     /// An export is chosen: requests follow.
     Agreed(Agreement),
@@ -209,7 +209,7 @@ impl Handshake {
         }
     }
 
-    /// Answers `NBD_OPT_INFO` and `NBD_OPT_GO`; says whether the export was found.
+    /// Answers `NBD_OPT_INFO` and `NBD_OPT_GO`. Returns true if the export was found.
     fn information(&self, export: &Export, option: u32, data: &[u8], output: &mut Buffer) -> bool {
         let Some((name, wanted)) = information_request(data) else {
             answer(output, option, option_reply::ERROR_INVALID, b"malformed information request");
@@ -280,7 +280,7 @@ fn answer(output: &mut Buffer, option: u32, kind: u32, data: &[u8]) {
     output.put(data);
 }
 
-/// The name and the kinds of information asked for.
+/// Returns the name and the kinds of information requested.
 fn information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader(data);
     let name = reader.string()?;
@@ -289,7 +289,7 @@ fn information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
     reader.0.is_empty().then_some((name, wanted))
 }
 
-/// The export's name, and whether a query asks for `base:allocation`.
+/// Returns the export's name, and true if a query matches `base:allocation`.
 fn context_queries(data: &[u8], setting: bool) -> Option<(&[u8], bool)> {
     let mut reader = Reader(data);
     let name = reader.string()?;

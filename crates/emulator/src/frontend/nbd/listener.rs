@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with, sockopt,
@@ -67,10 +68,25 @@ impl Listener {
         let stream = accept_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
         if self.file.is_none() {
             // A connection that died meanwhile says so at its first use.
-            let _ = sockopt::set_tcp_nodelay(&stream, true);
+            let _ = sockopt::set_tcp_nodelay(&stream, true).and_then(|()| keep_alive(&stream));
         }
         Ok(stream)
     }
+}
+
+/// Time without a segment from the peer until the kernel asks whether it lives.
+const PROBE_AFTER: Duration = Duration::from_secs(60);
+/// Time between such questions.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// Questions without an answer after which the connection is dead.
+const PROBE_COUNT: u32 = 3;
+
+/// Lets the kernel end a connection whose peer has vanished, 90 s after its last sign of life.
+fn keep_alive(stream: &OwnedFd) -> rustix::io::Result<()> {
+    sockopt::set_tcp_keepidle(stream, PROBE_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(stream, PROBE_COUNT)?;
+    sockopt::set_socket_keepalive(stream, true)
 }
 
 impl AsFd for Listener {
@@ -106,5 +122,29 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Ok(_) => Err(in_the_way("is in use: something listens there")),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn vanished_tcp_clients_are_found_by_keepalive() {
+        let listener = Listener::bind(&"tcp:127.0.0.1:0".parse().unwrap()).unwrap();
+        let Address::Tcp(address) = listener.address() else { panic!("{:?}", listener.address()) };
+        let _client = TcpStream::connect(address).unwrap();
+        let stream = loop {
+            match listener.accept() {
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::yield_now(),
+                stream => break stream.unwrap(),
+            }
+        };
+        assert_eq!(sockopt::socket_keepalive(&stream), Ok(true));
+        assert_eq!(sockopt::tcp_keepidle(&stream), Ok(PROBE_AFTER));
+        assert_eq!(sockopt::tcp_keepintvl(&stream), Ok(PROBE_INTERVAL));
+        assert_eq!(sockopt::tcp_keepcnt(&stream), Ok(PROBE_COUNT));
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct RequestHeader {
     pub(super) length_bytes: u32,
 }
 
-/// What a request does, as far as its reply depends on it.
+/// Kind of a request, as far as its reply depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
     BlockStatus { single: bool },
 }
 
-/// Why a request is refused before the device sees it.
+/// Reason for the refusal of a request before it reaches the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: ErrorCode,
@@ -58,12 +58,12 @@ impl RequestHeader {
         self.flags & command_flag::FUA != 0
     }
 
-    /// How many bytes follow on the wire.
+    /// Returns the number of bytes that follow on the wire.
     pub(super) fn payload_size(&self) -> usize {
         if self.command == command::WRITE { self.length_bytes as usize } else { 0 }
     }
 
-    /// Whether the export does that, there.
+    /// Checks that the export supports the request and its range, and returns its kind.
     pub(super) fn check(&self, export: &Export, agreement: Agreement) -> Result<Kind, Refusal> {
         let (kind, own_flags, offered) = match self.command {
             command::READ => {
@@ -207,7 +207,7 @@ pub(super) fn data(
     Ok(())
 }
 
-/// Extents of `base:allocation`, cut to the length asked for.
+/// Encodes the extents of `base:allocation`, cut to the requested length.
 ///
 /// # Panics
 /// If there is none, or one is no whole number of blocks.

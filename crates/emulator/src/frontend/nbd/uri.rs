@@ -36,14 +36,14 @@ pub enum Uri {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {reason}")]
 pub struct UriError {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
-    /// What is wrong with it, and what would be right.
+    /// Mistake in the text, and a correct example.
     pub reason: &'static str,
 }
 
 impl Uri {
-    /// How a client on this machine reaches a server at `address`.
+    /// Returns the URI with which a client on this machine reaches a server at `address`.
     pub fn of(address: &Address, export: &str) -> Self {
         let export = export.to_owned();
         match address {

@@ -103,7 +103,7 @@ pub(crate) mod allocation {
     pub(crate) const ZERO: u32 = 2;
 }
 
-/// The longest payload of a read or write, told to clients as the maximum block size.
+/// The longest payload of a read or write, announced to clients as the maximum block size.
 pub(crate) const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// The longest data of an option that is looked at.
 pub(crate) const OPTION_BYTES_MAX: u32 = 64 << 10;
@@ -111,12 +111,12 @@ pub(crate) const OPTION_BYTES_MAX: u32 = 64 << 10;
 pub(crate) const OPTION_SKIP_BYTES_MAX: u32 = 16 << 20;
 /// The longest string of the protocol.
 pub(crate) const STRING_BYTES_MAX: u32 = 4096;
-/// How many options a client may haggle over.
+/// Maximum number of options in the negotiation of a client.
 pub(crate) const OPTION_COUNT_MAX: u32 = 1024;
 /// The most extents in one reply.
 pub(crate) const EXTENT_COUNT_MAX: usize = 1 << 14;
 
-/// How a client broke the protocol in a way that ends its connection.
+/// Violation of the protocol by a client that ends its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
@@ -129,9 +129,9 @@ pub enum Violation {
     /// More option data than is even read past.
     #[error("option {option} announces {length_bytes} bytes of data, more than {OPTION_SKIP_BYTES_MAX}")]
     OptionLength {
-        /// Which option.
+        /// Number of the option.
         option: u32,
-        /// How much data it announces.
+        /// Announced length of its data.
         length_bytes: u32,
     },
     /// Too many options.

@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use super::super::{FileStore, StoreError};
 use super::Work;
 
-/// What is to be done.
+/// Job of a helper thread.
 pub(super) struct Job {
     pub(super) slot: u32,
     pub(super) work: Work,
@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub(super) buffer: Vec<u8>,
 }
 
-/// What was done.
+/// Result of a job.
 pub(super) struct Finished {
     pub(super) slot: u32,
     pub(super) buffer: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Helpers {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How many wait for the medium at a time.
+/// Number of helper threads, which each wait for the medium.
 const THREADS: usize = 4;
 
 impl Helpers {
@@ -67,7 +67,7 @@ impl Helpers {
         Self { jobs: Some(jobs), finished, threads: threads.collect() }
     }
 
-    /// Has it done.
+    /// Gives a job to the threads.
     pub(super) fn give(&self, job: Job) {
         let jobs = self.jobs.as_ref().expect("they work until they are dropped");
         jobs.send(job).expect("they wait for jobs until there are no more");

@@ -32,37 +32,37 @@ use crate::clock::Clock;
 use helpers::{Finished, Helpers, Job};
 use ring::{Direction, Ended, Ring};
 
-/// What to do.
+/// Kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Bring bytes.
     Read,
     /// Take bytes.
     Write {
-        /// Whether they must be on the medium when it ends (force unit access).
+        /// Complete only when the bytes are on the medium (force unit access).
         durably: bool,
     },
     /// Bring everything written before to the medium.
     Flush,
     /// Give space back; it reads as zeroes.
     Discard {
-        /// Whether that must be on the medium when it ends.
+        /// Complete only when the change is on the medium.
         durably: bool,
     },
     /// Zero, and keep the space.
     Zero {
-        /// Whether that must be on the medium when it ends.
+        /// Complete only when the change is on the medium.
         durably: bool,
     },
 }
 
 impl Work {
-    /// Whether it changes bytes.
+    /// Returns true if the operation changes bytes.
     const fn changes(self) -> bool {
         !matches!(self, Self::Read | Self::Flush)
     }
 
-    /// Whether it ends with a flush. (A durable write is made so by the write itself.)
+    /// Returns true if the operation ends with a flush. (A durable write is durable by the write itself.)
     const fn flushes(self) -> bool {
         matches!(self, Self::Flush | Self::Discard { durably: true } | Self::Zero { durably: true })
     }
@@ -72,10 +72,10 @@ impl Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(u32);
 
-/// What came of an operation.
+/// Result of an operation.
 #[derive(Debug)]
 pub struct Outcome {
-    /// When it had ended, as far as it was looked.
+    /// Time at which the end of the operation was detected.
     pub ended: Instant,
     /// The bytes of a read, in a buffer to be [given back](Transfers::give_back); or why it failed.
     pub result: Result<Vec<u8>, StoreError>,
@@ -115,7 +115,7 @@ pub struct Transfers {
     helpers: Helpers,
     operations: Vec<Operation>,
     free: Vec<u32>,
-    /// Those that have not ended, in order of arrival.
+    /// Operations that have not ended, in order of arrival.
     under_way: Vec<u32>,
     ready: VecDeque<u32>,
     /// With the helpers.
@@ -129,7 +129,7 @@ pub struct Transfers {
 /// Operations in the ring at a time.
 const ENTRIES: u32 = 256;
 
-/// What operations may hold in memory.
+/// Bytes of memory that operations may hold.
 const HELD_BYTES_MAX: u64 = 64 << 20;
 
 /// Operations under way at a time: each is compared with all.
@@ -249,12 +249,12 @@ impl Transfers {
         }
     }
 
-    /// Whether the operation has ended; it is to be taken then.
+    /// Returns true if the operation has ended and can be taken.
     pub fn has_ended(&self, token: Token) -> bool {
         matches!(self.operations[token.0 as usize].state, State::Ended(_))
     }
 
-    /// What came of an operation, if it has ended; its token is void then.
+    /// Returns the result of an operation, if it has ended. Its token is void then.
     pub fn take(&mut self, token: Token) -> Option<Outcome> {
         if !self.has_ended(token) {
             return None;
@@ -270,7 +270,7 @@ impl Transfers {
         }
     }
 
-    /// Takes the buffer of an outcome back, for another operation.
+    /// Returns the buffer of a result to the pool, for another operation.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE.0 && (1..=SPARE.1).contains(&buffer.capacity()) {
             self.spare.push(buffer);
@@ -401,7 +401,7 @@ impl Transfers {
 }
 
 impl Operation {
-    /// Whether `later` may begin only when this has ended.
+    /// Returns true if `later` may begin only when this operation has ended.
     const fn precedes(&self, later: &Self) -> bool {
         if matches!(later.work, Work::Flush) {
             return self.work.changes();

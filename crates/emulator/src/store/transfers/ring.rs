@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use io_uring::{IoUring, Probe, cqueue, opcode, types};
 
-/// Which way bytes go.
+/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the file.
@@ -24,12 +24,12 @@ pub(super) enum Direction {
 pub(super) struct Ring {
     ring: IoUring,
     file: File,
-    /// What the kernel works on, by slot.
+    /// Buffers of the operations in the kernel, by slot.
     running: Vec<Option<Vec<u8>>>,
     count: usize,
 }
 
-/// What the kernel is done with.
+/// Operation that the kernel has finished.
 pub(super) struct Ended {
     pub(super) slot: u32,
     pub(super) buffer: Vec<u8>,

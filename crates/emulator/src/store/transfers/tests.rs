@@ -1,4 +1,4 @@
-//! Do transfers leave what the same operations, one after the other, would have left?
+//! Transfers leave the same contents as the same operations one after the other.
 
 use proptest::prelude::*;
 use seeklab_core::units::ByteSize;
@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn is_the_order_of_arrival_what_counts(asked in prop::collection::vec(asked(), 1..120)) {
+    fn contents_follow_the_order_of_arrival(asked in prop::collection::vec(asked(), 1..120)) {
         let folder = tempfile::tempdir().unwrap();
         let Some((file, mut transfers)) = transfers(&folder, SIZE) else { return Ok(()) };
         let mut known = vec![0_u8; SIZE as usize];
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn does_a_flush_begin_after_every_earlier_change_and_delay_nothing() {
+fn flush_begins_after_every_earlier_change_and_delays_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let Some((_, mut transfers)) = transfers(&folder, SIZE) else { return };
     let write = Work::Write { durably: false };
@@ -122,7 +122,7 @@ fn does_a_flush_begin_after_every_earlier_change_and_delay_nothing() {
 }
 
 #[test]
-fn is_what_cannot_be_refused_or_told() {
+fn impossible_transfers_are_refused_or_fail_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let Some((file, mut transfers)) = transfers(&folder, SIZE) else { return };
     let beyond = transfers.begin(Work::Read, SIZE - 4096, 8192, &[]);
@@ -148,7 +148,7 @@ fn is_what_cannot_be_refused_or_told() {
 }
 
 #[test]
-fn is_what_is_held_in_memory_bounded() {
+fn memory_of_transfers_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let Some((_, mut transfers)) = transfers(&folder, 1 << 30) else { return };
     let length = 16 << 20;
@@ -168,7 +168,7 @@ fn is_what_is_held_in_memory_bounded() {
 }
 
 #[test]
-fn are_more_operations_than_the_ring_has_entries_done() {
+fn more_operations_than_entries_of_the_ring_are_done() {
     let folder = tempfile::tempdir().unwrap();
     let Some((file, mut transfers)) = transfers(&folder, 8 << 20) else { return };
     let write = Work::Write { durably: false };
@@ -188,7 +188,7 @@ fn are_more_operations_than_the_ring_has_entries_done() {
 }
 
 #[test]
-fn does_dropping_wait_for_the_kernel() {
+fn dropping_waits_for_the_kernel() {
     for _ in 0..20 {
         let folder = tempfile::tempdir().unwrap();
         let Some((file, mut transfers)) = transfers(&folder, SIZE) else { return };

@@ -85,7 +85,7 @@ fn name(job: &Map<String, Value>) -> &str {
     job.get("jobname").and_then(Value::as_str).unwrap_or("unnamed")
 }
 
-/// Where the requests of a job are reported, and what they did.
+/// Returns the keys under which the requests of a job are reported, with their operations.
 fn directions(
     job: &Map<String, Value>,
     options: &Options<'_>,
@@ -101,7 +101,7 @@ fn directions(
     Ok(vec![(MIXED, only)])
 }
 
-/// The flushes of a job; if they cannot be used, a note says why.
+/// Returns the flushes of a job. If they cannot be used, adds a note with the reason.
 fn flushes_of(
     name: &str,
     job: &Map<String, Value>,
@@ -144,7 +144,7 @@ fn add(components: &mut Vec<Component>, found: Component) -> (usize, f64) {
     }
 }
 
-/// What jobs made that ran at the same time.
+/// Returns the load of jobs that ran at the same time. `None` if they made no requests.
 fn load(
     name: &str,
     jobs: &[&Map<String, Value>],

@@ -1,4 +1,4 @@
-//! What fio says of one direction of a job: how many, how fast, how long.
+//! Figures that fio reports for one direction of a job: number, rate and times of requests.
 
 use seeklab_core::Operation;
 use seeklab_devices::table::sweep::Quantiles;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use super::Component;
 use super::options::Pattern;
 
-/// Where fio writes the directions together.
+/// Key of the directions that fio reports together.
 pub(super) const MIXED: &str = "mixed";
 
-/// What a block is at least; lengths are multiples of it.
+/// Minimum size of a block. Lengths are multiples of this size.
 pub(super) const BLOCK_BYTES: u64 = 512;
 
 /// The directions and where fio writes them.
@@ -26,7 +26,7 @@ fn number(map: &Map<String, Value>, key: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{key}` is `{value}`, allowed is a number from 0 to 1e18"))
 }
 
-/// What was measured in one direction; `Ok(None)` if nothing was done in it.
+/// Returns the measured figures of one direction, or `Ok(None)` if it has no requests.
 pub(super) fn component(
     direction: &Map<String, Value>,
     op: Operation,
@@ -62,7 +62,8 @@ pub(super) fn component(
     }))
 }
 
-/// What was measured of flushes, in a job that ran so long; `Ok(None)` if there were none.
+/// Returns the measured figures of flushes in a job that ran for `elapsed_s`, or `Ok(None)` if there were
+/// none.
 pub(super) fn flushes(sync: &Map<String, Value>, elapsed_s: f64) -> Result<Option<Component>, String> {
     // fio leaves `total_ios` at 0 with engines that wait for a flush.
     let Some(of) = sync.get("lat_ns").and_then(Value::as_object).filter(|of| of.contains_key("N")) else {
@@ -90,7 +91,8 @@ pub(super) fn flushes(sync: &Map<String, Value>, elapsed_s: f64) -> Result<Optio
     }))
 }
 
-/// For how long a job made requests, in seconds: by the requests of its directions, else as it says.
+/// Returns the time for which a job made requests, in seconds: computed from the requests of its directions,
+/// otherwise the runtime that the job reports.
 pub(super) fn elapsed_s(job: &Map<String, Value>) -> f64 {
     let of = |map: &Map<String, Value>| Some(map.get("total_ios")?.as_f64()? / map.get("iops")?.as_f64()?);
     let directions = DIRECTIONS.iter().map(|(key, _)| *key).chain([MIXED]);
@@ -130,7 +132,7 @@ fn times(direction: &Map<String, Value>) -> Result<(Quantiles, f64, f64), String
         .to_owned())
 }
 
-/// Times and how often each was seen.
+/// Returns times with the number of their occurrences.
 fn of_bins(bins: &Map<String, Value>, key: &str) -> Result<Vec<(f64, u64)>, String> {
     let mut counts = Vec::with_capacity(bins.len());
     for (ns, count) in bins {

@@ -1,20 +1,22 @@
-//! fio's results as JSON: what a benchmark measured, where there is no trace.
+//! fio's results as JSON: benchmark results for a device without a trace.
 //!
-//! `fio --output-format=json` or `json+` of fio 3, whose times are nanoseconds. Text before the first `{` is passed
-//! over, since fio prints warnings there; a file may hold several documents.
+//! `fio --output-format=json` or `json+` of fio 3, whose times are nanoseconds. Text before the first `{` is
+//! passed over, since fio prints warnings there; a file may hold several documents.
 //!
 //! # Loads
-//! Jobs of one group (`groupid`) ran at the same time, so they are one load: together they keep requests outstanding.
-//! Jobs that were told apart only by `numjobs` or `group_reporting` are one component.
+//! Jobs of one group (`groupid`) ran at the same time, so they are one load: together they keep requests
+//! outstanding. Jobs that differ only by `numjobs` or `group_reporting` are one component.
 //!
 //! # Scope and limits
-//! Times are `clat_ns`, from the submission to the completion, or `lat_ns` where percentiles are only there; of flushes
-//! (`sync`: what `fsync=` and `fdatasync=` ask for) `lat_ns`. Of directions that are reported as one (`mixed`) the times of
-//! neither are known, so a job of two is left out; one of a single direction has its times there.
+//! Times are `clat_ns`, from the submission to the completion, or `lat_ns` if only that has percentiles.
+//! Times of flushes (`sync`: the result of `fsync=` and `fdatasync=`) are `lat_ns`. If directions are
+//! reported as one (`mixed`), their separate times are unknown, so a job of two directions is omitted. A job
+//! of a single direction has its times there.
 //!
-//! Left out, and told: failed jobs, directions without percentiles or bins, sequential jobs beside others (what reaches
-//! the device is neither sequential nor random), `sync_file_range` (it flushes nothing). Told: flushes of files, in which
-//! file system and page cache have their part. Not read: fio 2.
+//! Omitted, with a note: failed jobs, directions without percentiles or bins, sequential jobs beside others
+//! (the device's requests are then neither sequential nor random), `sync_file_range` (it flushes nothing).
+//! Used, with a note: flushes of files, whose times include the file system and the page cache. Not read: fio
+//! 2.
 //!
 //! # References
 //! fio's HOWTO, sections *Interpreting the output* and *JSON+ output*, version 3.33.
@@ -39,11 +41,11 @@ pub use document::read;
 /// Requests of one kind of a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Component {
-    /// What they did.
+    /// Operation of the requests.
     pub op: Operation,
     /// Bytes of each, a multiple of 512, the mean where they differed; 0 of flushes.
     pub bytes: u64,
-    /// Whether each began where the one before ended.
+    /// True if each request began where the one before ended.
     pub is_sequential: bool,
     /// Their number.
     pub requests: u64,
@@ -64,7 +66,7 @@ pub struct Component {
 pub struct Loop {
     /// Requests that it keeps outstanding.
     pub depth: u32,
-    /// Which components it makes, by their places, and how many of each per second.
+    /// Indices of the components that the loop makes, and the number of each per second.
     pub makes: Vec<(usize, f64)>,
 }
 
@@ -73,9 +75,9 @@ pub struct Loop {
 pub struct Load {
     /// The jobs' names.
     pub name: String,
-    /// What they made.
+    /// Requests of the jobs, by kind.
     pub components: Vec<Component>,
-    /// Who made it.
+    /// Jobs that made the requests.
     pub loops: Vec<Loop>,
     /// Most bytes that were addressed, if that is known.
     pub region_bytes: Option<u64>,
@@ -101,10 +103,11 @@ impl Load {
         self.components.iter().map(|component| component.iops * component.mean_ns / 1e9).sum()
     }
 
-    /// Whether the jobs kept their depth: by Little's law between 90 and 105 % of it were outstanding.
+    /// Returns true if the jobs kept their depth: by Little's law, between 90 and 105 % of the depth was
+    /// outstanding.
     ///
-    /// Engines that wait for a flush do so while their other requests are under way, and fio counts both: what
-    /// is too much by no more than the flushes fits.
+    /// Engines that wait for a flush do so while their other requests are under way, and fio counts both. An
+    /// excess no larger than the flushes is therefore accepted.
     pub fn fits(&self) -> bool {
         let flushes = self.components.iter().filter(|component| component.op == Operation::Flush);
         let flushing: f64 = flushes.map(|flushes| flushes.iops * flushes.whole_mean_ns / 1e9).sum();
@@ -112,10 +115,11 @@ impl Load {
         share(self.outstanding()) >= *FITS.start() && share(self.outstanding() - flushing) <= *FITS.end()
     }
 
-    /// Requests outstanding that another finds at its arrival: of N that each comes back after a while those of
-    /// the others, and if more were outstanding than the jobs' depth says, those.
+    /// Returns the number of outstanding requests that an arrival finds.
     ///
-    /// That an arrival finds what is outstanding on average with one customer less is the arrival theorem.
+    /// By the arrival theorem, an arrival finds the average number outstanding with one customer less. If the
+    /// jobs kept their depth N, these are the N - 1 others. If more than N requests were outstanding, the result
+    /// is their number less one. If fewer were outstanding, the result is their number times (N - 1) / N.
     pub fn queue_length(&self) -> u32 {
         let depth = f64::from(self.depth());
         let outstanding = self.with_the_device();
@@ -130,22 +134,22 @@ impl Load {
     }
 }
 
-/// What a file holds.
+/// Contents of a file.
 #[derive(Debug, Default)]
 pub struct Sweep {
     /// Its loads.
     pub loads: Vec<Load>,
-    /// What was left out or taken for something, and why.
+    /// Notes on results that were omitted or interpreted, with the reasons.
     pub notes: Vec<String>,
 }
 
-/// How much of a file is looked at to recognise it.
+/// Number of bytes that are examined to recognise a file.
 const LOOK_BYTES: u64 = 64 * 1024;
 
 /// The largest file that is read.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Whether the file holds fio's JSON.
+/// Returns true if the file holds fio's JSON.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -162,7 +166,7 @@ pub fn is_fio(path: &Path) -> Result<bool, Failure> {
     Ok(named || looks_like_fio(&bytes))
 }
 
-/// Whether a file that begins so holds fio's JSON.
+/// Returns true if a file with this beginning holds fio's JSON.
 fn looks_like_fio(bytes: &[u8]) -> bool {
     let key = b"\"fio version\"";
     let begin = bytes.iter().position(|byte| *byte == b'{');

@@ -1,9 +1,9 @@
-//! What fio's job options say of a load.
+//! Properties of a load given by fio's job options.
 
 use seeklab_core::Operation;
 use serde_json::{Map, Value};
 
-/// Engines that have one request outstanding in each job, whatever the depth that was asked for.
+/// Engines that have one request outstanding in each job, whatever the requested depth.
 const ONE_AT_A_TIME: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 /// Engines whose flushes are `fsync` or `fdatasync` of files.
@@ -20,7 +20,7 @@ pub(super) struct Options<'a> {
     pub(super) global: Option<&'a Map<String, Value>>,
 }
 
-/// How a job chooses places.
+/// Address pattern of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pattern {
     Sequential,
@@ -54,7 +54,7 @@ impl<'a> Options<'a> {
         Ok(if ONE_AT_A_TIME.contains(&engine) { 1 } else { depth })
     }
 
-    /// How it chooses places.
+    /// Returns the address pattern of the job.
     pub(super) fn pattern(&self) -> Result<Pattern, String> {
         let text = self.get(&["rw", "readwrite"]).unwrap_or("read");
         let (kind, further) = text.split_once(':').unwrap_or((text, ""));
@@ -84,14 +84,15 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Why the times of its flushes are not those of flushes, if they are not.
+    /// Returns the reason if the times of the job's flushes are not real flush times.
     pub(super) fn why_not_flushes(&self) -> Option<&'static str> {
         self.get(&["sync_file_range"])
             .is_some()
             .then_some("`sync_file_range` writes pages back and flushes nothing")
     }
 
-    /// What has its part in the times of its flushes beside the device, if something has.
+    /// Returns the component besides the device that contributes to the times of the job's flushes, if there is
+    /// one.
     pub(super) fn beside_the_device(&self) -> Option<&'static str> {
         if !OF_FILES.contains(&self.get(&["ioengine"]).unwrap_or("psync")) {
             return None;
@@ -103,7 +104,7 @@ impl<'a> Options<'a> {
         (self.get(&["direct"]) != Some("1")).then_some("a page cache")
     }
 
-    /// Bytes that it addresses at most, from zero on, if it says so.
+    /// Returns the number of bytes from zero on that the job may address, if stated.
     pub(super) fn region_bytes(&self) -> Option<u64> {
         let thousand = self.get(&["kb_base"]) == Some("1000");
         let size = size_bytes(self.get(&["size"])?, thousand)?;
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_sizes_read_as_fio_does() {
+    fn sizes_are_read_as_by_fio() {
         for (text, bytes) in
             [("4096", 4096), ("4k", 4096), ("1G", 1 << 30), ("64KiB", 64_000), ("2mb", 2 << 20)]
         {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn do_a_jobs_own_options_come_first() {
+    fn own_options_of_a_job_come_first() {
         let own =
             options(r#"{"iodepth": "8", "numjobs": "4", "rw": "randread", "size": "1g", "offset": "512m"}"#);
         let global = options(r#"{"iodepth": "2", "ioengine": "libaio"}"#);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn is_what_is_neither_sequential_nor_random_told() {
+    fn patterns_neither_sequential_nor_random_are_named() {
         for (text, part) in [
             (r#"{"rw": "rw"}"#, "two directions"),
             (r#"{"rw": "read:4k"}"#, "holes"),

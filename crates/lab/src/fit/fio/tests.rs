@@ -1,15 +1,15 @@
-//! Is fio's JSON read as it was meant, and refused where it says nothing?
+//! fio's JSON is read correctly, and refused where it holds no usable results.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// What fio 3.33 wrote of this project's own runs on a virtual disk, most of it left out.
+/// Output of fio 3.33 for this project's own runs on a virtual disk, most of it omitted.
 const DISK: &[u8] = include_bytes!("../../../tests/data/fio/disk.json");
 
 #[test]
-fn is_what_fio_wrote_read() {
+fn output_of_fio_is_read() {
     assert!(looks_like_fio(DISK));
     let Sweep { loads, notes } = read(DISK).unwrap();
     assert_eq!(notes, Vec::<String>::new());
@@ -48,12 +48,13 @@ fn is_what_fio_wrote_read() {
     assert!((two.components[0].iops - 59_781.0).abs() < 2.0);
 }
 
-/// What fio 3.33 wrote of directions reported as one, and of flushes, on a loop device; most of it left out.
+/// Output of fio 3.33 for directions reported as one, and for flushes, on a loop device. Most of it is
+/// omitted.
 const UNIFIED: &[u8] = include_bytes!("../../../tests/data/fio/unified.json");
 const FLUSHES: &[u8] = include_bytes!("../../../tests/data/fio/flushes.json");
 
 #[test]
-fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {
+fn mixed_report_of_a_single_direction_is_read() {
     let Sweep { loads, notes } = read(UNIFIED).unwrap();
     let made: Vec<(&str, Vec<Operation>, bool)> = loads
         .iter()
@@ -77,7 +78,7 @@ fn is_what_was_reported_as_one_read_where_it_is_of_one_direction() {
 }
 
 #[test]
-fn are_flushes_read_beside_the_writes_that_they_follow() {
+fn flushes_are_read_beside_the_writes_that_they_follow() {
     let Sweep { loads, notes } = read(FLUSHES).unwrap();
     assert_eq!(notes, Vec::<String>::new(), "of a block device past the page cache");
     let flushes = |load: usize| loads[load].components.iter().find(|of| of.op == Operation::Flush);
@@ -104,7 +105,7 @@ fn are_flushes_read_beside_the_writes_that_they_follow() {
 }
 
 #[test]
-fn is_it_told_what_flush_times_are_not_the_devices() {
+fn flush_times_beyond_the_device_are_noted() {
     let sync = json!({"total_ios": 0, "lat_ns": {
         "min": 200_000, "max": 900_000, "mean": 300_000.0, "N": 250, "percentile": {"50.0": 290_000, "99.0": 700_000},
     }});
@@ -173,7 +174,7 @@ fn of_jobs(jobs: &[Value]) -> Sweep {
 }
 
 #[test]
-fn is_the_queue_length_that_of_littles_law() {
+fn queue_length_follows_littles_law() {
     let queue_length = |changes: &[(&str, Value)]| {
         let load = of_jobs(&[job(changes)]).loads.remove(0);
         (load.queue_length(), load.fits())
@@ -192,7 +193,7 @@ fn is_the_queue_length_that_of_littles_law() {
 }
 
 #[test]
-fn is_what_cannot_be_used_left_out_and_told() {
+fn unusable_jobs_are_omitted_with_a_note() {
     let seq = json!({"rw": "read", "iodepth": "4", "ioengine": "libaio"});
     let cases: [(&[(&str, Value)], &str); 11] = [
         (&[("/error", json!(5))], "job `a` ended with error 5"),
@@ -222,7 +223,7 @@ fn is_what_cannot_be_used_left_out_and_told() {
 }
 
 #[test]
-fn is_what_is_not_fios_refused() {
+fn files_of_other_programs_are_refused() {
     let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
     assert!(told("").contains("no JSON"));
     assert!(told("fio: nothing").contains("no JSON"));
@@ -270,7 +271,7 @@ fn check(sweep: &Sweep) {
 
 proptest! {
     #[test]
-    fn is_hostile_json_read_or_refused(
+    fn hostile_json_is_read_or_refused(
         pointer in prop::sample::select(vec![
             "/jobname", "/groupid", "/error", "/job options", "/job options/rw", "/job options/iodepth",
             "/job options/numjobs", "/job options/size", "/read", "/read/total_ios", "/read/io_bytes", "/read/iops",
@@ -285,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn are_hostile_times_read_or_refused(
+    fn hostile_times_are_read_or_refused(
         bins in prop::collection::btree_map(any::<u64>(), any::<u64>(), 0..5),
         percentiles in prop::collection::btree_map("[0-9]{1,3}(\\.[0-9]{1,2})?", any::<f64>(), 0..5),
         mean in any::<f64>(),
@@ -299,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn are_damaged_bytes_read_or_refused(
+    fn damaged_bytes_are_read_or_refused(
         at in 0..DISK.len(),
         byte in any::<u8>(),
         end in 0..=DISK.len(),

@@ -14,7 +14,7 @@ use crate::fit::fio::{Load, Loop};
 /// Requests of which figures are taken.
 const REQUESTS: u64 = 200_000;
 
-/// What came of a component.
+/// Simulated figures of a component.
 #[derive(Debug, Clone)]
 pub(super) struct Said {
     /// Per second.
@@ -66,7 +66,7 @@ struct Jobs<'a> {
     stream: Stream,
     /// Mean time of each job from a completion to the next request.
     pauses: Vec<Duration>,
-    /// When which job makes its next request.
+    /// Times at which jobs make their next requests.
     ready: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     made: u64,
     total: u64,
@@ -135,8 +135,8 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// What a job's requests wait for something else than the device, by Little's law over its whole round: its depth by
-/// its requests per second is the mean of response time and pause.
+/// Returns the mean time that a job's requests spend outside the device. By Little's law over the whole cycle
+/// of a job, its depth divided by its requests per second is the mean of response time plus pause.
 fn pause(load: &Load, of: &Loop) -> Duration {
     let iops: f64 = of.makes.iter().map(|(_, iops)| iops).sum();
     let outstanding: f64 =

@@ -1,4 +1,4 @@
-//! A device fitted to a benchmark's results, and how well it says what it did not see.
+//! A device fitted to a benchmark's results, and its prediction of loads that it was not fitted to.
 //!
 //! ```text
 //! fio's JSON ─▶ loads ─▶ points (queue length by Little's law) ─▶ tables ─▶ device
@@ -38,16 +38,16 @@ const UNKNOWN_BYTES: u64 = 1 << 40;
 pub struct FittedSweep {
     /// Its description.
     pub description: Table,
-    /// What it was fitted to, and how it predicts.
+    /// Report on the fitted results and the prediction.
     pub report: SweepReport,
 }
 
-/// What was fitted, and how it predicts.
+/// Report on the fitted results and the prediction.
 #[derive(Debug, Serialize)]
 pub struct SweepReport {
     /// Every kind of requests of every load.
     pub points: Vec<PointReport>,
-    /// What was left out or taken for something, and why.
+    /// Notes on results that were omitted or interpreted, with the reasons.
     pub notes: Vec<String>,
     /// Cells of the tables.
     pub cells: usize,
@@ -66,17 +66,17 @@ pub struct SweepReport {
 pub struct PointReport {
     /// The jobs' names.
     pub job: String,
-    /// What the requests did.
+    /// Operation of the requests.
     pub op: Operation,
     /// Bytes of each.
     pub bytes: u64,
-    /// Whether each began where the one before ended.
+    /// True if each request began where the one before ended.
     pub is_sequential: bool,
     /// Requests that the jobs were to keep outstanding, of all kinds.
     pub depth: u32,
     /// Requests outstanding on average, by Little's law.
     pub outstanding: f64,
-    /// Whether the jobs kept their depth; if not, something else than the device held them up.
+    /// True if the jobs kept their depth. If not, something other than the device delayed them.
     pub fits: bool,
     /// Requests outstanding that an arrival finds.
     pub queue_length: u32,
@@ -86,13 +86,13 @@ pub struct PointReport {
     pub mean_us: f64,
     /// 99th percentile, measured.
     pub p99_us: f64,
-    /// How the device says what it was fitted to.
+    /// Errors of the device for the loads that it was fitted to.
     pub in_sample: Option<Errors>,
-    /// How a device fitted to all other loads says it; `None` if there is none of this operation and order.
+    /// Errors of a device fitted to all other loads. `None` if no other load has this operation and order.
     pub left_out: Option<LeftOut>,
 }
 
-/// What was said, relative to what was measured, less one.
+/// Relative errors: predicted value divided by measured value, less one.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Errors {
     /// Requests per second.
@@ -106,10 +106,10 @@ pub struct Errors {
 /// A point predicted from the others.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LeftOut {
-    /// How.
+    /// Errors of the prediction.
     #[serde(flatten)]
     pub errors: Errors,
-    /// Whether it lay beyond the others.
+    /// True if the point lies beyond the others.
     pub is_beyond: bool,
 }
 
@@ -128,10 +128,10 @@ pub struct Medians {
     pub iops_max_pct: Option<f64>,
 }
 
-/// Fits a device to the results in `files`; `about` says in the description where they came from.
+/// Fits a device to the results in `files`. `about` becomes part of the description and states their origin.
 ///
 /// # Errors
-/// Files that cannot be read, are not fio's, or hold nothing to learn from.
+/// Files that cannot be read, are not fio's, or hold nothing that a model can be fitted to.
 pub fn fit_sweep(
     session: &Session,
     files: &[PathBuf],
@@ -215,7 +215,7 @@ pub(super) fn fit_loads(
     })
 }
 
-/// How well it predicts, in one sentence for its description.
+/// Describes the quality of the prediction in one sentence, for the device's description.
 pub fn sentence(in_sample: &Medians, left_out: &Medians) -> String {
     let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.1} %"));
     format!(
@@ -256,14 +256,15 @@ fn points(load: &Load) -> Vec<Point> {
     load.components.iter().map(of).collect()
 }
 
-/// Whether each kind of its requests is in one of the others.
+/// Returns true if each kind of the load's requests occurs in one of the others.
 fn can_be_predicted(load: &Load, others: &[&Load]) -> bool {
     let kind = |of: &super::fio::Component| (of.op, of.is_sequential);
     let known = |of| others.iter().flat_map(|other| &other.components).any(|other| kind(other) == kind(of));
     load.components.iter().all(known)
 }
 
-/// What a device of these tables says of a load, and whether most of it lay beyond the tables.
+/// Returns the simulated figures of a load on a device with these tables, and whether most of the load lies
+/// beyond the tables.
 fn run(parameters: &TableParameters, load: &Load, seed: Seed) -> Result<(Vec<Option<Said>>, bool), Failure> {
     use seeklab_core::Device;
     let mut device = TableModel::new(parameters, seed, "disk0")

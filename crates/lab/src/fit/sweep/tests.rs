@@ -1,4 +1,4 @@
-//! Does a fitted device say what was measured, and what it did not see?
+//! A fitted device predicts the measured loads, and loads that it was not fitted to.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn fitted(jobs: &[Value]) -> FittedSweep {
 }
 
 #[test]
-fn does_it_say_what_was_measured_and_what_lies_between() {
+fn device_predicts_measured_loads_and_loads_between_them() {
     let jobs: Vec<Value> = [1, 3, 5, 7].map(|depth| measured(4096, depth, 1.0)).to_vec();
     let report = fitted(&jobs).report;
     assert_eq!(report.points.len(), 4);
@@ -63,7 +63,7 @@ fn does_it_say_what_was_measured_and_what_lies_between() {
 }
 
 #[test]
-fn is_a_load_that_was_held_up_simulated_as_it_was() {
+fn held_up_load_is_simulated_with_its_pauses() {
     // A fifth of what the device could do: pauses between; its depth was not kept.
     let jobs = [measured(4096, 1, 1.0), measured(4096, 8, 0.2), measured(4096, 8, 1.0)];
     let mut jobs = jobs.to_vec();
@@ -90,7 +90,7 @@ fn is_a_load_that_was_held_up_simulated_as_it_was() {
 }
 
 #[test]
-fn is_nothing_to_learn_from_told() {
+fn results_without_jobs_are_an_error() {
     let text = json!({"fio version": "fio-3.36", "jobs": []}).to_string();
     let error =
         fit_loads(&Session::default(), read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new()).unwrap_err();

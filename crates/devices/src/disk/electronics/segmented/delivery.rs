@@ -53,8 +53,8 @@ fn read_in_pass(mechanism: &impl Media, pass: &Pass, index: u32) -> Instant {
     pass.end_less(mechanism.passing(pass.zone, left.min(pass.span - 1)))
 }
 
-/// When the blocks of `passes` are with the host, the bus being free from `bus` on; each block follows
-/// as soon as it has been read and the one before has gone.
+/// Returns the time at which the host has all blocks of `passes`, if the bus is free from `bus` on.
+/// Each block follows as soon as it has been read and the block before has gone.
 ///
 /// Within a pass blocks come at an even pace, so only its first and last can hold the bus up.
 pub(super) fn deliver(

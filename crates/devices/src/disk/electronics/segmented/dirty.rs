@@ -11,7 +11,7 @@ pub(super) struct DirtyExtent {
     pub(super) start: u64,
     /// Block after the last.
     pub(super) end: u64,
-    /// When the last of them was in the buffer.
+    /// Time at which the last of the blocks was in the buffer.
     ready: Instant,
 }
 
@@ -21,7 +21,7 @@ impl DirtyExtent {
     }
 }
 
-/// What waits, first come, first served; contiguous requests wait together.
+/// Extents that wait to be written, first come, first served. Contiguous requests wait together.
 #[derive(Debug)]
 pub(super) struct Dirty {
     extents: VecDeque<DirtyExtent>,
@@ -38,17 +38,18 @@ impl Dirty {
         self.extents.is_empty()
     }
 
-    /// When writing the first of them can begin on a media that is free from `media_free` on.
+    /// Returns the time at which writing the first extent can begin, if the media is free from
+    /// `media_free` on.
     pub(super) fn begins(&self, media_free: Instant) -> Option<Instant> {
         self.extents.front().map(|extent| extent.ready.max(media_free))
     }
 
-    /// Whether `start..end` continues the last of them and fits in with it.
+    /// Returns true if `start..end` continues the last extent and fits in with it.
     pub(super) fn continues(&self, start: u64, end: u64) -> bool {
         self.extents.back().is_some_and(|last| last.end == start && end - last.start <= self.blocks_max)
     }
 
-    /// Whether there is room for `start..end`.
+    /// Returns true if there is room for `start..end`.
     pub(super) fn has_room(&self, start: u64, end: u64) -> bool {
         end - start <= self.blocks_max
             && (self.extents.len() < self.extents_max || self.continues(start, end))
@@ -75,7 +76,7 @@ impl Dirty {
         self.extents.iter().any(|extent| extent.start < end && start < extent.end)
     }
 
-    /// Whether one of them holds all of `start..end`.
+    /// Returns true if one extent holds all of `start..end`.
     pub(super) fn covers(&self, start: u64, end: u64) -> bool {
         self.extents.iter().any(|extent| extent.start <= start && end <= extent.end)
     }

@@ -56,11 +56,11 @@ pub(crate) struct Segmented<P> {
     segments: Segments,
     reading: Option<Reading>,
     dirty: Dirty,
-    /// When the arm stops where it is going.
+    /// Time at which the present motion of the arm ends.
     arm_free: Instant,
-    /// When the media is free of work that is finished once begun.
+    /// Time from which the media is free of work that is finished once begun.
     media_free: Instant,
-    /// When the bus is free.
+    /// Time from which the bus is free.
     bus_free: Instant,
     after_read: bool,
     read_end: u64,

@@ -79,7 +79,7 @@ pub struct Bus {
     pub stream_block: Duration,
     /// Time of a block from the host.
     pub write_block: Duration,
-    /// Whether the drive keeps the bus from command to completion.
+    /// True if the drive keeps the bus from command to completion.
     pub never_disconnect: bool,
     /// Time to let go of the bus after a read command that follows a read.
     pub read_disconnect_after_read: Duration,
@@ -94,7 +94,7 @@ pub struct Bus {
     /// Share of a read that is in the buffer when the drive takes the bus again, 0 to 1; one block at least.
     #[schemars(extend("x-maximum" = "1"))]
     pub read_watermark: Ratio,
-    /// In which order a zero-latency read goes over the bus.
+    /// Order in which a zero-latency read goes over the bus.
     pub delivery: Delivery,
     /// Blocks of each portion in which a read goes over the bus; zero: as they come.
     #[schemars(extend("x-unit" = "blocks"))]
@@ -124,7 +124,7 @@ pub enum Delivery {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExtraWriteDisconnect {
-    /// Whether the drive does it.
+    /// True if the drive makes the extra disconnection.
     pub enabled: bool,
     /// From the command to the disconnection.
     pub command: Duration,
@@ -148,23 +148,23 @@ pub struct Buffer {
     /// Blocks in each segment.
     #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub segment_blocks: u32,
-    /// Whether one segment serves writes alone; otherwise written data answers reads.
+    /// True if one segment serves writes alone. Otherwise written data answers reads.
     #[serde(default)]
     pub separate_write_segment: bool,
-    /// How far the drive reads on after a read.
+    /// Reading on of the drive after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
     /// Most blocks that it reads on.
     #[serde(default)]
     #[schemars(extend("x-unit" = "blocks"))]
     pub read_ahead_blocks: u32,
-    /// Whether `read_ahead_blocks` counts from the end of the request, not from its start.
+    /// True if `read_ahead_blocks` counts from the end of the request, false if it counts from its start.
     #[serde(default)]
     pub read_ahead_beyond_request: bool,
-    /// Whether a hit makes a stopped read-ahead go on.
+    /// True if a hit makes a stopped read-ahead go on.
     #[serde(default)]
     pub read_ahead_on_hit: bool,
-    /// Which writes are reported complete when they are in the buffer.
+    /// Writes that are reported complete when they are in the buffer.
     #[serde(default)]
     pub write_back: WriteBack,
     /// `[request blocks, buffered blocks]`: a write of at least so many blocks begins on the media when so
@@ -194,17 +194,17 @@ pub enum ReadAhead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteBack {
-    /// None: write-through.
+    /// No writes: write-through.
     #[default]
     None,
-    /// Those that continue what waits to be written; others wait until that is written.
+    /// Writes that continue the waiting data. Other writes wait until that data is written.
     Sequential,
     /// All, as long as there is room.
     All,
 }
 
 impl SegmentedParameters {
-    /// Whether completed writes can be lost before a flush.
+    /// Returns true if completed writes can be lost before a flush.
     pub fn write_back(&self) -> bool {
         self.buffer.write_back != WriteBack::None
     }

@@ -13,11 +13,11 @@ pub(super) struct Reading {
     segment: u64,
     /// Next block to read.
     next: u64,
-    /// When the heads are free to go for it.
+    /// Time from which the heads are free to read the next block.
     time: Instant,
     /// Block at which reading ends.
     limit: u64,
-    /// Whether it goes on to the next track.
+    /// True if reading goes on to the next track.
     crosses_tracks: bool,
 }
 

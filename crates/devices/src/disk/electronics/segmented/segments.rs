@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_least_recently_used_segment_replaced() {
+    fn least_recently_used_segment_is_replaced() {
         let mut segments = Segments::new(2, 100);
         let first = segments.make(0, 10);
         segments.make(50, 60);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn does_a_full_segment_drop_its_oldest_blocks() {
+    fn full_segment_drops_its_oldest_blocks() {
         let mut segments = Segments::new(1, 100);
         let id = segments.make(0, 10);
         segments.fill(id, 150);

@@ -6,19 +6,19 @@ use super::{Account, Segmented, Served, WriteBack};
 use crate::disk::layout::Extent;
 use crate::disk::mechanics::{Mechanics, Position};
 
-/// When the data of a write comes over the bus.
+/// Arrival of the data of a write over the bus.
 #[derive(Debug, Clone, Copy)]
 struct Incoming {
-    /// When the first block begins.
+    /// Time at which the first block begins.
     start: Instant,
     /// Time of each block.
     block: Duration,
-    /// When enough blocks are in the buffer to begin on the media.
+    /// Time at which enough blocks are in the buffer to begin on the media.
     enough: Instant,
 }
 
 impl Incoming {
-    /// When block `index` is in the buffer.
+    /// Returns the time at which block `index` is in the buffer.
     fn at(&self, index: u32) -> Instant {
         self.start + self.block * (u64::from(index) + 1)
     }
@@ -44,13 +44,13 @@ impl<P: Position> Segmented<P> {
         served
     }
 
-    /// Whether a write is reported complete when it is in the buffer.
+    /// Returns true if a write is reported complete when it is in the buffer.
     fn is_buffered(&self, request: &Request) -> bool {
         let buffer = &self.parameters.buffer;
         buffer.write_back != WriteBack::None && !request.fua && request.blocks <= buffer.segment_blocks
     }
 
-    /// Whether the buffer takes a write without waiting for the media.
+    /// Returns true if the buffer takes a write without waiting for the media.
     pub(super) fn takes_at_once(&self, request: &Request) -> bool {
         let fits = match self.parameters.buffer.write_back {
             WriteBack::None => false,
@@ -233,7 +233,7 @@ impl<P: Position> Segmented<P> {
         }
     }
 
-    /// How many blocks pass under the head before one that is not in the buffer yet.
+    /// Returns the number of blocks that pass under the head before one that is not in the buffer yet.
     fn blocks_without_underrun(
         mechanism: &impl Mechanics<P>,
         extent: &Extent,

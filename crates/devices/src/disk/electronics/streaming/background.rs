@@ -70,7 +70,8 @@ impl<P: Position> Streaming<P> {
         self.destaging = false;
     }
 
-    /// How many of the oldest dirty extents must be on the media before one may touch `range` there.
+    /// Returns the number of the oldest dirty extents that must be on the media before `range` may be
+    /// accessed there.
     pub(super) fn dirty_before(&self, range: Range) -> usize {
         let overlapping = self.dirty.as_slice().iter().rposition(|dirty| dirty.range.overlaps(range));
         overlapping.map_or(usize::from(self.destaging), |index| index + 1)

@@ -88,21 +88,21 @@ pub(crate) struct Streaming<P> {
     place: Place<P>,
     /// When the mechanism is done with the last access and the extent being destaged.
     mechanism_free: Instant,
-    /// When the last command was complete.
+    /// Time at which the last command was complete.
     idle_since: Instant,
     previous: Previous,
-    /// Whether the stream is live, as of the last command.
+    /// True if the stream was live as of the last command.
     live: bool,
     stream: Option<Stream>,
     /// The read-ahead at work; it ends where the stream ends.
     read_ahead: Option<ReadAhead<P>>,
     kept: Fifo<Range, KEPT_MAX>,
     dirty: Fifo<Dirty, DIRTY_MAX>,
-    /// Whether the oldest dirty extent is being written, until `mechanism_free`.
+    /// True while the oldest dirty extent is being written, until `mechanism_free`.
     destaging: bool,
 }
 
-/// What the last read or write was.
+/// Kind of the last read or write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Previous {
     ReadMiss,
@@ -112,7 +112,7 @@ enum Previous {
     Write,
 }
 
-/// What follows the last read from the media.
+/// The blocks that follow the last read from the media.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     /// Not yet consumed, read or about to be.
@@ -123,7 +123,7 @@ struct Stream {
     writes: u8,
 }
 
-/// Where the buffer finds a read.
+/// Part of the buffer that holds a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hit {
     Stream { sequential: bool },

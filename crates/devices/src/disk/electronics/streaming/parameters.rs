@@ -41,9 +41,10 @@ pub struct StreamParameters {
     /// Writes that the stream survives since its read from the media, 0 to 255; the next one ends it.
     #[schemars(extend("x-unit" = "writes"))]
     pub survives_writes: u8,
-    /// When a hit consumes what it read and what lies before it, and lets the read-ahead go on.
+    /// Condition under which a hit consumes what it read and what lies before it, and lets the read-ahead
+    /// go on.
     pub consumed: Consumption,
-    /// When the stream is no longer live; a write always makes it so.
+    /// Condition under which the stream stays live. A write always ends its life.
     pub live: LiveRule,
 }
 
@@ -69,7 +70,8 @@ pub enum LiveRule {
     },
     /// As long as the heads read ahead.
     ReadingAhead {
-        /// How long a read may come after the end of the read-ahead; zero for writes.
+        /// Longest time after the end of the read-ahead at which a read still finds the stream live; zero for
+        /// writes.
         #[serde(default)]
         #[schemars(extend("x-maximum" = "1s"))]
         margin: Duration,
@@ -144,7 +146,7 @@ pub struct WriteParameters {
     /// To another zone.
     #[schemars(extend("x-maximum" = "1s"))]
     pub other_zone: Duration,
-    /// What a write to another track saves directly after a write.
+    /// Overhead that a write to another track saves directly after a write.
     #[serde(default)]
     #[schemars(extend("x-maximum" = "1s"))]
     pub saved_after_write: Duration,

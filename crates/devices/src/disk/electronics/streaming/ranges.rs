@@ -32,7 +32,7 @@ impl Range {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Dirty {
     pub(super) range: Range,
-    /// When its last block arrived.
+    /// Time at which the last block arrived.
     pub(super) since: Instant,
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn are_ranges_half_open() {
+    fn ranges_are_half_open() {
         let range = Range { lbn: 10, end: 20 };
         assert_eq!(range.blocks(), 10);
         assert!(range.holds(range));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn does_the_oldest_leave_first() {
+    fn oldest_item_leaves_first() {
         let mut list: Fifo<u32, 3> = Fifo::default();
         list.drop_oldest();
         assert!(list.is_empty());

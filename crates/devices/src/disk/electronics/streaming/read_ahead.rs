@@ -5,7 +5,7 @@ use seeklab_core::Instant;
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::mechanism::AccessParts;
 
-/// Where the heads are, and in which zone.
+/// Place of the heads, and its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place<P> {
     pub(super) arm: P,
@@ -25,7 +25,7 @@ pub(super) struct ReadAhead<P> {
     passing: Option<Passing<P>>,
 }
 
-/// What the run takes from the track that it reads.
+/// The part of the run on the track that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Passing<P> {
     start: Instant,

@@ -145,7 +145,7 @@ fn us(duration: Duration) -> u64 {
 }
 
 #[test]
-fn is_a_miss_overhead_seek_rotation_and_bus() {
+fn miss_takes_overhead_seek_rotation_and_bus() {
     let mut bench = Bench::new();
     // Cylinder 10, sector 50: there after 22 us and a seek of 1 ms, 5 ms for the sector to come.
     let served = bench.read(10 * 200 + 50, 4);
@@ -162,13 +162,13 @@ fn is_a_miss_overhead_seek_rotation_and_bus() {
 }
 
 #[test]
-fn does_a_miss_within_the_cylinder_have_its_own_overhead() {
+fn miss_within_the_cylinder_has_its_own_overhead() {
     let mut bench = Bench::new();
     assert_eq!(us(bench.read(150, 1).breakdown.overhead), 21 + 23);
 }
 
 #[test]
-fn is_the_stream_read_once_in_order() {
+fn stream_is_read_once_in_order() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(20_000);
@@ -180,7 +180,7 @@ fn is_the_stream_read_once_in_order() {
 }
 
 #[test]
-fn is_what_was_read_from_the_media_not_kept() {
+fn data_read_from_the_media_is_not_kept() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(20_000);
@@ -188,7 +188,7 @@ fn is_what_was_read_from_the_media_not_kept() {
 }
 
 #[test]
-fn does_the_stream_end_with_the_read_ahead() {
+fn stream_ends_with_the_read_ahead() {
     for (lbn, expect) in [(159, Some(12)), (160, None)] {
         let mut bench = Bench::new();
         bench.read(100, 10);
@@ -198,7 +198,7 @@ fn does_the_stream_end_with_the_read_ahead() {
 }
 
 #[test]
-fn does_a_live_hit_extend_the_stream() {
+fn live_hit_extends_the_stream() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(20_000);
@@ -208,7 +208,7 @@ fn does_a_live_hit_extend_the_stream() {
 }
 
 #[test]
-fn does_the_idle_timer_end_the_life_of_the_stream() {
+fn idle_timer_ends_the_life_of_the_stream() {
     for (idle_us, sequential, skip) in [(50_000, 11, 12), (50_001, 14, 15)] {
         let mut bench = Bench::new();
         bench.read(100, 10);
@@ -220,7 +220,7 @@ fn does_the_idle_timer_end_the_life_of_the_stream() {
 }
 
 #[test]
-fn does_a_quiet_stream_keep_what_it_holds() {
+fn quiet_stream_keeps_its_data() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(60_000);
@@ -230,7 +230,7 @@ fn does_a_quiet_stream_keep_what_it_holds() {
 }
 
 #[test]
-fn does_the_end_of_the_read_ahead_end_the_life_of_the_stream() {
+fn end_of_the_read_ahead_ends_the_life_of_the_stream() {
     // 50 blocks more take 5 ms, the head in place.
     let ends = |bench: &Bench| bench.streaming.mechanism_free + Duration::from_ms(5);
     for (late_ns, overhead) in [(999_999, 11), (1_000_000, 14)] {
@@ -248,7 +248,7 @@ fn does_the_end_of_the_read_ahead_end_the_life_of_the_stream() {
 }
 
 #[test]
-fn does_every_hit_consume_where_it_says_always() {
+fn every_hit_consumes_under_the_rule_always() {
     let mut bench = Bench::second();
     bench.read(100, 10);
     bench.think(60_000);
@@ -259,7 +259,7 @@ fn does_every_hit_consume_where_it_says_always() {
 }
 
 #[test]
-fn does_a_hit_directly_after_a_sequential_one_have_its_own_overhead() {
+fn hit_directly_after_a_sequential_hit_has_its_own_overhead() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(20_000);
@@ -269,7 +269,7 @@ fn does_a_hit_directly_after_a_sequential_one_have_its_own_overhead() {
 }
 
 #[test]
-fn does_a_hit_wait_for_the_heads() {
+fn hit_waits_for_the_heads() {
     let mut bench = Bench::with(&[("bus_per_block = \"0.2ms\"", "bus_per_block = \"1us\"")]);
     let miss = bench.read(50, 10);
     // The bus took 1.9 ms beyond the media; block 99 passes 4 ms after block 59.
@@ -280,7 +280,7 @@ fn does_a_hit_wait_for_the_heads() {
 }
 
 #[test]
-fn do_writes_cost_by_distance_and_predecessor() {
+fn write_overhead_depends_on_distance_and_predecessor() {
     let mut bench = Bench::new();
     assert_eq!(bench.write_overhead(5), 31, "same track");
     assert_eq!(bench.think(30_000).write_overhead(10), 32, "same track after a write");
@@ -294,7 +294,7 @@ fn do_writes_cost_by_distance_and_predecessor() {
 }
 
 #[test]
-fn do_writes_cost_more_after_a_sequential_hit() {
+fn writes_cost_more_after_a_sequential_hit() {
     for (idle_us, overhead) in [(20_000, 2_031), (60_000, 3_031)] {
         let mut bench = Bench::new();
         bench.read(0, 10);
@@ -304,7 +304,7 @@ fn do_writes_cost_more_after_a_sequential_hit() {
 }
 
 #[test]
-fn does_the_stream_survive_so_many_writes() {
+fn stream_survives_the_given_number_of_writes() {
     for (writes, expect) in [(2, Some(17)), (3, None)] {
         let mut bench = Bench::new();
         bench.read(100, 10);
@@ -320,7 +320,7 @@ fn does_the_stream_survive_so_many_writes() {
 }
 
 #[test]
-fn does_a_write_within_the_stream_take_what_lies_before() {
+fn write_within_the_stream_consumes_the_blocks_before_it() {
     let mut bench = Bench::new();
     bench.read(100, 10);
     bench.think(30_000).write(120, 5);
@@ -329,7 +329,7 @@ fn does_a_write_within_the_stream_take_what_lies_before() {
 }
 
 #[test]
-fn does_a_write_end_the_read_ahead() {
+fn write_ends_the_read_ahead() {
     // 50 blocks take 5 ms; the write comes while they pass.
     let mut bench = Bench::with(&[("bus_per_block = \"0.3ms\"", "bus_per_block = \"1us\"")]);
     bench.read(0, 10);
@@ -340,7 +340,7 @@ fn does_a_write_end_the_read_ahead() {
 }
 
 #[test]
-fn do_the_last_written_extents_answer_reads() {
+fn last_written_extents_answer_reads() {
     let mut bench = Bench::new();
     for lbn in [1_000, 2_000, 3_000] {
         bench.think(30_000).write(lbn, 4);
@@ -353,7 +353,7 @@ fn do_the_last_written_extents_answer_reads() {
 }
 
 #[test]
-fn does_a_miss_wait_only_for_a_destage_that_has_begun() {
+fn miss_waits_only_for_a_destage_that_has_begun() {
     let mut bench = Bench::new();
     bench.write(1_000, 4);
     assert_eq!(bench.read(5_000, 1).breakdown.internal, Duration::ZERO, "goes first");
@@ -368,7 +368,7 @@ fn does_a_miss_wait_only_for_a_destage_that_has_begun() {
 }
 
 #[test]
-fn does_a_miss_wait_for_what_it_overlaps() {
+fn miss_waits_for_the_dirty_data_that_it_overlaps() {
     let mut bench = Bench::new();
     bench.write(1_000, 4);
     let served = bench.read(1_002, 4);
@@ -378,7 +378,7 @@ fn does_a_miss_wait_for_what_it_overlaps() {
 }
 
 #[test]
-fn does_a_write_without_room_wait_for_the_oldest() {
+fn write_without_room_waits_for_the_oldest_extent() {
     let mut bench = Bench::new();
     for lbn in [1_000, 2_000] {
         let served = bench.write(lbn, 4);
@@ -394,7 +394,7 @@ fn does_a_write_without_room_wait_for_the_oldest() {
 }
 
 #[test]
-fn is_a_flush_complete_when_everything_is_on_the_media() {
+fn flush_completes_when_everything_is_on_the_media() {
     let mut bench = Bench::new();
     bench.write(1_000, 4);
     bench.write(3_000, 4);
@@ -405,7 +405,7 @@ fn is_a_flush_complete_when_everything_is_on_the_media() {
 }
 
 #[test]
-fn is_a_write_with_force_unit_access_on_the_media() {
+fn write_with_force_unit_access_completes_on_the_media() {
     let mut bench = Bench::new();
     let request = Request { fua: true, ..Request::new(0, Operation::Write, 1_000, 4) };
     assert!(!bench.streaming.holds(&bench.mechanism, &request));
@@ -421,7 +421,7 @@ fn is_a_write_with_force_unit_access_on_the_media() {
 }
 
 #[test]
-fn are_commands_without_data_and_zeroes_off_the_bus() {
+fn commands_without_data_and_zeroes_do_not_use_the_bus() {
     let mut bench = Bench::new();
     let discard = bench.op(Operation::Discard, 1_000, 400);
     assert_eq!((us(discard.breakdown.service()), discard.buffer), (9, BufferOutcome::None));
@@ -430,7 +430,7 @@ fn are_commands_without_data_and_zeroes_off_the_bus() {
 }
 
 #[test]
-fn does_the_read_ahead_stop_at_the_end_of_the_disk() {
+fn read_ahead_stops_at_the_end_of_the_disk() {
     let mut bench = Bench::new();
     bench.read(19_990, 5);
     assert_eq!(bench.think(30_000).hit(19_995, 5), Some(11));
@@ -439,7 +439,7 @@ fn does_the_read_ahead_stop_at_the_end_of_the_disk() {
 }
 
 #[test]
-fn are_impossible_parameters_refused() {
+fn impossible_parameters_are_refused() {
     let disk: DiskParameters = toml::from_str(DISK).unwrap();
     for (from, to, parameter) in [
         ("segments = 2", "segments = 0", "electronics.write.segments"),
@@ -517,7 +517,7 @@ fn drain(device: &mut dyn Device, now: Instant, completions: &mut Vec<Completion
     assert_eq!(device.next_event(), None);
 }
 
-fn does_the_drive_keep_the_contract(name: &str, steps: &[Step], split: usize) {
+fn check_the_contract(name: &str, steps: &[Step], split: usize) {
     let mut description = catalog::find(name).unwrap();
     description.set("queue.depth", "8").unwrap();
     description.set("queue.scheduler", "sptf").unwrap();
@@ -548,12 +548,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn does_the_cheetah_keep_the_contract(steps in steps(17_783_240), split in 0..60_usize) {
-        does_the_drive_keep_the_contract("cheetah9lp", &steps, split);
+    fn cheetah_keeps_the_contract(steps in steps(17_783_240), split in 0..60_usize) {
+        check_the_contract("cheetah9lp", &steps, split);
     }
 
     #[test]
-    fn does_the_barracuda_keep_the_contract(steps in steps(4_110_000), split in 0..60_usize) {
-        does_the_drive_keep_the_contract("barracuda", &steps, split);
+    fn barracuda_keeps_the_contract(steps in steps(4_110_000), split in 0..60_usize) {
+        check_the_contract("barracuda", &steps, split);
     }
 }

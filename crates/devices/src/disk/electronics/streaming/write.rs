@@ -70,14 +70,14 @@ impl<P: Position> Streaming<P> {
         account.close(now, ready + internal, ready + internal, BufferOutcome::None)
     }
 
-    /// Whether a write of `range` need not wait for the media.
+    /// Returns true if a write of `range` need not wait for the media.
     pub(super) fn has_room(&self, range: Range) -> bool {
         let write = &self.rules.write;
         range.blocks() <= u64::from(write.segment_blocks)
             && (self.dirty.len() < write.segments as usize || self.joined(range).is_some())
     }
 
-    /// What the newest dirty extent becomes if `range` joins it.
+    /// Returns the newest dirty extent enlarged by `range`; `None` if `range` cannot join it.
     fn joined(&self, range: Range) -> Option<Range> {
         let being_written = self.destaging && self.dirty.len() == 1;
         let newest = self.dirty.as_slice().last().filter(|_| !being_written)?.range;
@@ -126,7 +126,7 @@ impl<P: Position> Streaming<P> {
         overhead
     }
 
-    /// What a write does to the stream, to what is kept for reads, and to the overheads after it.
+    /// Applies a write to the stream, to the data kept for reads, and to the overheads of later commands.
     fn note_write(&mut self, range: Range) {
         if let Some(stream) = &mut self.stream {
             stream.writes = stream.writes.saturating_add(1);

@@ -1,4 +1,4 @@
-//! What the mechanism does beside the commands: destaging, filling segments, fetching ahead.
+//! Background work of the mechanism: destaging, filling segments, fetching ahead.
 
 use seeklab_core::Instant;
 

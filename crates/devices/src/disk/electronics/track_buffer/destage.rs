@@ -11,9 +11,9 @@ use crate::disk::mechanism::AccessParts;
 pub(super) struct Dirty {
     lbn: u64,
     blocks: u32,
-    /// When all of them were in the buffer.
+    /// Time at which all blocks were in the buffer.
     ready: Instant,
-    /// Where the first of them lie: all of them, if the numbers of blocks agree.
+    /// Place of the first blocks: of all blocks, if the numbers of blocks agree.
     first: Extent,
 }
 
@@ -22,7 +22,7 @@ impl Dirty {
         Self { lbn, blocks: extent.blocks, ready, first: extent }
     }
 
-    /// When all of it was in the buffer.
+    /// Returns the time at which all blocks were in the buffer.
     pub(super) const fn ready(&self) -> Instant {
         self.ready
     }
@@ -54,12 +54,12 @@ impl Dirty {
     }
 }
 
-/// What waits to be destaged, in order of arrival.
+/// Queue of data that waits to be destaged, in order of arrival.
 #[derive(Debug)]
 pub(super) struct WriteBack {
     queue: Vec<Dirty>,
     limit: usize,
-    /// How many entries have left the queue.
+    /// Number of entries that have left the queue.
     destages: u64,
 }
 
@@ -85,12 +85,12 @@ impl WriteBack {
         Self { queue: Vec::new(), limit, destages: 0 }
     }
 
-    /// How many entries have left the queue.
+    /// Returns the number of entries that have left the queue.
     pub(super) const fn destages(&self) -> u64 {
         self.destages
     }
 
-    /// How many entries will have left the queue when everything in it is on the media.
+    /// Returns the number of entries that will have left the queue when everything in it is on the media.
     pub(super) fn destages_of_all(&self) -> u64 {
         self.destages + self.queue.len() as u64
     }
@@ -103,7 +103,7 @@ impl WriteBack {
         self.queue.len() >= self.limit
     }
 
-    /// When the oldest entry is ready to be written.
+    /// Returns the time at which the oldest entry is ready to be written.
     pub(super) fn ready(&self) -> Option<Instant> {
         self.queue.first().map(|oldest| oldest.ready)
     }
@@ -130,18 +130,18 @@ impl WriteBack {
         }
     }
 
-    /// Whether the newest entry ends where `entry` begins.
+    /// Returns true if the newest entry ends where `entry` begins.
     pub(super) fn adjoins(&self, entry: &Dirty) -> bool {
         self.queue.last().is_some_and(|newest| newest.lbn + u64::from(newest.blocks) == entry.lbn)
     }
 }
 
-/// How a destage went.
+/// Result of a destage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Destage {
-    /// When it began.
+    /// Start of the destage.
     pub(super) start: Instant,
-    /// What it took.
+    /// Parts of the access.
     pub(super) parts: AccessParts,
     /// Cylinders to its first track.
     pub(super) seek_cylinders: u32,

@@ -1,4 +1,4 @@
-//! A buffer of whole tracks with immediate write-back, as the Quantum Atlas 10K has it.
+//! A buffer of whole tracks with immediate write-back, as in the Quantum Atlas 10K.
 //!
 //! - A **read** of the media buffers its whole track, one turn from where the head lands; the bus
 //!   takes the blocks in order, from the first sector on. A command that needs the media, or a
@@ -20,8 +20,8 @@
 //! leaves a track as soon as its part has passed if it needs a further one.
 //!
 //! # Scope and limits
-//! - A media read takes its track from wherever the head lands, whatever `mechanics.zero_latency_read`
-//!   says; destages obey `mechanics.zero_latency_write`.
+//! - A media read takes its track from wherever the head lands, for any value of
+//!   `mechanics.zero_latency_read`. Destages obey `mechanics.zero_latency_write`.
 //! - Unwritten data is bounded: all segments but one, that many separate extents. A write that finds no
 //!   room waits for destages, so that one larger than the buffer is taken in portions. A read larger
 //!   than the buffer does not wait for the bus to make room.
@@ -29,18 +29,18 @@
 //!   when it is on the media. A flush completes when nothing is unwritten. Writing zeroes is a write
 //!   without bus time. A discard costs its command overhead, as a flush does. Each ends a run of reads.
 //! - Commands do not overlap: the next begins when the last is complete.
-//! - What a scheduler is told (position of the arm, buffer hits) is as of the last command: background
+//! - A scheduler receives the state as of the last command (position of the arm, buffer hits). Background
 //!   work since then is done when the next command begins.
 //! - Not observable in the evidence, hence as in the reference simulator: the number of segments (3 to 16
 //!   make no difference), and order and waiting of destages under pressure. Not modelled: what adds
 //!   0.04 to 0.15 ms to one in twenty writes to a new segment; recalibration.
 //!
 //! # Evidence
-//! A closed trace of 10,000 requests to one drive, `../shared/reference/measured/atlas10k.csv.gz`.
-//! The rules are regularities of the whole trace; the times come from its first half, the class of each
-//! request being the model's own decision, and are judged by the second: `tests/measured_atlas10k.rs`
-//! asserts how well. Of 6,569 reads all but four are decided as measured. The platters' angle is not in
-//! the trace, so the times of single media reads are not predicted, only their distribution.
+//! A closed trace of 10,000 requests to one drive, `../shared/reference/measured/atlas10k.csv.gz`. The rules
+//! are regularities of the whole trace; the times come from its first half, the class of each request being
+//! the model's own decision, and are judged by the second: `tests/measured_atlas10k.rs` asserts the accuracy.
+//! Of 6,569 reads all but four are decided as measured. The platters' angle is not in the trace, so the times
+//! of single media reads are not predicted, only their distribution.
 //!
 //! # References
 //! \[DS4\] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008: mechanics
@@ -76,7 +76,7 @@ pub(crate) struct TrackBuffer<P> {
     history: History,
 }
 
-/// What the mechanism does beside the commands.
+/// Background work of the mechanism.
 #[derive(Debug, Clone, Copy, Default)]
 struct MediaState<P> {
     /// Where the heads are, or will be.
@@ -89,14 +89,14 @@ struct MediaState<P> {
     ahead: Option<(u64, Instant)>,
 }
 
-/// What later commands cost or do because of the last.
+/// Effects of the last command on the cost and work of later commands.
 #[derive(Debug, Clone, Copy, Default)]
 struct History {
     /// Block after the last command, if that was a read.
     read_end: Option<u64>,
     /// Sequential reads in a row.
     run: u32,
-    /// Whether the last command was no read.
+    /// True if the last command was not a read.
     after_write: bool,
     last_write: Option<LastWrite>,
 }

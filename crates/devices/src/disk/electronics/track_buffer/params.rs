@@ -24,7 +24,7 @@ pub struct TrackBufferParameters {
     pub stream_after: u32,
     /// Processing of a read that continues an armed stream and that the buffer answers.
     pub stream_hit: Duration,
-    /// What the first command that does not continue an armed stream costs in addition.
+    /// Additional overhead of the first command that does not continue an armed stream.
     pub stream_end: Duration,
     /// Setting up a read of the media after another read; runs beside the seek.
     pub read_setup: Duration,
@@ -32,14 +32,14 @@ pub struct TrackBufferParameters {
     pub read_setup_after_write: Duration,
     /// Processing of a write into the buffer in zone 0, and of flushes and discards.
     pub write_hit: Duration,
-    /// What a write costs in addition for each zone before its own (the zone table is searched).
+    /// Additional overhead of a write for each zone before its own (the zone table is searched).
     pub write_per_zone: Duration,
-    /// What a write costs in addition if its track has no segment yet.
+    /// Additional overhead of a write whose track has no segment yet.
     pub write_new_segment: Duration,
-    /// What a write costs in addition if its track is in the buffer because it was read.
+    /// Additional overhead of a write whose track is in the buffer because it was read.
     pub write_into_read_segment: Duration,
-    /// What a write costs in addition if the last write was to the same track and lies a whole track
-    /// off, in proportion to the gap between the two; adjoining ones cost nothing.
+    /// Additional overhead of a write if the last write was to the same track and lies a whole track off,
+    /// in proportion to the gap between the two. Adjoining writes have no additional overhead.
     pub write_gap: Duration,
     /// From the start of a write's transfer until a further track of it can be taken, if its first track
     /// had a segment.

@@ -27,12 +27,12 @@ impl Key {
     }
 }
 
-/// When a piece that the buffer holds, or is about to hold, has come from the media.
+/// Times at which a piece that the buffer holds, or is about to hold, comes from the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// When its first sector is in the buffer.
+    /// Time at which the first sector is in the buffer.
     pub(super) first: Instant,
-    /// When all of it is.
+    /// Time at which the whole piece is in the buffer.
     pub(super) last: Instant,
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Arrival {
 struct Segment {
     /// Number of its last use; zero if it was never used.
     used: u64,
-    /// When the head landed on the track that was read.
+    /// Time at which the head landed on the track that was read.
     landed: Instant,
-    /// When it left, or will have read everything.
+    /// Time at which the head left the track, or will have read all of it.
     until: Instant,
-    /// How many destages there will have been when what was written is on the media.
+    /// Number of destages after which the written data is on the media.
     destages: u64,
 }
 
@@ -80,7 +80,7 @@ impl Clone for Segments {
 }
 
 impl Segments {
-    /// That many empty segments for tracks of up to `sectors` sectors.
+    /// Returns `count` empty segments for tracks of up to `sectors` sectors.
     pub(super) fn new(count: u32, sectors: u32) -> Self {
         let count = count as usize;
         let words = sectors.div_ceil(u64::BITS) as usize;
@@ -122,7 +122,7 @@ impl Segments {
         Some(segment)
     }
 
-    /// Whether [`claim`](Self::claim) would find a segment.
+    /// Returns true if [`claim`](Self::claim) would find a segment.
     pub(super) fn can_claim(&self, key: Key, filling: Option<usize>, destages: u64) -> bool {
         self.find(key).is_some() || self.victim(filling, destages).is_some()
     }
@@ -147,7 +147,7 @@ impl Segments {
         *until = time.min(*until);
     }
 
-    /// When the filling of a segment ends.
+    /// Returns the time at which the filling of a segment ends.
     pub(super) fn filled(&self, segment: usize) -> Instant {
         self.segments[segment].until
     }

@@ -1,4 +1,4 @@
-//! Does the controller keep each of its rules, and the contract of a device?
+//! Tests of each rule of the controller, and of the contract of a device.
 
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn drive(overrides: &[(&str, &str)]) -> Box<dyn Device> {
     description.build(Seed(1), "disk0").unwrap()
 }
 
-/// A drive that is asked one thing after another.
+/// A drive that receives one request after another.
 struct Session {
     drive: Box<dyn Device>,
     now: Instant,
@@ -124,7 +124,7 @@ fn check_hit(completion: &Completion, service: Duration) {
 }
 
 #[test]
-fn does_a_read_buffer_its_whole_track() {
+fn read_buffers_its_whole_track() {
     let mut session = Session::new();
     assert_eq!(session.read(TRACK[1] + 20, 4).buffer, BufferOutcome::Miss);
     session.pause(20);
@@ -134,7 +134,7 @@ fn does_a_read_buffer_its_whole_track() {
 }
 
 #[test]
-fn does_a_read_wait_for_sectors_that_will_pass() {
+fn read_waits_for_sectors_that_will_pass() {
     let mut session = Session::new();
     let miss = session.read(TRACK[0] + 4, 1);
     // The turn began on landing; blocks behind the head come at its end.
@@ -146,7 +146,7 @@ fn does_a_read_wait_for_sectors_that_will_pass() {
 }
 
 #[test]
-fn does_leaving_early_lose_the_rest_of_the_track() {
+fn leaving_early_loses_the_rest_of_the_track() {
     let mut session = Session::new();
     let miss = session.read(TRACK[0] + 4, 1);
     assert!(miss.response_time() < Duration::from_ms(3), "{miss:?}");
@@ -157,7 +157,7 @@ fn does_leaving_early_lose_the_rest_of_the_track() {
 }
 
 #[test]
-fn is_the_next_track_fetched_after_two_sequential_reads_only() {
+fn next_track_is_fetched_only_after_two_sequential_reads() {
     for (reads, outcome) in [(2, BufferOutcome::Miss), (3, BufferOutcome::Hit)] {
         let mut session = Session::new();
         for index in 0..reads {
@@ -170,7 +170,7 @@ fn is_the_next_track_fetched_after_two_sequential_reads_only() {
 }
 
 #[test]
-fn does_a_stream_hit_cost_less_and_its_end_more() {
+fn stream_hit_costs_less_and_the_end_of_the_stream_more() {
     let mut session = Session::new();
     for (index, overhead) in [(1, 100), (2, 100), (3, 10), (4, 10)] {
         if index == 1 {
@@ -187,7 +187,7 @@ fn does_a_stream_hit_cost_less_and_its_end_more() {
 }
 
 #[test]
-fn does_a_write_cost_by_what_holds_its_track() {
+fn write_overhead_depends_on_the_segment_of_its_track() {
     let mut session = Session::new();
     check_hit(&session.write(TRACK[3], 4), us(200 + 30 + 2_000));
     session.pause(50);
@@ -206,7 +206,7 @@ fn does_a_write_cost_by_what_holds_its_track() {
 }
 
 #[test]
-fn does_a_write_across_tracks_overlap_its_second_set_up() {
+fn write_across_tracks_overlaps_its_second_set_up() {
     let mut session = Session::new();
     check_hit(&session.write(TRACK[5] - 1, 2), us(200 + 30 + 900 + 500));
     session.pause(50);
@@ -216,7 +216,7 @@ fn does_a_write_across_tracks_overlap_its_second_set_up() {
 }
 
 #[test]
-fn does_written_data_answer_reads_without_bringing_its_track() {
+fn written_data_answers_reads_without_the_rest_of_its_track() {
     let mut session = Session::new();
     session.write(TRACK[3] + 8, 8);
     session.pause(50);
@@ -225,7 +225,7 @@ fn does_written_data_answer_reads_without_bringing_its_track() {
 }
 
 #[test]
-fn does_destaging_move_the_arm_at_once() {
+fn destaging_moves_the_arm_at_once() {
     let mut session = Session::new();
     session.write(1_980, 2);
     session.pause(50);
@@ -236,7 +236,7 @@ fn does_destaging_move_the_arm_at_once() {
 }
 
 #[test]
-fn does_a_read_of_the_media_wait_for_unwritten_data() {
+fn read_of_the_media_waits_for_unwritten_data() {
     let mut session = Session::new();
     session.write(2_000, 2);
     let miss = session.read(TRACK[0], 1);
@@ -245,7 +245,7 @@ fn does_a_read_of_the_media_wait_for_unwritten_data() {
 }
 
 #[test]
-fn do_writes_wait_when_nothing_more_can_be_unwritten() {
+fn writes_wait_when_nothing_more_can_be_unwritten() {
     let mut session = Session::new();
     let waits: Vec<bool> =
         (0..6).map(|index| !session.write(index * 390, 1).breakdown.internal.is_zero()).collect();
@@ -255,7 +255,7 @@ fn do_writes_wait_when_nothing_more_can_be_unwritten() {
 }
 
 #[test]
-fn is_unwritten_data_on_the_media_after_a_flush() {
+fn unwritten_data_is_on_the_media_after_a_flush() {
     let mut session = Session::new();
     session.write(2_000, 2);
     let flush = session.ask(Request::new(0, Operation::Flush, 0, 0));
@@ -265,7 +265,7 @@ fn is_unwritten_data_on_the_media_after_a_flush() {
 }
 
 #[test]
-fn is_a_forced_write_on_the_media_when_it_completes() {
+fn forced_write_is_on_the_media_when_it_completes() {
     let mut session = Session::new();
     let forced = session.ask(Request { fua: true, ..Request::new(0, Operation::Write, 2_000, 2) });
     assert_eq!((forced.buffer, forced.breakdown.internal), (BufferOutcome::Miss, Duration::ZERO));
@@ -275,7 +275,7 @@ fn is_a_forced_write_on_the_media_when_it_completes() {
 }
 
 #[test]
-fn can_the_whole_disk_be_one_request() {
+fn whole_disk_can_be_one_request() {
     let mut session = Session::new();
     let write = session.write(0, 2_340);
     assert!(!write.breakdown.internal.is_zero(), "{write:?}");
@@ -287,7 +287,7 @@ fn can_the_whole_disk_be_one_request() {
 }
 
 #[test]
-fn are_senseless_parameters_refused() {
+fn senseless_parameters_are_refused() {
     for (key, value) in [("segments", "1"), ("segments", "257"), ("stream_after", "0")] {
         let mut description = Description::parse("test", "test.toml", DRIVE).unwrap();
         let refused = description.set(key, value).is_err() || description.build(Seed(1), "disk0").is_err();
@@ -346,7 +346,7 @@ fn serve(drive: &mut dyn Device, arrivals: &[(Instant, Request)], small_steps: b
 
 proptest! {
     #[test]
-    fn is_the_contract_of_a_device_kept(
+    fn device_contract_is_kept(
         arrivals in proptest::collection::vec(arrival(), 1..60),
         segments in 2_u32..6,
         bus in prop_oneof![Just("0.5ms"), Just("0.01ms"), Just("0ms")],

@@ -1,4 +1,4 @@
-//! What asks something of the device: reads, writes, holes.
+//! Messages that are requests to the device: reads, writes, holes.
 
 use super::{Connection, Kind, Outcome, Outstanding, Range, TRANSFER_BYTES_MAX, errno};
 use crate::frontend::fuse::patch::Patch;
@@ -113,7 +113,7 @@ impl Connection {
     }
 }
 
-/// Where the first hole, or the first data, of a piece is.
+/// Returns the offset of the first hole, or of the first data, in a piece.
 pub(super) fn seek(extents: &[Extent], piece: Range, hole: bool) -> Option<u64> {
     let mut at = piece.offset;
     for extent in extents {

@@ -1,4 +1,4 @@
-//! What is the kernel's own business: names, attributes, opening.
+//! Messages that need no device: names, attributes, opening.
 
 use super::{Connection, Outcome, Owner, VALID_S, errno};
 use crate::frontend::fuse::wire::{

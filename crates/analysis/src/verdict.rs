@@ -1,0 +1,235 @@
+//! Usability of a model for each operation, by bounds on its errors.
+//!
+//! A good figure over all requests can hide reads that are far off. Errors are therefore taken by *class*: an operation
+//! and the number of requests that a request met, as measured. Both times of a class are of the same requests.
+//!
+//! | verdict | mean error | demerit up to the 99th percentile | mean error of every class |
+//! | --- | --- | --- | --- |
+//! | usable | 10 % | 20 % | 25 % |
+//! | with care | 25 % | 50 % | 50 % |
+//! | not usable | more | more | more |
+//!
+//! # Scope and limits
+//! The demerit may reach twice that of resamples of the measured times, where that is more than its bound. Classes with
+//! less than 1 % of the requests do not count. An operation with fewer than 100 requests is usable with care at best.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::statistics::LogHistogram;
+use seeklab_core::{Duration, Operation};
+use serde::Serialize;
+
+use crate::prediction::Prediction;
+use crate::rounding::{percent, six_decimals};
+
+/// Classes of queue lengths: 0 to 7 each, then four for each doubling.
+type QueueLengths = LogHistogram<2>;
+
+/// Share of all requests that a class has at least, in percent.
+const CLASS_REQUESTS_PCT_MIN: f64 = 1.0;
+
+/// Requests of an operation from which on it can be usable without care.
+const REQUESTS_MIN: u64 = 100;
+
+/// Bounds of a verdict, all in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounds {
+    /// Greatest error of the mean response time.
+    pub mean_error_pct: f64,
+    /// Greatest demerit up to the 99th percentile.
+    pub demerit_to_p99_pct: f64,
+    /// Greatest error of the mean response time of a class.
+    pub class_error_pct: f64,
+}
+
+impl Bounds {
+    /// Bounds of [`Verdict::Usable`].
+    pub const USABLE: Self = Self { mean_error_pct: 10.0, demerit_to_p99_pct: 20.0, class_error_pct: 25.0 };
+    /// Bounds of [`Verdict::WithCare`].
+    pub const WITH_CARE: Self =
+        Self { mean_error_pct: 25.0, demerit_to_p99_pct: 50.0, class_error_pct: 50.0 };
+}
+
+/// Usability of a model for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// All errors lie within [`Bounds::USABLE`].
+    Usable,
+    /// All errors lie within [`Bounds::WITH_CARE`].
+    WithCare,
+    /// An error exceeds [`Bounds::WITH_CARE`].
+    NotUsable,
+}
+
+impl Verdict {
+    /// The words for people.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Usable => "usable",
+            Self::WithCare => "with care",
+            Self::NotUsable => "not usable",
+        }
+    }
+
+    /// Judges the prediction of an operation by its number of requests, the error of its mean, its demerit and its
+    /// worst class.
+    pub fn of(
+        requests: u64,
+        mean_error_pct: f64,
+        prediction: &Prediction,
+        worst_class: Option<&ClassError>,
+    ) -> Self {
+        let lies_within = |bounds: &Bounds| {
+            let resampled_pct = prediction.resampled_demerit_to_p99.ea_rms_pct.unwrap_or(0.0);
+            let demerit_pct_max = bounds.demerit_to_p99_pct.max(2.0 * resampled_pct);
+            mean_error_pct.abs() <= bounds.mean_error_pct
+                && prediction.demerit_to_p99.ea_rms_pct.is_some_and(|pct| pct <= demerit_pct_max)
+                && worst_class.is_none_or(|class| class.mean_error_pct.abs() <= bounds.class_error_pct)
+        };
+        match () {
+            () if requests >= REQUESTS_MIN && lies_within(&Bounds::USABLE) => Self::Usable,
+            () if lies_within(&Bounds::WITH_CARE) => Self::WithCare,
+            () => Self::NotUsable,
+        }
+    }
+}
+
+/// Error of the mean response time of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClassError {
+    /// The operation.
+    pub operation: Operation,
+    /// Shortest queue of the class: requests outstanding at arrival, as measured.
+    pub queue_length_min: u32,
+    /// Longest queue of the class.
+    pub queue_length_max: u32,
+    /// Requests of the class.
+    pub requests: u64,
+    /// Share of all requests.
+    pub requests_pct: f64,
+    /// Mean response time as measured.
+    pub measured_mean_ms: f64,
+    /// Mean response time of the same requests as predicted.
+    pub predicted_mean_ms: f64,
+    /// Error of the predicted mean; negative if it is too short.
+    pub mean_error_pct: f64,
+}
+
+/// Accumulates measured and predicted response times of the same requests by class.
+#[derive(Debug, Clone, Default)]
+pub struct ClassErrors {
+    requests: u64,
+    classes: BTreeMap<(Operation, usize), Sums>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    requests: u64,
+    measured_ns: f64,
+    predicted_ns: f64,
+}
+
+impl ClassErrors {
+    /// Takes a request that met `queue_length` others when it was measured.
+    pub fn record(&mut self, op: Operation, queue_length: u32, measured: Duration, predicted: Duration) {
+        self.requests += 1;
+        let sums = self.classes.entry((op, QueueLengths::bucket(queue_length.into()))).or_default();
+        sums.requests += 1;
+        sums.measured_ns += measured.as_ns() as f64;
+        sums.predicted_ns += predicted.as_ns() as f64;
+    }
+
+    /// Returns the errors of all classes with at least 1 % of the requests.
+    pub fn classes(&self) -> impl Iterator<Item = ClassError> + '_ {
+        self.classes.iter().filter_map(|((operation, class), sums)| {
+            let requests_pct = percent(sums.requests as f64, self.requests as f64)?;
+            let mean_error_pct = percent(sums.predicted_ns - sums.measured_ns, sums.measured_ns)?;
+            let mean_ms = |sum_ns: f64| six_decimals(sum_ns / sums.requests as f64 / 1e6);
+            let length = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+            (requests_pct >= CLASS_REQUESTS_PCT_MIN).then(|| ClassError {
+                operation: *operation,
+                queue_length_min: length(QueueLengths::least(*class)),
+                queue_length_max: length(QueueLengths::greatest(*class)),
+                requests: sums.requests,
+                requests_pct,
+                measured_mean_ms: mean_ms(sums.measured_ns),
+                predicted_mean_ms: mean_ms(sums.predicted_ns),
+                mean_error_pct,
+            })
+        })
+    }
+}
+
+/// Returns the class with the greatest error, too long or too short.
+pub fn worst_class(classes: impl Iterator<Item = ClassError>) -> Option<ClassError> {
+    classes.max_by(|one, other| one.mean_error_pct.abs().total_cmp(&other.mean_error_pct.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::Demerit;
+
+    fn ms(ms: f64) -> Duration {
+        Duration::from_ms_f64(ms)
+    }
+
+    #[test]
+    fn worst_class_is_found_behind_a_good_mean() {
+        let mut errors = ClassErrors::default();
+        for index in 0..1_000_u32 {
+            errors.record(Operation::Write, index % 4, ms(10.0), ms(10.1));
+            // Reads are right on average: too long alone, too short behind others.
+            let (queue_length, predicted) = if index % 2 == 0 { (0, 14.2) } else { (9, 5.0) };
+            errors.record(Operation::Read, queue_length, ms(10.0), ms(predicted));
+        }
+        // Below 1 % of the requests, whatever the error.
+        (0..19).for_each(|_| errors.record(Operation::Flush, 0, ms(1.0), ms(100.0)));
+        assert_eq!(errors.classes().count(), 6);
+        let worst = worst_class(errors.classes()).unwrap();
+        assert_eq!((worst.operation, worst.requests), (Operation::Read, 500));
+        assert_eq!((worst.queue_length_min, worst.queue_length_max), (8, 9));
+        assert_eq!(
+            (worst.measured_mean_ms, worst.predicted_mean_ms, worst.mean_error_pct),
+            (10.0, 5.0, -50.0)
+        );
+        (0..3).for_each(|_| errors.record(Operation::Flush, 0, ms(1.0), ms(100.0)));
+        assert_eq!(worst_class(errors.classes()).unwrap().operation, Operation::Flush, "1 % of the requests");
+        assert!(worst_class(ClassErrors::default().classes()).is_none());
+    }
+
+    #[test]
+    fn verdict_follows_the_stated_bounds() {
+        let demerit = |pct| Demerit { ea_rms_ms: 1.0, ea_rms_pct: Some(pct) };
+        let verdict = |requests, mean, to_p99, resampled, class: f64| {
+            let prediction = Prediction {
+                demerit_all: demerit(90.0),
+                demerit_to_p99: demerit(to_p99),
+                resampled_demerit_all: demerit(0.0),
+                resampled_demerit_to_p99: demerit(resampled),
+            };
+            let mut errors = ClassErrors::default();
+            errors.record(Operation::Read, 0, ms(1_000.0), ms(1_000.0 + 10.0 * class));
+            Verdict::of(requests, mean, &prediction, worst_class(errors.classes()).as_ref())
+        };
+        for (expected, mean, to_p99, resampled, class) in [
+            (Verdict::Usable, 10.0, 20.0, 1.0, 25.0),
+            (Verdict::Usable, -10.0, 0.0, 1.0, -25.0),
+            (Verdict::WithCare, -10.1, 20.0, 1.0, 25.0),
+            (Verdict::WithCare, 10.0, 20.1, 1.0, 25.0),
+            (Verdict::WithCare, 10.0, 20.0, 1.0, -25.1),
+            (Verdict::WithCare, 25.0, 50.0, 1.0, 50.0),
+            (Verdict::NotUsable, -25.1, 50.0, 1.0, 50.0),
+            (Verdict::NotUsable, 25.0, 50.1, 1.0, 50.0),
+            (Verdict::NotUsable, 25.0, 50.0, 1.0, 50.1),
+            // Random variation of the measured times explains 30 %.
+            (Verdict::Usable, 10.0, 60.0, 30.0, 25.0),
+            (Verdict::NotUsable, 10.0, 60.0, 29.9, 0.0),
+        ] {
+            let found = verdict(100, mean, to_p99, resampled, class);
+            assert_eq!(found, expected, "{mean} {to_p99} {resampled} {class}");
+        }
+        assert_eq!(verdict(99, 0.0, 0.0, 1.0, 0.0), Verdict::WithCare, "too few requests");
+    }
+}

@@ -1,0 +1,196 @@
+//! Counts of whole numbers in logarithmic buckets.
+//!
+//! ```text
+//! BITS = 2:   0 1 2 3 │ 4 5 6 7 │ 8.. 10.. 12.. 14.. │ 16.. 20.. 24.. 28.. │ 32..
+//!             width 1   width 1   width 2              width 4               width 8
+//! ```
+//! A doubling has `2^BITS` buckets of equal width, so a bucket is at most `2^-BITS` of its least value wide.
+//! Values below `2^(BITS + 1)` are exact. Every other logarithmic histogram of seeklab is this one with other `BITS`.
+
+use std::ops::Range;
+
+/// Counts of whole numbers, `2^BITS` buckets for each doubling.
+///
+/// Memory spans the buckets from the least value to the greatest.
+#[derive(Debug, Clone, Default)]
+pub struct LogHistogram<const BITS: u32> {
+    /// The bucket of the first count.
+    first: usize,
+    counts: Vec<u64>,
+}
+
+impl<const BITS: u32> LogHistogram<BITS> {
+    /// The number of buckets that hold all values of 64 bits.
+    pub const BUCKETS: usize = Self::bucket(u64::MAX) + 1;
+
+    /// Returns the bucket of a value.
+    pub const fn bucket(value: u64) -> usize {
+        if value < 1 << BITS {
+            return value as usize;
+        }
+        let octave = value.ilog2() - BITS;
+        let within = (value >> octave) - (1 << BITS);
+        ((octave as usize + 1) << BITS) + within as usize
+    }
+
+    /// Returns the least value of a bucket.
+    pub const fn least(bucket: usize) -> u64 {
+        let (octave, within) = (bucket >> BITS, (bucket & ((1 << BITS) - 1)) as u64);
+        if octave == 0 { within } else { ((1 << BITS) + within) << (octave - 1) }
+    }
+
+    /// Returns the number of values in a bucket.
+    pub const fn width(bucket: usize) -> u64 {
+        1 << (bucket >> BITS).saturating_sub(1)
+    }
+
+    /// Returns the greatest value of a bucket.
+    pub const fn greatest(bucket: usize) -> u64 {
+        Self::least(bucket) + (Self::width(bucket) - 1)
+    }
+
+    /// Returns the values of a bucket; those of the last end before 2^64 - 1.
+    pub const fn values(bucket: usize) -> Range<u64> {
+        Self::least(bucket)..Self::greatest(bucket).saturating_add(1)
+    }
+
+    /// Counts a value once.
+    pub fn record(&mut self, value: u64) {
+        self.record_many(value, 1);
+    }
+
+    /// Counts a value `count` times.
+    pub fn record_many(&mut self, value: u64, count: u64) {
+        let place = self.place(Self::bucket(value));
+        self.counts[place] = self.counts[place].saturating_add(count);
+    }
+
+    /// Counts all values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (bucket, count) in other.occupied() {
+            let place = self.place(bucket);
+            self.counts[place] = self.counts[place].saturating_add(count);
+        }
+    }
+
+    /// Makes room for a bucket and returns its place in the counts.
+    fn place(&mut self, bucket: usize) -> usize {
+        if self.counts.is_empty() {
+            self.first = bucket;
+        } else if bucket < self.first {
+            // At least as many buckets more as there are, so that descending values move the counts seldom.
+            let first = bucket.min(self.first.saturating_sub(self.counts.len()));
+            self.counts.splice(0..0, std::iter::repeat_n(0, self.first - first));
+            self.first = first;
+        }
+        let place = bucket - self.first;
+        if place >= self.counts.len() {
+            self.counts.resize(place + 1, 0);
+        }
+        place
+    }
+
+    /// Returns the number of values counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Returns the number of values counted in a bucket.
+    pub fn count_in(&self, bucket: usize) -> u64 {
+        let place = bucket.checked_sub(self.first);
+        place.and_then(|place| self.counts.get(place)).copied().unwrap_or(0)
+    }
+
+    /// Returns each bucket that holds a value, ascending, with its count.
+    pub fn occupied(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(place, count)| (self.first + place, *count))
+    }
+
+    /// Returns the bucket of the value at `quantile` in `[0, 1]`: the least one that with those below holds that
+    /// share of all values, and at least one. `None` if nothing was counted.
+    pub fn bucket_at(&self, quantile: f64) -> Option<usize> {
+        let rank = (quantile.min(1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut counted = 0;
+        self.occupied().find_map(|(bucket, count)| {
+            counted += count;
+            (counted >= rank).then_some(bucket)
+        })
+    }
+}
+
+impl<const BITS: u32> PartialEq for LogHistogram<BITS> {
+    fn eq(&self, other: &Self) -> bool {
+        self.occupied().eq(other.occupied())
+    }
+}
+
+impl<const BITS: u32> Eq for LogHistogram<BITS> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<const BITS: u32>() {
+        let around = (0..64).flat_map(|bit| {
+            let power = 1_u64 << bit;
+            [power - 1, power, power + 1, power + power / 3, power + (power - 1)]
+        });
+        for value in around.chain(0..5_000).chain([u64::MAX - 1, u64::MAX]) {
+            let bucket = LogHistogram::<BITS>::bucket(value);
+            let (least, width) = (LogHistogram::<BITS>::least(bucket), LogHistogram::<BITS>::width(bucket));
+            assert!(least <= value && value - least < width, "{BITS} bits: {value} in {least} + {width}");
+            assert!(width == 1 || width <= least >> BITS, "{BITS} bits: {least} + {width}");
+            assert_eq!(LogHistogram::<BITS>::greatest(bucket), least + (width - 1));
+            assert!(bucket < LogHistogram::<BITS>::BUCKETS);
+            if bucket + 1 < LogHistogram::<BITS>::BUCKETS {
+                assert_eq!(
+                    LogHistogram::<BITS>::values(bucket),
+                    least..LogHistogram::<BITS>::least(bucket + 1)
+                );
+            }
+        }
+        assert_eq!(LogHistogram::<BITS>::greatest(LogHistogram::<BITS>::BUCKETS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn buckets_are_contiguous_and_as_narrow_as_promised() {
+        check::<0>();
+        check::<2>();
+        check::<6>();
+        check::<10>();
+        assert_eq!([0, 1, 2, 3, 4, 7].map(LogHistogram::<0>::bucket), [0, 1, 2, 2, 3, 3]);
+        assert_eq!([7, 8, 9, 10, 15, 16].map(LogHistogram::<2>::bucket), [7, 8, 8, 9, 11, 12]);
+    }
+
+    #[test]
+    fn counts_do_not_depend_on_the_order_of_values() {
+        let values = [500, 3, 70_000, 3, 0, 1 << 40, 499];
+        let of = |values: &[u64]| {
+            let mut histogram = LogHistogram::<3>::default();
+            values.iter().for_each(|value| histogram.record(*value));
+            histogram
+        };
+        let (mut ascending, mut descending) = (values, values);
+        ascending.sort_unstable();
+        descending.sort_unstable_by(|a, b| b.cmp(a));
+        assert_eq!(of(&ascending), of(&descending));
+        let mut merged = of(&values[..3]);
+        merged.merge(&of(&values[3..]));
+        assert_eq!(merged, of(&values));
+        assert_eq!((merged.count(), merged.occupied().count()), (7, 5));
+        assert_eq!([0, 1, 3, 1_000].map(|bucket| merged.count_in(bucket)), [1, 0, 2, 0]);
+        assert_ne!(merged, of(&values[1..]));
+    }
+
+    #[test]
+    fn quantile_takes_the_first_bucket_that_reaches_the_share() {
+        let mut histogram = LogHistogram::<4>::default();
+        assert_eq!(histogram.bucket_at(0.5), None);
+        [1, 2, 3, 4].iter().for_each(|value| histogram.record(*value));
+        for (quantile, bucket) in [(0.0, 1), (0.25, 1), (0.2501, 2), (0.5, 2), (0.75, 3), (1.0, 4), (2.0, 4)]
+        {
+            assert_eq!(histogram.bucket_at(quantile), Some(bucket), "{quantile}");
+        }
+    }
+}
