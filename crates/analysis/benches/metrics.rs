@@ -1,5 +1,11 @@
 //! Cost of `Metrics::record` and of `ResponseProfile::record`. `cargo bench` runs 200 rounds of 20,000 records; `cargo test` a thousand.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads the clock and its arguments"
+)]
+
 use std::hint::black_box;
 
 use seeklab_analysis::{Metrics, ResponseProfile};
@@ -38,7 +44,6 @@ fn records(count: usize) -> Vec<TraceRecord> {
         .collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn main() {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let (count, rounds) = if is_bench { (20_000, 200) } else { (1_000, 1) };
@@ -70,7 +75,6 @@ fn main() {
     profile(&records, rounds);
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn profile(records: &[TraceRecord], rounds: usize) {
     let mut profile = ResponseProfile::new(Duration::from_ms(20));
     let rounds_ns = (0..rounds).map(|_| {

@@ -5,6 +5,8 @@
 //! demerit, share within 5 %). The folder is `$SEEKLAB_SHARED`, else `shared` beside the workspace. If it is
 //! absent, the test prints a message and passes, unless `SEEKLAB_REQUIRE_SHARED=1`.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
+
 use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -11,17 +11,25 @@ use crate::names::near_matches;
 /// # Errors
 /// The first mistake, with the path of its key.
 pub(crate) fn read<P: DeserializeOwned>(table: &Table) -> Result<P, DescriptionError> {
+    read_beside(table, &[])
+}
+
+/// As [`read`], for a table that has held these keys too.
+pub(crate) fn read_beside<P: DeserializeOwned>(
+    table: &Table,
+    beside: &[&str],
+) -> Result<P, DescriptionError> {
     serde_path_to_error::deserialize(table.clone()).map_err(|error| {
         let path = match error.path().to_string() {
             root if root == "." => String::new(),
             path => path,
         };
-        mistake(table, &path, error.inner().message())
+        mistake(table, &path, error.inner().message(), beside)
     })
 }
 
-/// Converts a message of serde into an error in the words of this crate.
-fn mistake(table: &Table, path: &str, message: &str) -> DescriptionError {
+/// Says in our words what serde says in its own.
+fn mistake(table: &Table, path: &str, message: &str, beside: &[&str]) -> DescriptionError {
     if let Some(key) = message.strip_prefix("missing field ") {
         return told(&join(path, key.trim_matches('`')), "is missing");
     }
@@ -32,7 +40,10 @@ fn mistake(table: &Table, path: &str, message: &str) -> DescriptionError {
             let path = within_tagged(table, path, |key, value| {
                 if what == "key" { key == seen } else { value.as_str() == Some(seen) }
             });
-            let known: Vec<&str> = quoted.collect();
+            let mut known: Vec<&str> = quoted.collect();
+            if path == seen {
+                known.extend(beside);
+            }
             let near = near_matches(seen, known.iter().copied());
             return told(&path, &format!("unknown {what} `{seen}`{near}"))
                 .hint(format!("allowed: {}", known.join(", ")));

@@ -5,33 +5,39 @@
 
 #![allow(unsafe_code, reason = "counting allocations takes an allocator of one's own")]
 
+#[path = "shared/clones.rs"]
+mod clones;
 #[path = "shared/drives.rs"]
 mod drives;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use clones::clones;
 use drives::{bare, device};
 use seeklab_core::{Completion, Device, Instant, Operation, Request, Seed, Stream};
-use seeklab_devices::Description;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
+use seeklab_devices::{Description, catalog};
 
 struct Counting;
 
 thread_local! {
     /// Allocations of this thread; the test's threads do not disturb each other.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that they took, freed ones included.
+    static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-fn count() {
+fn count(bytes: usize) {
     ALLOCATIONS.with(|allocations| allocations.set(allocations.get() + 1));
+    BYTES.with(|all| all.set(all.get() + bytes as u64));
 }
 
 // SAFETY: every call goes to the system's allocator unchanged; counting touches a constant-initialised
 // thread-local without a destructor, which itself never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -40,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.dealloc(pointer, layout) }
     }
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
+        count(size);
         // SAFETY: the caller keeps the contract of `realloc`, and `System` allocated the pointer.
         unsafe { System.realloc(pointer, layout, size) }
     }
@@ -108,6 +114,27 @@ fn check(description: &Description) {
     assert_eq!(forking, 0, "{} allocates while it is forked into a fork", description.name);
 }
 
+/// A trace may name thousands of volumes: what they have in common is there once, and buffers grow when they are used.
+#[test]
+fn idle_volume_of_a_known_description_takes_less_than_4_kib() {
+    const VOLUMES: u64 = 100;
+    for name in catalog::names() {
+        let description = device(name, &[]);
+        let build = |number| {
+            let device = description.build(Seed(1), &format!("disk{number}")).unwrap();
+            let depth = device.capabilities().queue_depth.min(32) as usize;
+            queue_before(device, &"fcfs".parse().unwrap(), depth).unwrap()
+        };
+        let first = build(0);
+        let before = BYTES.with(Cell::get);
+        let others: Vec<_> = (1..=VOLUMES).map(build).collect();
+        let bytes = (BYTES.with(Cell::get) - before) / VOLUMES;
+        assert!(bytes < 4096, "{name}: {bytes} bytes for each volume");
+        println!("{name}: {bytes} bytes for each volume");
+        drop((first, others));
+    }
+}
+
 #[test]
 fn warm_disk_does_not_allocate() {
     for name in drives::disks() {
@@ -118,7 +145,17 @@ fn warm_disk_does_not_allocate() {
 }
 
 #[test]
-fn warm_limits_do_not_allocate() {
+fn warm_clones_and_other_kinds_do_not_allocate() {
+    let without_heads = ["immediate", "constant", "exponential"].map(|name| device(name, &[]));
+    // Schedulers that keep requests in order allocate for each.
+    let clones = clones().into_iter().filter(|clone| !clone.name.contains("queue"));
+    for description in without_heads.into_iter().chain(clones) {
+        check(&description);
+    }
+}
+
+#[test]
+fn do_warm_limits_allocate() {
     let text = "kind = \"limit\"\n[[requests]]\nrate = \"200/s\"\nburst = 3\n[[bytes]]\nrate = \"1MB/s\"\nburst = \"8kB\"\n\
                 [device]\nbase = \"atlas10k\"\nset = { \"queue.scheduler\" = \"fcfs\" }\n";
     check(&Description::parse("limited", "limited.toml", text).unwrap_or_else(|error| panic!("{error}")));

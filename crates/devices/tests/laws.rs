@@ -13,7 +13,7 @@ use drives::{bare, closed, device, disk, disks, mean, parameters, with_electroni
 use seeklab_core::{
     Capabilities, Completion, Device, Instant, Limits, Operation, Rejected, Request, Seed, simulate,
 };
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use seeklab_devices::{Description, catalog};
 use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
 use toml::{Table, Value};

@@ -12,7 +12,7 @@ use shared::{ns, reference, request, rows, serve};
 
 use seeklab_core::{Instant, Request, Seed};
 use seeklab_devices::catalog;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 
 /// The drives of 1992-94: their electronics are `segmented`, the think times keep the rotational phase.
 #[test]

@@ -3,13 +3,15 @@
 //! Reference: DiskSim 4.0 with five repairs, `../shared/reference/disksim/` (its README states how the
 //! data was made, how far it is trusted, and which of its numbers are off).
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
+
 mod shared;
 
 use seeklab_core::{Completion, Instant, Request, Seed};
 use seeklab_devices::Description;
 use seeklab_devices::catalog;
 use seeklab_devices::disk::{Disk, DiskParameters};
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use shared::{ns, reference, request, rows, serve};
 
 const DISKS: [&str; 3] = ["hp_c2247a", "atlas10k", "barracuda"];

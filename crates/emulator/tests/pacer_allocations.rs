@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use seeklab_core::{Device, Duration, Instant, Operation, Request, Seed, Stream};
 use seeklab_devices::catalog;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use seeklab_emulator::clock::monotonic_ns;
 use seeklab_emulator::pacer::{Compensation, Due, Mode, Options, Pacer};
 

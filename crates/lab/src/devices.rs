@@ -5,7 +5,7 @@ use std::path::Path;
 
 use seeklab_core::{Coverage, Device, Seed};
 use seeklab_devices::layer::Bank;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_devices::{Description, catalog};
 use seeklab_report::Parameter;

@@ -136,7 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn earliest_row_is_at_time_zero() {
+    fn row_that_arrives_late_leaves_behind_earlier_rows_of_its_arrival() {
+        assert_eq!(sorted(&[5, 7, 5, 7, 5], 4, false), (vec![(5, 0), (5, 2), (5, 4), (7, 1), (7, 3)], 0));
+    }
+
+    #[test]
+    fn is_the_earliest_row_time_zero() {
         assert_eq!(sorted(&[50, 30, 90], 2, true).0, [(0, 1), (20, 0), (60, 2)]);
     }
 

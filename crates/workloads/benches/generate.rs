@@ -1,6 +1,10 @@
 //! Measures the time to draw a request: `cargo bench -p seeklab-workloads`.
 
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a benchmark reads the clock and its arguments"
+)]
 
 use std::hint::black_box;
 use std::time;

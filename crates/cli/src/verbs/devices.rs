@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_core::Seed;
-use seeklab_devices::{Description, catalog};
+use seeklab_devices::registry::{KINDS, kind};
+use seeklab_devices::{Description, Kind, catalog, schema};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
@@ -23,7 +23,8 @@ Examples:
   seeklab devices
   seeklab devices hp-c2247a
   seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
-  seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml";
+  seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml
+  seeklab devices --parameters disk                    which keys a description may have";
 
 /// Lists the catalog or shows one device.
 #[derive(Debug, Args)]
@@ -40,6 +41,18 @@ pub(crate) struct Arguments {
     /// Write a page with plots of the fitted model of a cloned device
     #[arg(long, value_name = "FILE.html", requires = "name")]
     report: Option<PathBuf>,
+    /// List the kinds of devices and layers
+    #[arg(long, conflicts_with = "name")]
+    kinds: bool,
+    /// Print the parameters of a kind: values, ranges, defaults
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"])]
+    parameters: Option<String>,
+    /// Print the JSON schema of descriptions of a kind, for editors
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"])]
+    schema: Option<String>,
+    /// Print the parameters of all kinds as a page in Markdown
+    #[arg(long, conflicts_with_all = ["name", "kinds", "parameters", "schema", "json"])]
+    reference: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -47,6 +60,18 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+        if self.kinds {
+            return list_kinds(self.json);
+        }
+        if let Some(name) = &self.parameters {
+            return print_parameters(kind(name)?, self.json);
+        }
+        if let Some(name) = &self.schema {
+            return print_json(&schema::document(kind(name)?));
+        }
+        if self.reference {
+            return print(&schema::reference_page(KINDS));
+        }
         match &self.name {
             None => list(self.json),
             Some(name) => {
@@ -63,8 +88,8 @@ impl Arguments {
                 } else {
                     print(&page(&description)?)
                 };
-                let page = || report.as_ref().map_or_else(String::new, render_page_html);
-                Delivery::of(printed).file(self.report.as_deref(), page).finish()
+                let html = || report.as_ref().map(render_page_html).unwrap_or_default();
+                Delivery::of(printed).file(self.report.as_deref(), html).finish()
             }
         }
     }
@@ -82,7 +107,7 @@ fn list(json: bool) -> Result<(), Failure> {
                     "title": description.header.title,
                     "capacity_bytes": capacity_bytes(description)?,
                     "capacity_is_lower_bound": capacity_is_lower_bound(description),
-                    "validated": description.header.validated,
+                    "validated": description.validated(),
                 }))
             })
             .collect::<Result<_, Failure>>()?;
@@ -96,7 +121,7 @@ fn list(json: bool) -> Result<(), Failure> {
             description.name.clone(),
             description.header.title.clone(),
             capacity(description)?,
-            description.header.validated.clone(),
+            description.validated().to_owned(),
         ]);
     }
     if let Some(column) = table.column_mut(2) {
@@ -111,7 +136,7 @@ fn list(json: bool) -> Result<(), Failure> {
 }
 
 fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
-    Ok(description.build(Seed(0), "check")?.capabilities().capacity().as_bytes())
+    Ok(description.capabilities()?.capacity().as_bytes())
 }
 
 /// Returns true for a fitted device whose trace did not state its size.
@@ -141,7 +166,7 @@ fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
     text += &format!("capacity   {}\n", capacity(description)?);
-    text += &format!("validated  {}\n\n", description.header.validated);
+    text += &format!("validated  {}\n\n", description.validated());
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let default = description.header.sources.get("default").map_or("", String::as_str);
@@ -173,7 +198,7 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "title": description.header.title,
         "capacity_bytes": capacity_bytes(description)?,
         "capacity_is_lower_bound": capacity_is_lower_bound(description),
-        "validated": description.header.validated,
+        "validated": description.validated(),
         "parameters": parameters,
         "learnt": description.learnt()?.as_ref().map(learnt::document),
     }))
@@ -193,7 +218,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
     };
     Ok(Page {
         title: format!("{}: {}", description.name, description.header.title),
-        subtitle: description.header.validated.clone(),
+        subtitle: description.validated().to_owned(),
         generated_by: VERSION.to_owned(),
         command: Some(command_line()),
         notes: Vec::new(),
@@ -202,4 +227,44 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
             PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
         ],
     })
+}
+
+fn list_kinds(json: bool) -> Result<(), Failure> {
+    if json {
+        let kinds: Vec<Value> =
+            KINDS.iter().map(|kind| json!({ "kind": kind.name, "description": kind.description })).collect();
+        return print_json(&json!({ "kinds": kinds }));
+    }
+    let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+    let lines = KINDS.iter().map(|kind| format!("{:width$}  {}\n", kind.name, kind.description));
+    print(&format!(
+        "{}\nThe parameters of one kind: seeklab devices --parameters KIND\n",
+        lines.collect::<String>()
+    ))
+}
+
+fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
+    let parameters = kind.parameters();
+    if json {
+        return print_json(&json!({ "kind": kind.name, "parameters": parameters }));
+    }
+    let mut text = format!("{}: {}\n", kind.name, kind.description);
+    let mut only_if = String::new();
+    for parameter in &parameters {
+        if parameter.only_if != only_if {
+            only_if.clone_from(&parameter.only_if);
+            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
+        }
+        let default = match &parameter.default {
+            None => " (required)".to_owned(),
+            Some(default) if default.is_empty() => String::new(),
+            Some(default) => format!(" [default: {default}]"),
+        };
+        let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
+        text += &format!(
+            "{}: {}{range}{default}\n    {}\n",
+            parameter.path, parameter.value, parameter.description
+        );
+    }
+    print(&text)
 }

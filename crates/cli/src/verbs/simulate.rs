@@ -124,6 +124,7 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
 struct DeviceDocument<'a> {
     device: &'a str,
     bare: bool,
+    validated: &'a str,
     #[serde(flatten)]
     summary: MetricsSummary,
     requests_per_cpu_s: f64,
@@ -316,6 +317,7 @@ impl Arguments {
             .map(|(outcome, device, summary)| DeviceDocument {
                 device: &device.name,
                 bare: device.bare,
+                validated: device.description.validated(),
                 out_of_validated_range: device.out_of_validated_range(
                     outcome.coverage,
                     summary.requests,
@@ -378,7 +380,7 @@ impl Arguments {
                 .iter()
                 .zip(devices)
                 .map(|(outcome, device)| {
-                    DeviceSection::new(device.label(), &device.about(), &outcome.metrics)
+                    DeviceSection::new(device.label(), device.about(), &outcome.metrics)
                         .with_parameters(device.parameters())
                 })
                 .collect(),

@@ -3,6 +3,7 @@
 mod bench;
 mod clones;
 mod conversions;
+mod descriptions;
 mod mistakes;
 mod notes;
 mod places;

@@ -50,7 +50,8 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     Some((number, text[end..].trim()))
 }
 
-/// Implements serde for a quantity through its `FromStr` and `Display`.
+/// Implements serde for a quantity through its `FromStr` and `Display`, and its JSON schema: text, with the
+/// quantity in `x-quantity` and an example.
 macro_rules! serde_as_text {
     ($type:ty, $what:literal, $example:literal) => {
         impl serde::Serialize for $type {
@@ -72,6 +73,22 @@ macro_rules! serde_as_text {
                     }
                 }
                 deserializer.deserialize_any(Text)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "string",
+                    "x-quantity": $what,
+                    "examples": [$example.trim_matches('"')],
+                })
             }
         }
     };

@@ -4,15 +4,17 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Instant, Location, Operation, Pending, Positioning, Rejected,
-    Request, RotationSpeed, Scheduler, Seed, Status,
+    Capabilities, Completion, Device, Duration, Instant, Location, Operation, Pending, Positioning, Ratio,
+    Rejected, Request, RotationSpeed, Scheduler, Seed, Status,
 };
 
 use super::electronics::{Electronics, Served};
 use super::layout::Layout;
-use super::mechanism::Mechanism;
-use super::params::DiskParameters;
-use crate::error::{ParameterError, check};
+use super::mechanism::{Arm, Mechanism};
+use super::params::{DiskParameters, MechanicsParameters};
+use crate::error::ParameterError;
+use crate::scheduler::SchedulerSpec;
+use crate::schema::check_ranges;
 
 /// A rotating disk.
 pub struct Disk {
@@ -29,8 +31,90 @@ pub struct Disk {
 #[derive(Clone)]
 struct Heads {
     mechanism: Arc<Mechanism>,
-    electronics: Electronics,
+    electronics: Electronics<Arm>,
     cylinders: u32,
+}
+
+/// The unchanging part of a disk, shared by all disks of one description.
+#[derive(Debug)]
+pub struct DiskBlueprint {
+    capabilities: Arc<Capabilities>,
+    mechanism: Arc<Mechanism>,
+    /// Electronics that have served nothing yet.
+    electronics: Electronics<Arm>,
+    cylinders: u32,
+    scheduler: SchedulerSpec,
+    rpm: RotationSpeed,
+    rpm_error: Ratio,
+}
+
+impl DiskBlueprint {
+    /// Checks and prepares the parameters of a disk.
+    ///
+    /// # Errors
+    /// Parameters that no disk can have.
+    pub fn new(parameters: &DiskParameters) -> Result<Self, ParameterError> {
+        let layout = Layout::new(&parameters.geometry).map_err(|error| error.within("geometry"))?;
+        let cylinders = parameters.geometry.cylinders();
+        let MechanicsParameters { rpm, rpm_error, .. } = parameters.mechanics;
+        let mechanism = Mechanism::new(layout, cylinders, &parameters.mechanics, rpm)?;
+        check_ranges(&parameters.queue).map_err(|error| error.within("queue"))?;
+        let capabilities = Capabilities {
+            capacity_blocks: parameters.geometry.capacity_blocks,
+            block_size: parameters.geometry.block_size,
+            queue_depth: parameters.queue.depth,
+            volatile_write_cache: parameters.electronics.volatile_write_cache(),
+            rotational: true,
+        };
+        Ok(Self {
+            capabilities: Arc::new(capabilities),
+            mechanism: Arc::new(mechanism),
+            electronics: Electronics::new(parameters)?,
+            cylinders,
+            scheduler: parameters.queue.scheduler,
+            rpm,
+            rpm_error,
+        })
+    }
+
+    /// Capabilities of the disk.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// Whole tracks of the disk as `(first block, blocks)`.
+    pub fn tracks(&self) -> Vec<(u64, u32)> {
+        self.mechanism.layout().tracks(self.capabilities.capacity_blocks)
+    }
+
+    /// A disk; `name` begins the names of its random streams.
+    pub fn build(&self, seed: Seed, name: &str) -> Disk {
+        let speed = self.drawn_speed(seed, name);
+        let mechanism = if speed == self.rpm {
+            Arc::clone(&self.mechanism)
+        } else {
+            Arc::new(self.mechanism.at_speed(speed))
+        };
+        let blocks = self.capabilities.capacity_blocks;
+        Disk {
+            capabilities: Arc::clone(&self.capabilities),
+            heads: Heads { mechanism, electronics: self.electronics.clone(), cylinders: self.cylinders },
+            queue: self.scheduler.build(blocks, u64::from(self.cylinders)),
+            serving: Vec::new(),
+            free: Instant::ZERO,
+        }
+    }
+
+    /// The speed of one drive: the nominal one, off by up to its error.
+    fn drawn_speed(&self, seed: Seed, name: &str) -> RotationSpeed {
+        let error = self.rpm_error.as_f64();
+        if error == 0.0 {
+            return self.rpm;
+        }
+        let draw = seed.stream(&format!("{name}.rpm_error")).unit() * 2.0 - 1.0;
+        let micro_rpm = self.rpm.as_micro_rpm() as f64 * (1.0 + draw * error);
+        RotationSpeed::from_micro_rpm(micro_rpm.round() as u64)
+    }
 }
 
 impl Disk {
@@ -39,28 +123,7 @@ impl Disk {
     /// # Errors
     /// Parameters that no disk can have.
     pub fn new(parameters: &DiskParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
-        let layout = Layout::new(&parameters.geometry).map_err(|error| error.within("geometry"))?;
-        let cylinders = parameters.geometry.cylinders();
-        parameters.mechanics.check()?;
-        let speed = drawn_speed(parameters, seed, name);
-        let mechanism = Mechanism::new(layout, cylinders, &parameters.mechanics, speed)?;
-        check(parameters.queue.depth >= 1, "queue.depth", "0", "at least 1 command")?;
-        let capabilities = Capabilities {
-            capacity_blocks: parameters.geometry.capacity_blocks,
-            block_size: parameters.geometry.block_size,
-            queue_depth: parameters.queue.depth,
-            volatile_write_cache: parameters.electronics.volatile_write_cache(),
-            rotational: true,
-        };
-        let electronics = Electronics::new(parameters)?;
-        let queue = parameters.queue.scheduler.build(capabilities.capacity_blocks, u64::from(cylinders));
-        Ok(Self {
-            capabilities: Arc::new(capabilities),
-            heads: Heads { mechanism: Arc::new(mechanism), electronics, cylinders },
-            queue,
-            serving: Vec::with_capacity(4),
-            free: Instant::ZERO,
-        })
+        Ok(DiskBlueprint::new(parameters)?.build(seed, name))
     }
 
     /// The mechanics of the disk.
@@ -72,7 +135,7 @@ impl Disk {
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
         let Served { completed, free, mut breakdown, buffer, seek_cylinders } =
-            self.heads.electronics.serve(&self.heads.mechanism, now, &request);
+            self.heads.electronics.serve(&*self.heads.mechanism, now, &request);
         debug_assert_eq!(breakdown.service(), completed - now, "{request:?} {breakdown:?}");
         breakdown.queue = now - submitted;
         self.free = free;
@@ -91,17 +154,6 @@ impl Disk {
         let place = self.serving.partition_point(|other| other.completed <= completed);
         self.serving.insert(place, completion);
     }
-}
-
-/// The speed of this drive: the nominal one, off by up to its error.
-fn drawn_speed(parameters: &DiskParameters, seed: Seed, name: &str) -> RotationSpeed {
-    let error = parameters.mechanics.rpm_error.as_f64();
-    if error == 0.0 {
-        return parameters.mechanics.rpm;
-    }
-    let draw = seed.stream(&format!("{name}.rpm_error")).unit() * 2.0 - 1.0;
-    let micro_rpm = parameters.mechanics.rpm.as_micro_rpm() as f64 * (1.0 + draw * error);
-    RotationSpeed::from_micro_rpm(micro_rpm.round() as u64)
 }
 
 impl Device for Disk {
@@ -192,7 +244,7 @@ impl Positioning for Heads {
     }
 
     fn buffer_holds(&self, request: &Request) -> bool {
-        self.electronics.holds(&self.mechanism, request)
+        self.electronics.holds(&*self.mechanism, request)
     }
 
     fn positioning_floor(&self, cylinders: u32) -> Duration {

@@ -1,20 +1,25 @@
 //! Parameters of the layout: zones, skews, spares, slips and remapped defects.
 
+use schemars::JsonSchema;
 use seeklab_core::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
+use crate::schema::check_ranges;
 
-/// Layout of the blocks of a disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Where the blocks of a disk lie.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
     /// Blocks that the drive reports; the layout may extend beyond.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub capacity_blocks: u64,
     /// Bytes in a block, which is a sector.
     #[serde(default = "sector")]
+    #[schemars(extend("x-minimum" = "1B", "x-maximum" = "16MiB"))]
     pub block_size: ByteSize,
     /// Recording surfaces, one head each, at least one.
+    #[schemars(range(min = 1, max = 256), extend("x-unit" = "surfaces"))]
     pub surfaces: u32,
     /// Order in which the tracks of a zone are used.
     #[serde(default)]
@@ -24,16 +29,15 @@ pub struct Geometry {
     pub sparing: Sparing,
     /// Cylinders that share spare sectors, for `sectors_per_cylinder_range`.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), extend("x-unit" = "cylinders"))]
     pub sparing_range: u32,
     /// Recording zones from the outer edge inwards; cylinders between two zones are not used.
+    #[schemars(length(min = 1), extend("x-unit" = "zones"))]
     pub zones: Vec<ZoneParameters>,
 }
 
 /// Cylinders of a disk at most: the seek times of all of them are tabulated.
 const CYLINDERS_MAX: u32 = 1 << 24;
-
-/// Bytes of a block at most, so that no capacity overflows.
-const BLOCK_BYTES_MAX: u64 = 16 << 20;
 
 fn sector() -> ByteSize {
     ByteSize::from_bytes(512)
@@ -43,8 +47,8 @@ fn one() -> u32 {
     1
 }
 
-/// Order in which the tracks of a zone are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// In which order the tracks of a zone are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mapping {
     /// Head 0 to the last in every cylinder.
@@ -56,8 +60,8 @@ pub enum Mapping {
     Serpentine,
 }
 
-/// Location of the spare space. The numbers are DiskSim's codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Where spare space lies; the numbers are DiskSim's codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sparing {
     /// Nowhere (code 0).
@@ -78,26 +82,32 @@ pub enum Sparing {
 }
 
 /// One recording zone. Sectors and tracks of a zone are counted from its first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneParameters {
     /// First cylinder.
+    #[schemars(range(max = 16_777_215))]
     pub first_cylinder: u32,
     /// Last cylinder.
     pub last_cylinder: u32,
     /// Sectors on each track, at least one.
+    #[schemars(range(min = 1, max = 65_535), extend("x-unit" = "sectors"))]
     pub sectors_per_track: u32,
     /// Angle of the zone's first sector, in sectors.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "sectors"))]
     pub first_block_offset: u32,
     /// Data sectors at the zone's front that hold no logical blocks.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "sectors"))]
     pub reserved_blocks: u64,
     /// Sectors by which each track begins after the one before in the same cylinder.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "sectors"))]
     pub track_skew: u32,
     /// Sectors by which each cylinder begins after the last track of the one before.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "sectors"))]
     pub cylinder_skew: u32,
     /// Spare tracks or sectors in each place that the sparing scheme names.
     #[serde(default)]
@@ -128,20 +138,7 @@ impl Geometry {
     /// # Errors
     /// The first parameter that it cannot have.
     pub fn check(&self) -> Result<(), ParameterError> {
-        check(
-            (1..=256).contains(&self.surfaces),
-            "surfaces",
-            self.surfaces.to_string(),
-            "1 to 256 surfaces",
-        )?;
-        check(
-            (1..=BLOCK_BYTES_MAX).contains(&self.block_size.as_bytes()),
-            "block_size",
-            self.block_size.to_string(),
-            "1B to 16MiB, usually 512B or 4KiB",
-        )?;
-        check(!self.zones.is_empty(), "zones", "is empty", "at least one zone")?;
-        check(self.sparing_range >= 1, "sparing_range", "0", "at least 1 cylinder")?;
+        check_ranges(self)?;
         let mut next_cylinder = 0;
         for (index, zone) in self.zones.iter().enumerate() {
             self.check_zone(zone, next_cylinder).map_err(|error| error.within(&format!("zones[{index}]")))?;
@@ -162,12 +159,6 @@ impl Geometry {
             "last_cylinder",
             zone.last_cylinder.to_string(),
             format!("from the zone's first cylinder, {}, to {}", zone.first_cylinder, CYLINDERS_MAX - 1),
-        )?;
-        check(
-            (1..=65_535).contains(&zone.sectors_per_track),
-            "sectors_per_track",
-            zone.sectors_per_track.to_string(),
-            "1 to 65535 sectors",
         )?;
         let sectors = zone.cylinders() * u64::from(self.surfaces) * u64::from(zone.sectors_per_track);
         check(

@@ -19,12 +19,13 @@ mod divisor;
 pub mod electronics;
 mod geometry;
 mod layout;
+mod mechanics;
 mod mechanism;
 mod params;
 mod seek;
 mod spindle;
 
-pub use device::Disk;
+pub use device::{Disk, DiskBlueprint};
 pub use electronics::ElectronicsParameters;
 pub use geometry::{Geometry, Mapping, Sparing, ZoneParameters};
 pub use layout::{Extent, Layout, PhysicalBlock};

@@ -1,16 +1,18 @@
 //! Parameters of a disk, as they stand in a catalog file.
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Ratio, RotationSpeed, SignedDuration};
 use serde::{Deserialize, Serialize};
 
 use super::electronics::ElectronicsParameters;
 use super::geometry::Geometry;
 use super::seek::SeekCurve;
-use crate::error::{ParameterError, check};
+use crate::error::ParameterError;
 use crate::scheduler::SchedulerSpec;
+use crate::schema::check_ranges;
 
 /// Everything that describes a disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DiskParameters {
     /// Layout of the blocks.
@@ -41,15 +43,17 @@ impl DiskParameters {
     }
 }
 
-/// Motion of arm, heads and platters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// How arm, heads and platters move.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsParameters {
     /// Nominal rotation speed, at least 15rpm.
+    #[schemars(extend("x-minimum" = "15rpm", "x-maximum" = "1000000rpm"))]
     pub rpm: RotationSpeed,
     /// Maximum deviation of one drive's speed from the nominal speed. Each drive's speed is drawn from
     /// the run's seed.
     #[serde(default)]
+    #[schemars(extend("x-below" = "50%"))]
     pub rpm_error: Ratio,
     /// Seek time by distance.
     pub seek: SeekCurve,
@@ -68,11 +72,12 @@ pub struct MechanicsParameters {
 }
 
 /// The command queue inside the drive.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QueueParameters {
     /// Commands that the drive holds at a time, at least one.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), extend("x-unit" = "commands"))]
     pub depth: u32,
     /// Scheduler that chooses the next command.
     #[serde(default = "fcfs")]
@@ -99,17 +104,6 @@ impl MechanicsParameters {
     /// # Errors
     /// The first parameter that is out of range.
     pub fn check(&self) -> Result<(), ParameterError> {
-        check(
-            self.rpm >= RotationSpeed::from_rpm(15),
-            "mechanics.rpm",
-            self.rpm.to_string(),
-            "15rpm to 1000000rpm",
-        )?;
-        check(
-            self.rpm_error.as_f64() < 0.5,
-            "mechanics.rpm_error",
-            self.rpm_error.to_string(),
-            "less than 50%, usually 0%",
-        )
+        check_ranges(self).map_err(|error| error.within("mechanics"))
     }
 }

@@ -1,12 +1,13 @@
 //! Seek time as a function of distance.
 
+use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
 
 /// A seek curve: the time that the arm takes over a number of cylinders, reads settled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "curve", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SeekCurve {
     /// The same time for every distance above zero.

@@ -1,17 +1,28 @@
 //! Several devices side by side, one for each device number of a trace.
+//!
+//! A step costs what the device that acts costs: the next events of all devices stand in a heap, which is brought up to
+//! date for the device that was handed a request or polled.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{Capabilities, Completion, Coverage, Device, Instant, Rejected, Request};
 
+use super::events::Events;
+
 /// Makes the device of a number.
 type Make = Arc<dyn Fn(u16) -> Box<dyn Device> + Send + Sync>;
 
+/// Index of a number without a device.
+const NONE: u32 = u32::MAX;
+
 /// Devices of one kind side by side; a request goes to the one whose number it carries.
 pub struct Bank {
-    /// By number, ascending.
+    /// In the order in which they were made, with their numbers.
     devices: Vec<(u16, Box<dyn Device>)>,
+    /// Index of a device by its number.
+    indices: Vec<u32>,
+    events: Events,
     capabilities: Capabilities,
     make: Option<Make>,
 }
@@ -23,11 +34,12 @@ impl Bank {
     /// If there are no devices, or more than 65,536.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
-        let numbered = devices
-            .into_iter()
-            .enumerate()
-            .map(|(number, device)| (u16::try_from(number).expect("at most 65,536 devices"), device));
-        Self { devices: numbered.collect(), capabilities, make: None }
+        let (indices, events) = (Vec::with_capacity(devices.len()), Events::default());
+        let mut bank = Self { devices: Vec::new(), indices, events, capabilities, make: None };
+        for (number, device) in devices.into_iter().enumerate() {
+            bank.add(u16::try_from(number).expect("at most 65,536 devices"), device);
+        }
+        bank
     }
 
     /// Device 0, and others that `make` makes when a request first names them.
@@ -38,28 +50,53 @@ impl Bank {
         Self { make: Some(Arc::new(make)), ..Self::new(vec![first]) }
     }
 
-    /// Returns the number of devices so far.
+    /// Number of devices so far.
     pub fn len(&self) -> usize {
         self.devices.len()
     }
 
-    /// Returns true if there are no devices, which never holds.
+    /// Returns `false`: a bank has at least one device.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
+    }
+
+    fn add(&mut self, number: u16, device: Box<dyn Device>) {
+        let index = self.devices.len();
+        if self.indices.len() <= usize::from(number) {
+            self.indices.resize(usize::from(number) + 1, NONE);
+        }
+        self.indices[usize::from(number)] = index as u32;
+        self.devices.push((number, device));
+        if index == 1 {
+            self.note_event(0);
+        }
+        self.note_event(index);
+    }
+
+    /// Brings the heap up to date for a device that has acted; a single device needs none.
+    fn note_event(&mut self, index: usize) {
+        if self.devices.len() == 1 {
+            return;
+        }
+        let (number, device) = &self.devices[index];
+        self.events.update(index, *number, device.next_event());
     }
 }
 
 impl Device for Bank {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        let number = request.device;
+        if let Some(index) = self.indices.get(usize::from(number)).filter(|index| **index != NONE) {
+            let index = *index as usize;
+            self.devices[index].1.submit(now, request)?;
+            self.note_event(index);
+            return Ok(());
+        }
         let devices = self.devices.len();
-        let place = match self.devices.binary_search_by_key(&request.device, |(number, _)| *number) {
-            Ok(place) => return self.devices[place].1.submit(now, request),
-            Err(place) => place,
-        };
-        let make = self.make.as_ref().ok_or(Rejected::NoSuchDevice { device: request.device, devices })?;
-        let mut device = make(request.device);
+        let make = self.make.as_ref().ok_or(Rejected::NoSuchDevice { device: number, devices })?;
+        let mut device = make(number);
         device.submit(now, request)?;
-        self.devices.insert(place, (request.device, device));
+        self.add(number, device);
         Ok(())
     }
 
@@ -68,19 +105,17 @@ impl Device for Bank {
             return device.poll(now, completions);
         }
         // One event after the other, so that completions come in order of time; at equal times by number.
-        while let Some((event, device)) = self
-            .devices
-            .iter_mut()
-            .filter_map(|(_, device)| device.next_event().map(|event| (event, device)))
-            .min_by_key(|(event, _)| *event)
-            .filter(|(event, _)| *event <= now)
-        {
-            device.poll(event, completions);
+        while let Some((event, index)) = self.events.first().filter(|(event, _)| *event <= now) {
+            self.devices[index].1.poll(event, completions);
+            self.note_event(index);
         }
     }
 
     fn next_event(&self) -> Option<Instant> {
-        self.devices.iter().filter_map(|(_, device)| device.next_event()).min()
+        match &self.devices[..] {
+            [(_, device)] => device.next_event(),
+            _ => self.events.first().map(|(event, _)| event),
+        }
     }
 
     /// Returns the capabilities of one device, because a request addresses blocks of one device.
@@ -99,6 +134,8 @@ impl Device for Bank {
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             devices: self.devices.iter().map(|(number, device)| (*number, device.fork())).collect(),
+            indices: self.indices.clone(),
+            events: self.events.clone(),
             capabilities: self.capabilities.clone(),
             make: self.make.clone(),
         })
@@ -106,16 +143,12 @@ impl Device for Bank {
 
     fn fork_into(&self, target: &mut Box<dyn Device>) {
         match target.as_any_mut().downcast_mut::<Self>() {
-            Some(target)
-                if target
-                    .devices
-                    .iter()
-                    .map(|(number, _)| number)
-                    .eq(self.devices.iter().map(|(number, _)| number)) =>
-            {
+            // Where the same devices were made in the same order.
+            Some(target) if target.indices == self.indices && target.devices.len() == self.devices.len() => {
                 for ((_, from), (_, to)) in self.devices.iter().zip(&mut target.devices) {
                     from.fork_into(to);
                 }
+                target.events.copy_from(&self.events);
                 target.capabilities.clone_from(&self.capabilities);
                 target.make.clone_from(&self.make);
             }
@@ -125,5 +158,103 @@ impl Device for Bank {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use seeklab_core::{Duration, Operation, Seed};
+
+    use super::*;
+    use crate::simple::{Server, ServerParameters};
+
+    /// A device that counts how often it is asked for its next event or polled.
+    struct Counting {
+        device: Box<dyn Device>,
+        asked: Arc<AtomicU64>,
+    }
+
+    impl Device for Counting {
+        fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+            self.device.submit(now, request)
+        }
+        fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.device.poll(now, completions);
+        }
+        fn next_event(&self) -> Option<Instant> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.device.next_event()
+        }
+        fn capabilities(&self) -> &Capabilities {
+            self.device.capabilities()
+        }
+        fn fork(&self) -> Box<dyn Device> {
+            Box::new(Self { device: self.device.fork(), asked: Arc::clone(&self.asked) })
+        }
+        fn as_any_mut(&mut self) -> &mut dyn Any {
+            self
+        }
+    }
+
+    fn server(number: u16) -> Box<dyn Device> {
+        let parameters = ServerParameters {
+            capacity_blocks: 1000,
+            block_size: "512B".parse().unwrap(),
+            service_time: Duration::from_us(100),
+        };
+        Box::new(Server::exponential(&parameters, Seed(1), &format!("disk{number}")).unwrap())
+    }
+
+    fn request(id: u64, device: u16) -> Request {
+        Request { device, ..Request::new(id, Operation::Read, 0, 8) }
+    }
+
+    #[test]
+    fn step_asks_only_the_device_that_acts() {
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let make = move |number| -> Box<dyn Device> {
+            Box::new(Counting { device: server(number), asked: Arc::clone(&count) })
+        };
+        let mut bank = Bank::growing(make(0), make);
+        let mut stream = Seed(2).stream("bank.device");
+        let mut completions = Vec::new();
+        let mut now = Instant::ZERO;
+        const REQUESTS: u64 = 10_000;
+        for id in 0..REQUESTS {
+            now += Duration::from_us(1);
+            bank.poll(now, &mut completions);
+            bank.submit(now, request(id, stream.below(1000) as u16)).unwrap();
+        }
+        while let Some(event) = bank.next_event() {
+            bank.poll(event, &mut completions);
+        }
+        assert_eq!((bank.len(), completions.len() as u64), (1000, REQUESTS));
+        // One question after a submission, and a poll and a question for each completion.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(asked <= 3 * REQUESTS + 1000, "{asked} calls for {REQUESTS} requests");
+    }
+
+    #[test]
+    fn equal_times_complete_by_number_whatever_the_order_of_arrival() {
+        let make = |_| -> Box<dyn Device> {
+            let parameters = ServerParameters {
+                capacity_blocks: 1000,
+                block_size: "512B".parse().unwrap(),
+                service_time: Duration::from_us(100),
+            };
+            Box::new(Server::constant(&parameters).unwrap())
+        };
+        let mut bank = Bank::growing(make(0), make);
+        for (id, device) in [7, 3, 65_535, 0].into_iter().enumerate() {
+            bank.submit(Instant::ZERO, request(id as u64, device)).unwrap();
+        }
+        let mut completions = Vec::new();
+        bank.poll(Instant::from_ns(u64::MAX), &mut completions);
+        let devices: Vec<u16> = completions.iter().map(|completion| completion.request.device).collect();
+        assert_eq!(devices, [0, 3, 7, 65_535]);
     }
 }

@@ -15,12 +15,7 @@ struct AsSubmitted {
 }
 
 impl Issued {
-    /// Returns an empty list with room for `requests` requests.
-    pub(super) fn with_capacity(requests: usize) -> Self {
-        Self(Vec::with_capacity(requests))
-    }
-
-    /// Returns the number of requests.
+    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

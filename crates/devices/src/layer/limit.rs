@@ -209,3 +209,32 @@ impl Device for Limit {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Duration, RequestId};
+
+    use super::*;
+    use crate::catalog;
+    use crate::limit::TokenBucket;
+
+    #[test]
+    fn credits_used_at_the_beginning_come_back_from_the_first_request_on() {
+        let bucket = TokenBucket::of_requests("100/s".parse().unwrap(), 3).with_used(3);
+        let buckets = Buckets { requests: vec![bucket], bytes: Vec::new() };
+        let device = catalog::find("immediate").unwrap().build(seeklab_core::Seed(1), "disk0").unwrap();
+        let mut limit = Limit::new(device, Limited::All, buckets);
+        let first = Instant::ZERO + Duration::from_s(10);
+        for id in 0..3 {
+            limit.submit(first, Request::new(id, Operation::Read, 0, 1)).unwrap();
+        }
+        let mut completions = Vec::new();
+        limit.poll(Instant::from_ns(u64::MAX / 2), &mut completions);
+        let waits: Vec<(RequestId, Duration)> = completions
+            .iter()
+            .map(|completion| (completion.request.id, completion.response_time()))
+            .collect();
+        let expected: Vec<_> = (0..3).map(|id| (RequestId(id), Duration::from_ms(10 * (id + 1)))).collect();
+        assert_eq!(waits, expected);
+    }
+}

@@ -1,10 +1,11 @@
 //! Layers: devices that own a device. They stack in any order; the engine knows nothing of them.
 
 mod bank;
+mod events;
 mod issued;
 mod limit;
 mod queue;
 
 pub use bank::Bank;
 pub use limit::Limit;
-pub use queue::{Queue, QueueError};
+pub use queue::{Queue, QueueError, queue_before};

@@ -8,6 +8,8 @@ use seeklab_core::{
 };
 
 use super::issued::Issued;
+use crate::error::ParameterError;
+use crate::scheduler::SchedulerSpec;
 
 /// A queue of any length whose scheduler feeds a device with up to `depth` requests at a time.
 ///
@@ -57,8 +59,8 @@ impl Queue {
             return Err(QueueError::NeedsPositioning);
         }
         let capabilities = Capabilities { queue_depth: u32::MAX, ..device.capabilities().clone() };
-        let issued = Issued::with_capacity(depth.min(1024));
-        Ok(Self { device, scheduler, capabilities, depth, issued, scratch: Vec::new() })
+        let (issued, scratch) = (Issued::default(), Vec::new());
+        Ok(Self { device, scheduler, capabilities, depth, issued, scratch })
     }
 
     fn issue_next(&mut self, now: Instant) {
@@ -71,6 +73,29 @@ impl Queue {
             self.issued.push(request.id, submitted, queue_length);
         }
     }
+}
+
+/// Puts the host's queue in front of a device.
+///
+/// # Errors
+/// A scheduler or depth that does not fit the device.
+pub fn queue_before(
+    device: Box<dyn Device>,
+    scheduler: &SchedulerSpec,
+    depth: usize,
+) -> Result<Queue, ParameterError> {
+    let blocks = device.capabilities().capacity_blocks;
+    let cylinders = device.positioning().map_or(1, |positioning| u64::from(positioning.cylinders()));
+    Queue::new(device, scheduler.build(blocks, cylinders), depth).map_err(|error| match error {
+        QueueError::Depth { queue_depth, .. } => {
+            ParameterError::new("depth", error.to_string(), format!("1 to {queue_depth}"))
+        }
+        QueueError::NeedsPositioning => ParameterError::new(
+            "scheduler",
+            format!("{scheduler}: {error}"),
+            "fcfs, sstf, look, c-look, scan, c-scan, vscan, or a disk",
+        ),
+    })
 }
 
 impl Device for Queue {

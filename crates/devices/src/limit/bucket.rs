@@ -9,9 +9,11 @@
 //! # References
 //! J.-Y. Le Boudec, P. Thiran, Network Calculus, Springer LNCS 2050, 2001, section 1.2: leaky bucket controllers.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use seeklab_core::{DataRate, Duration, Instant};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,18 @@ impl RequestRate {
     /// Requests a second.
     pub fn as_per_s(self) -> f64 {
         self.micro_per_s as f64 / 1e6
+    }
+}
+
+impl JsonSchema for RequestRate {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "RequestRate".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-quantity": "a rate of requests", "examples": ["3000/s"] })
     }
 }
 

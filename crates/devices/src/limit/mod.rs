@@ -44,6 +44,7 @@ pub fn limit_summaries(description: &Table) -> Vec<LimitSummary> {
         for key in ["title", "validated", "sources"] {
             layer.remove(key);
         }
+        layer.remove("device");
         let Ok(layer) = layer.try_into::<LimitParameters>() else { break };
         summaries.extend(layer.limit_summaries());
         let Some(Value::Table(device)) = table.get("device") else { break };

@@ -19,6 +19,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, DataRate, Operation};
 use serde::{Deserialize, Serialize};
 use toml::Table;
@@ -29,7 +30,7 @@ use crate::error::{ParameterError, check};
 use crate::registry::described;
 
 /// The operations that a limit is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limited {
     /// All that address blocks. Flushes go on.
@@ -62,12 +63,13 @@ impl Limited {
 }
 
 /// A bucket of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestBucket {
     /// Requests that come back in a second.
     pub rate: RequestRate,
-    /// Requests that can go at once, at least one.
+    /// Requests that can go at once.
+    #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     pub burst: u64,
     /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -79,12 +81,13 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// A bucket of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByteBucket {
     /// Bytes that come back in a second.
     pub rate: DataRate,
-    /// Bytes that can go at once, at least one.
+    /// Bytes that can go at once.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub burst: ByteSize,
     /// Of these, used when the first request comes.
     #[serde(default, skip_serializing_if = "is_none")]
@@ -96,7 +99,7 @@ fn is_none(size: &ByteSize) -> bool {
 }
 
 /// A layer of limits: a request goes when all of its buckets have room.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitParameters {
     /// The operations that are limited.
@@ -111,17 +114,17 @@ pub struct LimitParameters {
     /// Evidence for the limits in a trace, for people.
     #[serde(default)]
     pub fit: BTreeMap<String, String>,
-    /// The device that is limited.
-    pub device: Table,
 }
 
 impl LimitParameters {
-    /// The description of the layer and its device, its kind included.
+    /// The description of the layer around a described device, its kind included.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn description(&self) -> Result<Table, DescriptionError> {
-        described("limit", self)
+    pub fn description(&self, device: Table) -> Result<Table, DescriptionError> {
+        let mut table = described("limit", self)?;
+        table.insert("device".to_owned(), device.into());
+        Ok(table)
     }
 
     /// Its buckets, those of requests and those of bytes.

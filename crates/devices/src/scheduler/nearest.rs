@@ -78,3 +78,36 @@ impl Scheduler for Nearest {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Location, Operation, Request};
+
+    use super::*;
+
+    /// Order in which requests to these blocks are served after one to block 100.
+    fn order(mut scheduler: Nearest, blocks: &[u64]) -> Vec<u64> {
+        let pending = |lbn: u64| Pending {
+            request: Request::new(lbn, Operation::Read, lbn, 1),
+            submitted: Instant::ZERO,
+            queue_length: 0,
+            location: Location::default(),
+        };
+        scheduler.push(pending(100));
+        scheduler.choose(Instant::ZERO, None).unwrap();
+        blocks.iter().for_each(|lbn| scheduler.push(pending(*lbn)));
+        std::iter::from_fn(|| scheduler.choose(Instant::ZERO, None))
+            .map(|pending| pending.request.lbn)
+            .collect()
+    }
+
+    #[test]
+    fn first_of_two_equally_near_requests_is_served_first() {
+        assert_eq!(order(Nearest::sstf(Address::Lbn), &[90, 110]), [90, 110]);
+        assert_eq!(order(Nearest::sstf(Address::Lbn), &[110, 90]), [110, 90]);
+        // The travel is upwards: a penalty of 20 makes 130 and 90 equally near.
+        let vscan = || Nearest::vscan(Address::Lbn, Ratio::from_const(0.02), 1_000);
+        assert_eq!(order(vscan(), &[90, 130]), [90, 130]);
+        assert_eq!(order(vscan(), &[130, 90]), [130, 90]);
+    }
+}

@@ -1,8 +1,10 @@
 //! Schedulers by name: the list of kinds, and the text by which people choose one.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use seeklab_core::{Duration, Ratio, Scheduler};
 use serde::{Deserialize, Serialize};
 
@@ -209,6 +211,19 @@ impl fmt::Display for SchedulerSpec {
             Some(Value::Ratio(ratio)) => write!(f, "({ratio})"),
             Some(Value::Duration(duration)) => write!(f, "({duration})"),
         }
+    }
+}
+
+impl JsonSchema for SchedulerSpec {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Scheduler".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = SCHEDULERS.iter().map(|kind| kind.name).collect();
+        json_schema!({ "type": "string", "x-quantity": "a scheduler", "examples": names })
     }
 }
 

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use seeklab_core::{
     Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant, Rejected,
     Request, Seed, Status, Stream,
@@ -15,25 +16,65 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ParameterError, check, check_size};
 
 /// Parameters of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerParameters {
-    /// Blocks that can be addressed, at least one.
+    /// Blocks that can be addressed.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub capacity_blocks: u64,
     /// Bytes in a block.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub block_size: ByteSize,
     /// Mean service time; `immediate` has none.
     #[serde(default)]
     pub service_time: Duration,
 }
 
+impl ServerParameters {
+    /// Checks that a device can have this size.
+    pub(crate) fn check(&self) -> Result<(), ParameterError> {
+        check_size(self.capacity_blocks, self.block_size)
+    }
+
+    /// Capabilities of a server of these parameters.
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            capacity_blocks: self.capacity_blocks,
+            block_size: self.block_size,
+            queue_depth: u32::MAX,
+            volatile_write_cache: false,
+            rotational: false,
+        }
+    }
+}
+
 /// Service time of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum ServiceTime {
     /// Always this long, zero included.
     Constant(Duration),
     /// Exponential with this mean, drawn from the stream.
     Exponential(Duration, Box<Stream>),
+}
+
+impl Clone for ServiceTime {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Constant(time) => Self::Constant(*time),
+            Self::Exponential(mean, stream) => Self::Exponential(*mean, stream.clone()),
+        }
+    }
+
+    /// Reuses the memory of a stream.
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            (Self::Exponential(mean, stream), Self::Exponential(source_mean, source_stream)) => {
+                *mean = *source_mean;
+                stream.clone_from(source_stream);
+            }
+            (target, source) => *target = source.clone(),
+        }
+    }
 }
 
 /// A device that serves one request at a time.
@@ -69,14 +110,8 @@ impl Server {
     }
 
     fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, ParameterError> {
-        check_size(parameters.capacity_blocks, parameters.block_size)?;
-        let capabilities = Capabilities {
-            capacity_blocks: parameters.capacity_blocks,
-            block_size: parameters.block_size,
-            queue_depth: u32::MAX,
-            volatile_write_cache: false,
-            rotational: false,
-        };
+        parameters.check()?;
+        let capabilities = parameters.capabilities();
         Ok(Self { capabilities, service_time, queue: VecDeque::new(), serving: None })
     }
 

@@ -30,6 +30,7 @@ mod tree;
 
 pub use feature::Feature;
 pub(crate) use learnt::learnt;
+pub(crate) use model::Parts;
 pub use model::Station;
 pub use order::Order;
 pub use parameters::StationParameters;

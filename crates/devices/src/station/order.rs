@@ -1,11 +1,12 @@
 //! The order in which a station looks at what waits.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::state::Asked;
 
-/// Order of the waiting requests. The fit also estimates how strictly the device follows the order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// By what requests that wait are put in line; how strictly is learnt too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// First come, first served.

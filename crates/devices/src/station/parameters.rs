@@ -25,6 +25,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Capabilities, Duration, Operation};
 use serde::{Deserialize, Serialize};
 
@@ -37,15 +38,18 @@ use super::tree::Tree;
 use crate::description::DescriptionError;
 use crate::error::{ParameterError, check, check_size};
 use crate::registry::described;
+use crate::schema::check_ranges;
 use crate::table::bucket;
 
-/// Parameters of a station.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is known of a device as a station.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationParameters {
-    /// Blocks that can be addressed, at least one.
+    /// Blocks that can be addressed.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub capacity_blocks: u64,
     /// Bytes in a block.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub block_size: ByteSize,
     /// True if completed writes can be lost before a flush.
     #[serde(default)]
@@ -58,8 +62,9 @@ pub struct StationParameters {
     /// The order in which it looks at requests that wait.
     #[serde(default = "fcfs")]
     pub order: Order,
-    /// Blocks of a band within which requests are taken in order of arrival, at least one.
+    /// Blocks of a band within which requests are taken in order of arrival.
     #[serde(default = "one")]
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub band_blocks: u64,
     /// Ranks in that order of the requests that are taken next, by the number of waiting requests, as
     /// text.
@@ -67,7 +72,8 @@ pub struct StationParameters {
     pub picks: Vec<String>,
     /// The questions that lead to a distribution of service times, as text.
     pub tree: Vec<String>,
-    /// Fitted region of each operation, at least one.
+    /// What was seen of each operation.
+    #[schemars(length(min = 1), extend("x-unit" = "operations"))]
     pub operations: Vec<OperationSeen>,
     /// Origin of the fit, for people.
     #[serde(default)]
@@ -82,8 +88,8 @@ const fn one() -> u64 {
     1
 }
 
-/// Region of an operation in which the device was fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What was seen of an operation: the region in which the device was fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationSeen {
     /// The operation.
@@ -153,9 +159,9 @@ impl StationParameters {
     }
 
     /// Checks everything and reads what is text.
-    pub(super) fn read(&self) -> Result<Parts, ParameterError> {
+    pub(crate) fn read(&self) -> Result<Parts, ParameterError> {
+        check_ranges(self)?;
         check_size(self.capacity_blocks, self.block_size)?;
-        check(self.band_blocks > 0, "band_blocks", "0", "at least 1")?;
         let picks = PickCounts::read(&self.picks).map_err(|(index, allowed)| {
             ParameterError::new(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
         })?;
@@ -164,7 +170,6 @@ impl StationParameters {
             let allowed = "FEATURE < VALUE, followed by what answers yes and what answers no, or = TIMES";
             ParameterError::new(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
         })?;
-        check(!self.operations.is_empty(), "operations", "none", "at least one")?;
         let mut region = Region::default();
         let mut typical = [bucket(self.operations[0].typical.as_ns()); Operation::ALL.len()];
         for (index, seen) in self.operations.iter().enumerate() {

@@ -8,13 +8,14 @@
 //! # References
 //! \[Thornock97, 3\], which does not give its classes.
 
+use schemars::JsonSchema;
 use seeklab_core::statistics::{least_of, octave_class};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
 
-/// Fineness of the classes of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How finely requests are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classes {
     /// Classes of lengths for each doubling: 1, 2 or 4.

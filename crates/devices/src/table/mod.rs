@@ -27,6 +27,7 @@ mod times;
 pub use classes::Classes;
 pub(crate) use learnt::{SeenTimes, learnt};
 pub use model::TableModel;
+pub(crate) use model::Tables;
 pub use parameters::TableParameters;
 pub(crate) use times::{Times, bucket};
 

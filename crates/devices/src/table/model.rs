@@ -26,10 +26,10 @@ pub struct TableModel {
     coverage: Coverage,
 }
 
-/// Parts of the model that do not change.
+/// The tables of a device, which do not change.
 #[derive(Debug)]
-struct Tables {
-    capabilities: Capabilities,
+pub(crate) struct Tables {
+    pub(crate) capabilities: Capabilities,
     classes: Classes,
     grid: Grid,
     times: Vec<Times>,
@@ -49,9 +49,27 @@ impl TableModel {
     /// # Errors
     /// Parameters that no device can have.
     pub fn new(parameters: &TableParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+        Ok(Self::of(Arc::new(Tables::new(parameters)?), seed, name))
+    }
+
+    /// A device of tables that several devices may share.
+    pub(crate) fn of(tables: Arc<Tables>, seed: Seed, name: &str) -> Self {
+        Self {
+            tables,
+            stream: seed.stream(&format!("{name}.response_time")),
+            before: None,
+            outstanding: Outstanding::default(),
+            coverage: Coverage::default(),
+        }
+    }
+}
+
+impl Tables {
+    /// Reads the tables of a device.
+    pub(crate) fn new(parameters: &TableParameters) -> Result<Self, ParameterError> {
         let cells = parameters.read()?;
         let places: Vec<_> = cells.iter().map(|cell| cell.place).collect();
-        let tables = Tables {
+        Ok(Self {
             capabilities: Capabilities {
                 capacity_blocks: parameters.capacity_blocks,
                 block_size: parameters.block_size,
@@ -62,13 +80,6 @@ impl TableModel {
             classes: parameters.classes,
             grid: Grid::of(&parameters.classes, &places),
             times: cells.into_iter().map(|cell| cell.times).collect(),
-        };
-        Ok(Self {
-            tables: Arc::new(tables),
-            stream: seed.stream(&format!("{name}.response_time")),
-            before: None,
-            outstanding: Outstanding::default(),
-            coverage: Coverage::default(),
         })
     }
 }
@@ -151,5 +162,31 @@ impl Device for TableModel {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Operation;
+
+    use super::*;
+
+    #[test]
+    fn distance_is_counted_from_the_start_of_the_request_before() {
+        let text = "capacity_blocks = 10000\nblock_size = \"512B\"\n\
+                    cells = [\"read 8 0 +1024: 1000*9\", \"read 8 0 +512: 1100*9\", \"read 8 0 0: 1200*9\"]\n";
+        let parameters: TableParameters = toml::from_str(text).unwrap();
+        let mut model = TableModel::new(&parameters, Seed(1), "disk0").unwrap();
+        let mut response = |id, lbn| {
+            let now = Instant::from_ns(id * 1_000_000_000);
+            model.submit(now, Request::new(id, Operation::Read, lbn, 8)).unwrap();
+            let mut completions = Vec::new();
+            model.poll(model.next_event().unwrap(), &mut completions);
+            crate::table::bucket(completions[0].response_time().as_ns())
+        };
+        response(0, 0);
+        // From end to start there are 1,016 blocks, which are of the class of +512.
+        assert_eq!(response(1, 1024), 1000);
+        assert_eq!(response(2, 1024 + 1023), 1100);
     }
 }

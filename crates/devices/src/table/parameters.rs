@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Operation};
 use serde::{Deserialize, Serialize};
 
@@ -26,13 +27,15 @@ use crate::description::DescriptionError;
 use crate::error::{ParameterError, check, check_size};
 use crate::registry::described;
 
-/// Parameters of a device described by tables.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is known of a device by its tables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableParameters {
-    /// Blocks that can be addressed, at least one.
+    /// Blocks that can be addressed.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub capacity_blocks: u64,
     /// Bytes in a block.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub block_size: ByteSize,
     /// True if completed writes can be lost before a flush.
     #[serde(default)]
@@ -41,6 +44,7 @@ pub struct TableParameters {
     #[serde(default)]
     pub rotational: bool,
     /// Operation, class and times of each cell, as text.
+    #[schemars(length(min = 1, max = CELLS_MAX), extend("x-unit" = "cells"))]
     pub cells: Vec<String>,
     /// Fineness of the classes of requests.
     #[serde(default)]

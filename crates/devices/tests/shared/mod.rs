@@ -1,5 +1,6 @@
 //! Reference data beside the project, and the runs that are compared with it.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(unreachable_pub, reason = "shared by several tests")]
 

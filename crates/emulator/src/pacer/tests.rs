@@ -8,7 +8,7 @@ use seeklab_core::{
     Workload, simulate,
 };
 use seeklab_devices::catalog;
-use seeklab_devices::registry::queue_before;
+use seeklab_devices::layer::queue_before;
 
 use super::*;
 

@@ -40,7 +40,7 @@ pub(super) fn document(series: &Series, results: &[Vec<Figures>]) -> Value {
         .map(|(device, repetitions)| {
             json!({
                 "device": device.label(),
-                "validated": device.description.header.validated,
+                "validated": device.description.validated(),
                 "statistics": statistics(repetitions),
                 "repetitions": repetitions,
             })

@@ -144,13 +144,13 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 outside: sum(|figures| figures.out_of_validated_range),
             };
             notes.extend(device.unlike_its_fit(Some(coverage)).map(Note::Warning));
-            let how = &device.description.header.validated;
+            let how = device.description.validated();
             notes.push(Note::Remark(format!("{}: a clone, {how}", device.label())));
         } else if !device.is_measured() {
             notes.push(Note::Remark(format!(
                 "{}: the model was never compared with a measurement ({})",
                 device.label(),
-                device.description.header.validated
+                device.description.validated()
             )));
         }
     }

@@ -176,17 +176,12 @@ impl Limits {
             if found.is_empty() {
                 continue;
             }
-            let mut layer = LimitParameters {
-                of,
-                requests: Vec::new(),
-                bytes: Vec::new(),
-                fit: BTreeMap::new(),
-                device: table,
-            };
+            let mut layer =
+                LimitParameters { of, requests: Vec::new(), bytes: Vec::new(), fit: BTreeMap::new() };
             for found in found {
                 found.put(&mut layer, block_size, with_state);
             }
-            table = layer.description()?;
+            table = layer.description(table)?;
         }
         Ok(table)
     }

@@ -134,9 +134,11 @@ fn layers(mut table: Table) -> Vec<LimitParameters> {
     let mut layers = Vec::new();
     while table["kind"].as_str() == Some("limit") {
         table.remove("kind");
-        let layer: LimitParameters = table.try_into().unwrap();
-        table = layer.device.clone();
-        layers.push(layer);
+        let Some(toml::Value::Table(device)) = table.remove("device") else {
+            panic!("a limit owns a device")
+        };
+        layers.push(table.try_into().unwrap());
+        table = device;
     }
     layers
 }

@@ -155,12 +155,12 @@ mod tests {
         assert_eq!(cache.insert(9, at(5)), None, "it stays dirty since it first was");
         assert_eq!(cache.insert(4, at(3)), None);
         assert_eq!(cache.insert(6, None), Some(9), "a dirty page that goes is handed out");
-        assert_eq!(cache.take_dirty(at(3)), [], "younger pages wait");
+        assert!(cache.take_dirty(at(3)).is_empty(), "younger pages wait");
         assert_eq!(cache.take_dirty(None), [4]);
         assert_eq!((cache.dirty_count(), cache.is_dirty(4)), (0, false));
         assert_eq!(cache.insert(4, at(7)), None);
         cache.forget(4);
-        assert_eq!(cache.take_dirty(None), []);
+        assert!(cache.take_dirty(None).is_empty());
         cache.drop_clean();
         assert!(!cache.contains(6));
     }

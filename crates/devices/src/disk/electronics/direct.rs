@@ -1,14 +1,17 @@
 //! No electronics but a constant overhead: the mechanics alone.
 
+use schemars::JsonSchema;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
 
 use super::{Account, Controller, Served};
-use crate::disk::mechanism::{Arm, Mechanism};
-use crate::disk::params::MechanicsParameters;
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::params::DiskParameters;
+use crate::error::ParameterError;
+use crate::schema::check_ranges;
 
 /// Parameters of a drive without buffer and bus.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectParameters {
     /// Before the arm moves, for every command.
@@ -18,26 +21,31 @@ pub struct DirectParameters {
 
 /// State of a drive without buffer and bus.
 #[derive(Debug, Clone)]
-pub(in crate::disk) struct Direct {
+pub(crate) struct Direct<P> {
     per_command: Duration,
     zero_latency_read: bool,
     zero_latency_write: bool,
-    arm: Arm,
+    arm: P,
 }
 
-impl Direct {
-    pub(super) fn new(parameters: &DirectParameters, mechanics: &MechanicsParameters) -> Self {
-        Self {
+impl<P: Position> Controller<P> for Direct<P> {
+    type Parameters = DirectParameters;
+
+    fn new(parameters: &DirectParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+        check_ranges(parameters).map_err(|error| error.within("electronics"))?;
+        Ok(Self {
             per_command: parameters.per_command,
-            zero_latency_read: mechanics.zero_latency_read,
-            zero_latency_write: mechanics.zero_latency_write,
-            arm: Arm::default(),
-        }
+            zero_latency_read: disk.mechanics.zero_latency_read,
+            zero_latency_write: disk.mechanics.zero_latency_write,
+            arm: P::default(),
+        })
     }
-}
 
-impl Controller for Direct {
-    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    fn has_volatile_cache(_parameters: &DirectParameters) -> bool {
+        false
+    }
+
+    fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let mut account = Account { overhead: self.per_command, ..Account::default() };
         let begin = now + self.per_command;
         if matches!(request.op, Operation::Flush | Operation::Discard) {
@@ -45,7 +53,7 @@ impl Controller for Direct {
         }
         let write = request.op != Operation::Read;
         let zero_latency = if write { self.zero_latency_write } else { self.zero_latency_read };
-        let before = self.arm.cylinder;
+        let before = self.arm.cylinder();
         let mut first = None;
         let completed = mechanism.access(
             &mut self.arm,
@@ -67,11 +75,11 @@ impl Controller for Direct {
         now + self.per_command
     }
 
-    fn arm(&self) -> Arm {
+    fn arm(&self) -> P {
         self.arm
     }
 
-    fn holds(&self, _mechanism: &Mechanism, _request: &Request) -> bool {
+    fn holds(&self, _mechanism: &impl Mechanics<P>, _request: &Request) -> bool {
         false
     }
 }

@@ -1,6 +1,7 @@
 //! The drive's electronics: command overheads, buffer and bus around the mechanism.
 //!
-//! One file for each architecture of controller; each serves one command at a time in closed form.
+//! One file for each architecture of controller, and one line in `controllers!`; each serves one command at a time in
+//! closed form, and drives the mechanics beneath through [`Mechanics`].
 //! Background work (read-ahead, destaging) has no events: it is a function of time that a controller
 //! brings up to date when the next command begins.
 //!
@@ -12,170 +13,159 @@
 //! | `streaming` | one read stream and recent writes, write-back | Seagate, late 1990s |
 
 mod account;
-mod direct;
-pub mod segmented;
-pub mod streaming;
-mod track_buffer;
 
+use schemars::JsonSchema;
 use seeklab_core::{Breakdown, BufferOutcome, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
 
-use super::mechanism::{Arm, Mechanism};
+use super::mechanics::{Mechanics, Position};
 use super::params::DiskParameters;
 use crate::error::ParameterError;
 
 pub(super) use account::Account;
-use direct::Direct;
-pub use direct::DirectParameters;
-use segmented::Segmented;
-pub use segmented::SegmentedParameters;
-use streaming::Streaming;
-pub use streaming::StreamingParameters;
-use track_buffer::TrackBuffer;
-pub use track_buffer::TrackBufferParameters;
 
-/// Architecture of a drive's electronics, with its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "controller", rename_all = "snake_case")]
-pub enum ElectronicsParameters {
+/// Result of serving one command.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Served {
+    /// When the command is complete.
+    pub(crate) completed: Instant,
+    /// When the next command may begin.
+    pub(crate) free: Instant,
+    /// Where the service time went; its queue time is zero.
+    pub(crate) breakdown: Breakdown,
+    /// What the buffer did.
+    pub(crate) buffer: BufferOutcome,
+    /// Cylinders to the first track accessed.
+    pub(crate) seek_cylinders: u32,
+}
+
+/// One architecture of controller over mechanics whose heads have a position of type `P`.
+trait Controller<P: Position>: Clone {
+    /// Its parameters.
+    type Parameters;
+
+    /// A controller that has served nothing yet.
+    fn new(parameters: &Self::Parameters, disk: &DiskParameters) -> Result<Self, ParameterError>;
+
+    /// Returns `true` if completed writes can be lost before a flush.
+    fn has_volatile_cache(parameters: &Self::Parameters) -> bool;
+
+    /// Serves `request`, which begins at `now`, not before the last command let it.
+    fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served;
+
+    /// The time at which the arm would begin to move for a command that begins at `now` and misses the buffer.
+    fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant;
+
+    /// Position of the heads when the work at hand is done.
+    fn arm(&self) -> P;
+
+    /// Returns `true` if the buffer holds the first block of `request`, or would answer it as a write.
+    fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool;
+}
+
+/// Declares the module of each controller, its parameters as a variant of the description, and its state as a variant
+/// of the electronics.
+macro_rules! controllers {
+    ($($(#[doc = $doc:literal])+ $visibility:vis $module:ident: $name:ident($parameters:ident),)+) => {
+        $($visibility mod $module;)+
+        $(pub use $module::$parameters;)+
+
+        /// Electronics of a drive, with their parameters.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "controller", rename_all = "snake_case")]
+        pub enum ElectronicsParameters {
+            $($(#[doc = $doc])+ $name(Box<$parameters>),)+
+        }
+
+        impl ElectronicsParameters {
+            /// Returns `true` if completed writes can be lost before a flush.
+            pub fn volatile_write_cache(&self) -> bool {
+                match self {
+                    $(Self::$name(parameters) => {
+                        <$module::$name<super::Arm> as Controller<super::Arm>>::has_volatile_cache(parameters)
+                    })+
+                }
+            }
+        }
+
+        /// The electronics of one drive, with their state.
+        #[derive(Debug)]
+        pub(crate) enum Electronics<P> {
+            $($name(Box<$module::$name<P>>),)+
+        }
+
+        impl<P: Position> Clone for Electronics<P> {
+            fn clone(&self) -> Self {
+                match self {
+                    $(Self::$name(controller) => Self::$name(controller.clone()),)+
+                }
+            }
+
+            fn clone_from(&mut self, source: &Self) {
+                match (self, source) {
+                    $((Self::$name(target), Self::$name(source)) => target.clone_from(source),)+
+                    (target, source) => *target = source.clone(),
+                }
+            }
+        }
+
+        impl<P: Position> Electronics<P> {
+            pub(crate) fn new(disk: &DiskParameters) -> Result<Self, ParameterError> {
+                match &disk.electronics {
+                    $(ElectronicsParameters::$name(parameters) => {
+                        Ok(Self::$name(Box::new($module::$name::new(parameters, disk)?)))
+                    })+
+                }
+            }
+
+            pub(crate) fn serve(
+                &mut self,
+                mechanism: &impl Mechanics<P>,
+                now: Instant,
+                request: &Request,
+            ) -> Served {
+                match self {
+                    $(Self::$name(controller) => controller.serve(mechanism, now, request),)+
+                }
+            }
+
+            pub(crate) fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
+                match self {
+                    $(Self::$name(controller) => controller.arm_moves_at(now, op),)+
+                }
+            }
+
+            pub(crate) fn arm(&self) -> P {
+                match self {
+                    $(Self::$name(controller) => controller.arm(),)+
+                }
+            }
+
+            pub(crate) fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool {
+                match self {
+                    $(Self::$name(controller) => controller.holds(mechanism, request),)+
+                }
+            }
+        }
+    };
+}
+
+controllers! {
     /// No buffer; a constant overhead before each command.
-    Direct(DirectParameters),
+    direct: Direct(DirectParameters),
     /// Segments of contiguous blocks.
-    Segmented(Box<SegmentedParameters>),
+    pub segmented: Segmented(SegmentedParameters),
     /// One read stream and recent writes.
-    Streaming(Box<StreamingParameters>),
+    pub streaming: Streaming(StreamingParameters),
     /// Whole tracks.
-    TrackBuffer(Box<TrackBufferParameters>),
+    track_buffer: TrackBuffer(TrackBufferParameters),
 }
 
 impl Default for ElectronicsParameters {
     fn default() -> Self {
-        Self::Direct(DirectParameters::default())
+        Self::Direct(Box::default())
     }
 }
 
-impl ElectronicsParameters {
-    /// Returns true if completed writes can be lost before a flush.
-    pub fn volatile_write_cache(&self) -> bool {
-        match self {
-            Self::Direct(_) => false,
-            Self::Segmented(parameters) => parameters.write_back(),
-            Self::Streaming(_) | Self::TrackBuffer(_) => true,
-        }
-    }
-}
-
-/// Result of serving one command.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Served {
-    /// Time of completion of the command.
-    pub(super) completed: Instant,
-    /// Time at which the next command may begin.
-    pub(super) free: Instant,
-    /// Parts of the service time. The queue time is zero.
-    pub(super) breakdown: Breakdown,
-    /// Effect of the buffer on the command.
-    pub(super) buffer: BufferOutcome,
-    /// Cylinders to the first track accessed.
-    pub(super) seek_cylinders: u32,
-}
-
-/// One architecture of controller.
-trait Controller {
-    /// Serves `request`, which begins at `now`, not before the last command let it.
-    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served;
-
-    /// Returns the time at which the arm would begin to move for a command that begins at `now` and
-    /// misses the buffer.
-    fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant;
-
-    /// Returns the place of the heads, present or at the end of the work at hand.
-    fn arm(&self) -> Arm;
-
-    /// Returns true if the buffer holds the first block of `request`, or would answer it as a write.
-    fn holds(&self, mechanism: &Mechanism, request: &Request) -> bool;
-}
-
-/// The electronics of one drive, with their state.
-#[derive(Debug)]
-pub(super) enum Electronics {
-    Direct(Direct),
-    Segmented(Box<Segmented>),
-    Streaming(Box<Streaming>),
-    TrackBuffer(Box<TrackBuffer>),
-}
-
-impl Clone for Electronics {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Direct(controller) => Self::Direct(controller.clone()),
-            Self::Segmented(controller) => Self::Segmented(controller.clone()),
-            Self::Streaming(controller) => Self::Streaming(controller.clone()),
-            Self::TrackBuffer(controller) => Self::TrackBuffer(controller.clone()),
-        }
-    }
-
-    fn clone_from(&mut self, source: &Self) {
-        match (self, source) {
-            (Self::Direct(target), Self::Direct(source)) => target.clone_from(source),
-            (Self::Segmented(target), Self::Segmented(source)) => target.clone_from(source),
-            (Self::Streaming(target), Self::Streaming(source)) => target.clone_from(source),
-            (Self::TrackBuffer(target), Self::TrackBuffer(source)) => target.clone_from(source),
-            (target, source) => *target = source.clone(),
-        }
-    }
-}
-
-impl Electronics {
-    pub(super) fn new(parameters: &DiskParameters) -> Result<Self, ParameterError> {
-        let mechanics = &parameters.mechanics;
-        match &parameters.electronics {
-            ElectronicsParameters::Direct(direct) => Ok(Self::Direct(Direct::new(direct, mechanics))),
-            ElectronicsParameters::Segmented(segmented) => {
-                Ok(Self::Segmented(Box::new(Segmented::new(segmented, mechanics)?)))
-            }
-            ElectronicsParameters::Streaming(streaming) => {
-                Ok(Self::Streaming(Box::new(Streaming::new(streaming, mechanics)?)))
-            }
-            ElectronicsParameters::TrackBuffer(track_buffer) => {
-                Ok(Self::TrackBuffer(Box::new(TrackBuffer::new(track_buffer, parameters)?)))
-            }
-        }
-    }
-
-    fn controller(&self) -> &dyn Controller {
-        match self {
-            Self::Direct(controller) => controller,
-            Self::Segmented(controller) => &**controller,
-            Self::Streaming(controller) => &**controller,
-            Self::TrackBuffer(controller) => &**controller,
-        }
-    }
-
-    pub(super) fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
-        match self {
-            Self::Direct(controller) => controller.serve(mechanism, now, request),
-            Self::Segmented(controller) => controller.serve(mechanism, now, request),
-            Self::Streaming(controller) => controller.serve(mechanism, now, request),
-            Self::TrackBuffer(controller) => controller.serve(mechanism, now, request),
-        }
-    }
-
-    pub(super) fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
-        match self {
-            Self::Direct(controller) => controller.arm_moves_at(now, op),
-            _ => self.controller().arm_moves_at(now, op),
-        }
-    }
-
-    pub(super) fn arm(&self) -> Arm {
-        match self {
-            Self::Direct(controller) => controller.arm(),
-            _ => self.controller().arm(),
-        }
-    }
-
-    pub(super) fn holds(&self, mechanism: &Mechanism, request: &Request) -> bool {
-        self.controller().holds(mechanism, request)
-    }
-}
+#[cfg(test)]
+mod tests;

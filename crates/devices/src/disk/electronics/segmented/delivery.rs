@@ -3,10 +3,11 @@
 use seeklab_core::{Duration, Instant};
 
 use super::params::{Bus, Delivery};
-use crate::disk::mechanism::{Mechanism, Pass};
+use crate::disk::mechanics::Media;
+use crate::disk::mechanism::Pass;
 
-/// Returns the time at which block `index` of the passes has been read.
-pub(super) fn read_at(mechanism: &Mechanism, passes: &[Pass], index: u32) -> Instant {
+/// When block `index` of the passes has been read.
+pub(super) fn read_at(mechanism: &impl Media, passes: &[Pass], index: u32) -> Instant {
     let mut before = 0;
     for pass in passes {
         if index < before + pass.blocks {
@@ -17,9 +18,13 @@ pub(super) fn read_at(mechanism: &Mechanism, passes: &[Pass], index: u32) -> Ins
     passes.last().map_or(Instant::ZERO, |pass| pass.end)
 }
 
-/// Returns the time at which enough blocks are in the buffer for the drive to send `count` of them,
-/// at least one.
-pub(super) fn sendable_at(mechanism: &Mechanism, passes: &[Pass], count: u32, delivery: Delivery) -> Instant {
+/// When so many blocks, at least one, are in the buffer that the drive may send them.
+pub(super) fn sendable_at(
+    mechanism: &impl Media,
+    passes: &[Pass],
+    count: u32,
+    delivery: Delivery,
+) -> Instant {
     let mut index = count - 1;
     if delivery == Delivery::OutOfOrder {
         for pass in passes {
@@ -37,9 +42,9 @@ pub(super) fn sendable_at(mechanism: &Mechanism, passes: &[Pass], count: u32, de
     read_at(mechanism, passes, count - 1)
 }
 
-/// Returns the time at which block `index` of a pass has been read. Blocks that a zero-latency pass
-/// took on arrival count with the last of the others.
-fn read_in_pass(mechanism: &Mechanism, pass: &Pass, index: u32) -> Instant {
+/// When block `index` of a pass has been read. Blocks that a zero-latency pass took on arrival count
+/// with the last of the others.
+fn read_in_pass(mechanism: &impl Media, pass: &Pass, index: u32) -> Instant {
     if pass.wrapped > 0 {
         let left = pass.wrapped.saturating_sub(index + 1);
         return pass.end_less(mechanism.passing(pass.zone, left));
@@ -53,7 +58,7 @@ fn read_in_pass(mechanism: &Mechanism, pass: &Pass, index: u32) -> Instant {
 ///
 /// Within a pass blocks come at an even pace, so only its first and last can hold the bus up.
 pub(super) fn deliver(
-    mechanism: &Mechanism,
+    mechanism: &impl Media,
     passes: &[Pass],
     bus: Instant,
     block: Duration,
@@ -85,7 +90,7 @@ fn chain(bus: Instant, first: Instant, last: Instant, blocks: u32, block: Durati
 /// As [`deliver`], in portions: the drive takes the bus whenever a portion, or the rest, is in the
 /// buffer; once all is there, the rest follows without pause.
 pub(super) fn deliver_in_portions(
-    mechanism: &Mechanism,
+    mechanism: &impl Media,
     passes: &[Pass],
     bus: Instant,
     blocks: u32,

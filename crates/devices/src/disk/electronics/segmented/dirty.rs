@@ -31,7 +31,7 @@ pub(super) struct Dirty {
 
 impl Dirty {
     pub(super) fn new(extents_max: usize, blocks_max: u32) -> Self {
-        Self { extents: VecDeque::with_capacity(extents_max), extents_max, blocks_max: u64::from(blocks_max) }
+        Self { extents: VecDeque::new(), extents_max, blocks_max: u64::from(blocks_max) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -62,6 +62,8 @@ impl Dirty {
             last.end = end;
             last.ready = ready;
         } else {
+            // Room for all at the first, so that no later one allocates.
+            self.extents.reserve_exact(self.extents_max.saturating_sub(self.extents.len()));
             self.extents.push_back(DirtyExtent { start, end, ready });
         }
     }
@@ -82,14 +84,15 @@ impl Dirty {
 
 impl Clone for Dirty {
     fn clone(&self) -> Self {
-        // With room for all, so that `clone_from` never needs more.
-        let mut extents = VecDeque::with_capacity(self.extents_max);
-        extents.clone_from(&self.extents);
-        Self { extents, ..*self }
+        let mut clone = Self { extents: VecDeque::new(), ..*self };
+        clone.clone_from(self);
+        clone
     }
 
     fn clone_from(&mut self, source: &Self) {
-        self.extents.clone_from(&source.extents);
+        self.extents.clear();
+        self.extents.reserve(source.extents.capacity());
+        self.extents.extend(&source.extents);
         (self.extents_max, self.blocks_max) = (source.extents_max, source.blocks_max);
     }
 }

@@ -34,8 +34,9 @@ mod write;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
 use super::{Account, Controller, Served};
-use crate::disk::mechanism::{Arm, Mechanism, Pass};
-use crate::disk::params::MechanicsParameters;
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::Pass;
+use crate::disk::params::DiskParameters;
 use crate::error::ParameterError;
 use dirty::Dirty;
 pub use params::{
@@ -47,11 +48,11 @@ use std::sync::Arc;
 
 /// State of a segmented controller.
 #[derive(Debug)]
-pub(in crate::disk) struct Segmented {
+pub(crate) struct Segmented<P> {
     parameters: Arc<SegmentedParameters>,
     zero_latency_read: bool,
     zero_latency_write: bool,
-    arm: Arm,
+    arm: P,
     segments: Segments,
     reading: Option<Reading>,
     dirty: Dirty,
@@ -69,39 +70,13 @@ pub(in crate::disk) struct Segmented {
     passes: Vec<Pass>,
 }
 
-impl Segmented {
-    pub(super) fn new(
-        parameters: &SegmentedParameters,
-        mechanics: &MechanicsParameters,
-    ) -> Result<Self, ParameterError> {
-        parameters.check()?;
-        let buffer = &parameters.buffer;
-        let read_segments = buffer.segments - u32::from(buffer.separate_write_segment);
-        Ok(Self {
-            zero_latency_read: mechanics.zero_latency_read,
-            zero_latency_write: mechanics.zero_latency_write,
-            arm: Arm::default(),
-            segments: Segments::new(read_segments as usize, buffer.segment_blocks),
-            reading: None,
-            dirty: Dirty::new(buffer.segments as usize, buffer.segment_blocks),
-            arm_free: Instant::ZERO,
-            media_free: Instant::ZERO,
-            bus_free: Instant::ZERO,
-            after_read: false,
-            read_end: u64::MAX,
-            write_end: None,
-            sequential_reads: 0,
-            passes: Vec::with_capacity(8),
-            parameters: Arc::new(parameters.clone()),
-        })
-    }
-
+impl<P: Position> Segmented<P> {
     fn after(&self, after_read: Duration, after_write: Duration) -> Duration {
         if self.after_read { after_read } else { after_write }
     }
 
     /// Brings read-ahead and destaging up to `now`.
-    fn advance(&mut self, mechanism: &Mechanism, now: Instant) {
+    fn advance(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         if let Some(begin) = self.dirty.begins(self.media_free).filter(|begin| *begin < now) {
             self.read_on(mechanism, begin);
             self.reading = None;
@@ -112,13 +87,13 @@ impl Segmented {
     }
 
     /// Writes what waits, as long as a piece begins before `now`.
-    fn destage_until(&mut self, mechanism: &Mechanism, now: Instant) {
+    fn destage_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         while let Some(begin) = self.dirty.begins(self.media_free).filter(|begin| *begin < now) {
             self.destage_next(mechanism, begin);
         }
     }
 
-    fn destage_next(&mut self, mechanism: &Mechanism, begin: Instant) {
+    fn destage_next(&mut self, mechanism: &impl Mechanics<P>, begin: Instant) {
         if let Some(extent) = self.dirty.take() {
             let begin = begin.max(self.arm_free);
             self.media_free = mechanism.access(
@@ -135,7 +110,13 @@ impl Segmented {
     }
 
     /// Writes what overlaps `start..end`, and what waits before it; returns when that is done.
-    fn destage_overlap(&mut self, mechanism: &Mechanism, now: Instant, start: u64, end: u64) -> Instant {
+    fn destage_overlap(
+        &mut self,
+        mechanism: &impl Mechanics<P>,
+        now: Instant,
+        start: u64,
+        end: u64,
+    ) -> Instant {
         while self.dirty.overlaps(start, end) {
             let begin = self.dirty.begins(self.media_free).unwrap_or(now).max(now);
             self.destage_next(mechanism, begin);
@@ -144,11 +125,11 @@ impl Segmented {
     }
 
     /// Writes everything that waits; returns when that is done.
-    fn destage_all(&mut self, mechanism: &Mechanism, now: Instant) -> Instant {
+    fn destage_all(&mut self, mechanism: &impl Mechanics<P>, now: Instant) -> Instant {
         self.destage_overlap(mechanism, now, 0, u64::MAX)
     }
 
-    fn flush(&mut self, mechanism: &Mechanism, now: Instant) -> Served {
+    fn flush(&mut self, mechanism: &impl Mechanics<P>, now: Instant) -> Served {
         let overhead = self.after(
             self.parameters.overheads.write_hit_after_read,
             self.parameters.overheads.write_hit_after_write,
@@ -171,8 +152,38 @@ impl Segmented {
     }
 }
 
-impl Controller for Segmented {
-    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+impl<P: Position> Controller<P> for Segmented<P> {
+    type Parameters = SegmentedParameters;
+
+    fn new(parameters: &SegmentedParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        let mechanics = &disk.mechanics;
+        let buffer = &parameters.buffer;
+        let read_segments = buffer.segments - u32::from(buffer.separate_write_segment);
+        Ok(Self {
+            zero_latency_read: mechanics.zero_latency_read,
+            zero_latency_write: mechanics.zero_latency_write,
+            arm: P::default(),
+            segments: Segments::new(read_segments as usize, buffer.segment_blocks),
+            reading: None,
+            dirty: Dirty::new(buffer.segments as usize, buffer.segment_blocks),
+            arm_free: Instant::ZERO,
+            media_free: Instant::ZERO,
+            bus_free: Instant::ZERO,
+            after_read: false,
+            read_end: u64::MAX,
+            write_end: None,
+            sequential_reads: 0,
+            passes: Vec::with_capacity(8),
+            parameters: Arc::new(parameters.clone()),
+        })
+    }
+
+    fn has_volatile_cache(parameters: &SegmentedParameters) -> bool {
+        parameters.write_back()
+    }
+
+    fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.advance(mechanism, now);
         match request.op {
             Operation::Read => self.read(mechanism, now, request),
@@ -192,11 +203,11 @@ impl Controller for Segmented {
         (now + overhead).max(self.arm_free).max(self.media_free)
     }
 
-    fn arm(&self) -> Arm {
+    fn arm(&self) -> P {
         self.arm
     }
 
-    fn holds(&self, _mechanism: &Mechanism, request: &Request) -> bool {
+    fn holds(&self, _mechanism: &impl Mechanics<P>, request: &Request) -> bool {
         match request.op {
             Operation::Read => {
                 self.segments.holding(request.lbn).is_some() || self.dirty.covers(request.lbn, request.end())
@@ -209,7 +220,7 @@ impl Controller for Segmented {
     }
 }
 
-impl Clone for Segmented {
+impl<P: Position> Clone for Segmented<P> {
     fn clone(&self) -> Self {
         Self {
             parameters: Arc::clone(&self.parameters),

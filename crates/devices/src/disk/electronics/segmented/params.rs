@@ -1,12 +1,14 @@
 //! Parameters of a segmented buffer and the electronics around it.
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
+use crate::schema::check_ranges;
 
 /// A controller with a buffer of segments of contiguous blocks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentedParameters {
     /// Time of the electronics for each command.
@@ -20,7 +22,7 @@ pub struct SegmentedParameters {
 }
 
 /// Time of the electronics for each command. `after_read` and `after_write` tell the command before.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Overheads {
     /// From the command to the bus, read hit.
@@ -66,7 +68,7 @@ pub struct Overheads {
 }
 
 /// The bus to the host.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bus {
     /// Time of a block to the host.
@@ -90,10 +92,12 @@ pub struct Bus {
     /// Time to take the bus a second time.
     pub other_reselect: Duration,
     /// Share of a read that is in the buffer when the drive takes the bus again, 0 to 1; one block at least.
+    #[schemars(extend("x-maximum" = "1"))]
     pub read_watermark: Ratio,
     /// Order in which a zero-latency read goes over the bus.
     pub delivery: Delivery,
     /// Blocks of each portion in which a read goes over the bus; zero: as they come.
+    #[schemars(extend("x-unit" = "blocks"))]
     pub portion_blocks: u32,
     /// Before each portion.
     pub portion_overhead: Duration,
@@ -105,8 +109,8 @@ pub struct Bus {
     pub extra_write_disconnect: ExtraWriteDisconnect,
 }
 
-/// Order in which a zero-latency read goes over the bus \[Griffin 2004, appendix B.3\].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// In which order a zero-latency read goes over the bus \[Griffin 2004, appendix B.3\].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// First block first, as all SCSI and ATA controllers do.
@@ -117,7 +121,7 @@ pub enum Delivery {
 }
 
 /// Some drives let the bus go once more during a write that follows another write elsewhere.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExtraWriteDisconnect {
     /// True if the drive makes the extra disconnection.
@@ -135,12 +139,14 @@ pub struct ExtraWriteDisconnect {
 }
 
 /// The buffer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Buffer {
-    /// Segments, 1 to 256.
+    /// Segments; at least 2 if one of them serves writes alone.
+    #[schemars(range(min = 1, max = 256), extend("x-unit" = "segments"))]
     pub segments: u32,
-    /// Blocks in each segment, at least one.
+    /// Blocks in each segment.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub segment_blocks: u32,
     /// True if one segment serves writes alone. Otherwise written data answers reads.
     #[serde(default)]
@@ -150,6 +156,7 @@ pub struct Buffer {
     pub read_ahead: ReadAhead,
     /// Most blocks that it reads on.
     #[serde(default)]
+    #[schemars(extend("x-unit" = "blocks"))]
     pub read_ahead_blocks: u32,
     /// True if `read_ahead_blocks` counts from the end of the request, false if it counts from its start.
     #[serde(default)]
@@ -166,8 +173,8 @@ pub struct Buffer {
     pub write_start: Vec<(u32, u32)>,
 }
 
-/// Reading on of the drive after a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// How far the drive reads on after a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadAhead {
     /// Not at all.
@@ -183,8 +190,8 @@ pub enum ReadAhead {
     FillSegmentIfCrossing,
 }
 
-/// Writes that are reported complete when they are in the buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Which writes are reported complete when they are in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteBack {
     /// No writes: write-through.
@@ -207,6 +214,7 @@ impl SegmentedParameters {
     /// # Errors
     /// The first that is out of range.
     pub fn check(&self) -> Result<(), ParameterError> {
+        check_ranges(self).map_err(|error| error.within("electronics"))?;
         let buffer = &self.buffer;
         let least = 1 + u32::from(buffer.separate_write_segment);
         check(
@@ -214,13 +222,6 @@ impl SegmentedParameters {
             "electronics.buffer.segments",
             buffer.segments.to_string(),
             format!("{least} to 256 segments"),
-        )?;
-        check(buffer.segment_blocks >= 1, "electronics.buffer.segment_blocks", "0", "at least 1 block")?;
-        check(
-            self.bus.read_watermark.as_f64() <= 1.0,
-            "electronics.bus.read_watermark",
-            self.bus.read_watermark.to_string(),
-            "0 to 1",
         )?;
         check(
             buffer.write_start.windows(2).all(|pair| pair[0].0 < pair[1].0),

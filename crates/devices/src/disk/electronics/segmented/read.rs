@@ -3,7 +3,8 @@
 use seeklab_core::{BufferOutcome, Instant, Request};
 
 use super::delivery::{deliver, deliver_in_portions, sendable_at};
-use super::{Account, Mechanism, ReadAhead, Segmented, Served};
+use super::{Account, ReadAhead, Segmented, Served};
+use crate::disk::mechanics::{Mechanics, Position};
 
 /// Read-ahead in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub(super) struct Reading {
     crosses_tracks: bool,
 }
 
-impl Segmented {
-    pub(super) fn read(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+impl<P: Position> Segmented<P> {
+    pub(super) fn read(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let sequential = self.after_read && request.lbn == self.read_end;
         self.sequential_reads = if sequential { self.sequential_reads + 1 } else { 0 };
         let served = if self.dirty.covers(request.lbn, request.end()) {
@@ -51,7 +52,7 @@ impl Segmented {
 
     fn read_hit(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         request: &Request,
         segment: u64,
@@ -98,7 +99,7 @@ impl Segmented {
     #[expect(clippy::too_many_arguments, reason = "the parts of one read")]
     fn read_rest(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         request: &Request,
         segment: u64,
         from: u64,
@@ -128,7 +129,7 @@ impl Segmented {
     #[expect(clippy::too_many_arguments, reason = "the state of one read-ahead")]
     fn restart_reading(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         request: &Request,
         segment: u64,
@@ -149,14 +150,14 @@ impl Segmented {
         let mut time = (now + overhead).max(self.media_free);
         if !partial {
             // The arm goes there at once; rotation and reading follow in the background.
-            let extent = mechanism.layout().extent(next, 1);
+            let extent = mechanism.extent(next, 1);
             time = mechanism.move_to(&mut self.arm, time, &extent, false, &mut Default::default());
             self.arm_free = time;
         }
         self.reading = Some(Reading { segment, next, time, limit, crosses_tracks });
     }
 
-    fn read_miss(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    fn read_miss(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.reading = None;
         let parameters = std::sync::Arc::clone(&self.parameters);
         let (overheads, bus) = (&parameters.overheads, &parameters.bus);
@@ -198,14 +199,14 @@ impl Segmented {
     /// Passes over blocks, keeping the passes; returns when the last has been read.
     fn pass_over(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         begin: Instant,
         lbn: u64,
         blocks: u32,
         account: &mut Account,
     ) -> Instant {
         self.passes.clear();
-        let before = self.arm.cylinder;
+        let before = self.arm.cylinder();
         let passes = &mut self.passes;
         let end = mechanism.access(
             &mut self.arm,
@@ -222,15 +223,13 @@ impl Segmented {
         end
     }
 
-    /// Returns the block at which reading on after `request` ends, and true if reading on leaves the
-    /// track.
-    fn read_ahead_limit(&self, mechanism: &Mechanism, request: &Request) -> (u64, bool) {
+    /// Where reading on after `request` ends, and whether it leaves the track.
+    fn read_ahead_limit(&self, mechanism: &impl Mechanics<P>, request: &Request) -> (u64, bool) {
         let buffer = &self.parameters.buffer;
-        let layout = mechanism.layout();
         let segment = u64::from(buffer.segment_blocks);
         let from = if buffer.read_ahead_beyond_request { request.end() } else { request.lbn };
         let most = from + u64::from(buffer.read_ahead_blocks);
-        if request.end() >= layout.blocks() {
+        if request.end() >= mechanism.blocks() {
             return (request.end(), false);
         }
         let (limit, crosses) = match buffer.read_ahead {
@@ -239,28 +238,28 @@ impl Segmented {
             ReadAhead::FillSegment => (most.min(request.lbn + segment), true),
             ReadAhead::NextTrackIfSequential if self.sequential_reads == 0 => (most, false),
             ReadAhead::NextTrackIfSequential => {
-                let (_, end) = layout.track_bounds(request.end() - 1);
-                let next = end.min(layout.blocks() - 1);
-                (most.min(layout.track_bounds(next).1), true)
+                let (_, end) = mechanism.track_bounds(request.end() - 1);
+                let next = end.min(mechanism.blocks() - 1);
+                (most.min(mechanism.track_bounds(next).1), true)
             }
             ReadAhead::FillSegmentIfCrossing => {
-                let (_, end) = layout.track_bounds(request.lbn);
+                let (_, end) = mechanism.track_bounds(request.lbn);
                 if request.end() >= end { (request.end() + segment, true) } else { (end, false) }
             }
         };
-        (limit.min(layout.blocks()).max(request.end()), crosses)
+        (limit.min(mechanism.blocks()).max(request.end()), crosses)
     }
 
     /// Brings read-ahead up to `now`; a seek under way is finished.
-    pub(super) fn read_on(&mut self, mechanism: &Mechanism, now: Instant) {
+    pub(super) fn read_on(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         let Some(mut reading) = self.reading else { return };
         let done = loop {
             if reading.next >= reading.limit {
                 break true;
             }
             let left = u32::try_from(reading.limit - reading.next).unwrap_or(u32::MAX);
-            let extent = mechanism.layout().extent(reading.next, left);
-            if (extent.cylinder, extent.head) != (self.arm.cylinder, self.arm.head) {
+            let extent = mechanism.extent(reading.next, left);
+            if (extent.cylinder, extent.head) != (self.arm.cylinder(), self.arm.head()) {
                 if !reading.crosses_tracks {
                     break true;
                 }

@@ -22,12 +22,7 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn new(count_max: usize, blocks_max: u32) -> Self {
-        Self {
-            segments: Vec::with_capacity(count_max),
-            count_max,
-            blocks_max: u64::from(blocks_max),
-            made: 0,
-        }
+        Self { segments: Vec::new(), count_max, blocks_max: u64::from(blocks_max), made: 0 }
     }
 
     /// The segment that holds `lbn`.
@@ -48,6 +43,8 @@ impl Segments {
             self.segments.pop();
         }
         self.made += 1;
+        // Room for all at the first, so that no later one allocates.
+        self.segments.reserve_exact(self.count_max - self.segments.len());
         let segment = Segment { id: self.made, start: start.max(end.saturating_sub(self.blocks_max)), end };
         self.segments.insert(0, segment);
         self.made
@@ -69,14 +66,15 @@ impl Segments {
 
 impl Clone for Segments {
     fn clone(&self) -> Self {
-        // With room for all, so that `clone_from` never needs more.
-        let mut segments = Vec::with_capacity(self.count_max);
-        segments.clone_from(&self.segments);
-        Self { segments, ..*self }
+        let mut clone = Self { segments: Vec::new(), ..*self };
+        clone.clone_from(self);
+        clone
     }
 
     fn clone_from(&mut self, source: &Self) {
-        self.segments.clone_from(&source.segments);
+        self.segments.clear();
+        self.segments.reserve(source.segments.capacity());
+        self.segments.extend_from_slice(&source.segments);
         (self.count_max, self.blocks_max, self.made) = (source.count_max, source.blocks_max, source.made);
     }
 }

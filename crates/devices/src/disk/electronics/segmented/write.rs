@@ -2,8 +2,9 @@
 
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
-use super::{Account, Mechanism, Segmented, Served, WriteBack};
+use super::{Account, Segmented, Served, WriteBack};
 use crate::disk::layout::Extent;
+use crate::disk::mechanics::{Mechanics, Position};
 
 /// Arrival of the data of a write over the bus.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +24,8 @@ impl Incoming {
     }
 }
 
-impl Segmented {
-    pub(super) fn write(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+impl<P: Position> Segmented<P> {
+    pub(super) fn write(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.segments.invalidate(request.lbn, request.end());
         let served = if self.is_buffered(request) {
             self.write_back(mechanism, now, request)
@@ -61,7 +62,7 @@ impl Segmented {
         fits && self.is_buffered(request)
     }
 
-    fn write_back(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    fn write_back(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let overheads = self.parameters.overheads.clone();
         let overhead = self.after(overheads.write_hit_after_read, overheads.write_hit_after_write);
         let mut room = now;
@@ -84,7 +85,7 @@ impl Segmented {
         if request.op == Operation::WriteZeroes { Duration::ZERO } else { self.parameters.bus.write_block }
     }
 
-    fn write_through(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    fn write_through(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.reading = None;
         let begin = if self.dirty.overlaps(request.lbn, request.end()) {
             self.destage_overlap(mechanism, now, request.lbn, request.end())
@@ -155,7 +156,7 @@ impl Segmented {
     /// Writes the blocks as they come over the bus; returns when the last is on the media.
     fn write_media(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         ready: Instant,
         request: &Request,
         incoming: Incoming,
@@ -166,9 +167,9 @@ impl Segmented {
         let mut written = 0;
         while written < request.blocks {
             let lbn = request.lbn + u64::from(written);
-            let extent = mechanism.layout().extent(lbn, request.blocks - written);
+            let extent = mechanism.extent(lbn, request.blocks - written);
             if written == 0 {
-                account.seek_cylinders = extent.cylinder.abs_diff(self.arm.cylinder);
+                account.seek_cylinders = extent.cylinder.abs_diff(self.arm.cylinder());
             }
             let there = mechanism.move_to(&mut self.arm, time, &extent, true, &mut account.parts);
             if written == 0 && there < ready + minimum {
@@ -187,7 +188,7 @@ impl Segmented {
     #[expect(clippy::too_many_arguments, reason = "one track's part of one write")]
     fn write_track(
         &self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         lbn: u64,
         extent: &Extent,
@@ -204,11 +205,11 @@ impl Segmented {
                 return mechanism.pass_on_arrival(settled, lbn, extent, &mut account.parts).end;
             }
         }
-        let turn = mechanism.spindle().period();
+        let turn = mechanism.period();
         let mut time = now;
         let (mut done, mut sector) = (0, 0);
         loop {
-            let at = mechanism.layout().extent(lbn + u64::from(done), extent.blocks - done);
+            let at = mechanism.extent(lbn + u64::from(done), extent.blocks - done);
             let mut start = time + mechanism.latency(time, at.angle);
             let needed = incoming.enough.max(incoming.at(first + done));
             if start < needed {
@@ -234,7 +235,7 @@ impl Segmented {
 
     /// Returns the number of blocks that pass under the head before one that is not in the buffer yet.
     fn blocks_without_underrun(
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         extent: &Extent,
         start: Instant,
         first: u32,

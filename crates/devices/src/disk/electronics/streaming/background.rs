@@ -6,11 +6,12 @@ use super::Streaming;
 use super::parameters::LiveRule;
 use super::ranges::Range;
 use super::read_ahead::Place;
-use crate::disk::mechanism::{AccessParts, Mechanism, Pass};
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::{AccessParts, Pass};
 
-impl Streaming {
+impl<P: Position> Streaming<P> {
     /// Brings read-ahead, destaging and the stream's liveliness up to `now`, when a command begins.
-    pub(super) fn bring_up_to(&mut self, mechanism: &Mechanism, now: Instant, op: Operation) {
+    pub(super) fn bring_up_to(&mut self, mechanism: &impl Mechanics<P>, now: Instant, op: Operation) {
         let mut read_ahead_ended = None;
         if let Some(run) = &mut self.read_ahead {
             read_ahead_ended = run.advance(mechanism, now);
@@ -31,7 +32,7 @@ impl Streaming {
     }
 
     /// Destages in the background what begins before `now`.
-    fn destage_until(&mut self, mechanism: &Mechanism, now: Instant) {
+    fn destage_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         loop {
             if self.destaging {
                 if self.mechanism_free > now {
@@ -54,7 +55,7 @@ impl Streaming {
     }
 
     /// Destages the `extents` oldest dirty extents from `now` on, whatever else there is to do.
-    pub(super) fn destage(&mut self, mechanism: &Mechanism, now: Instant, extents: usize) {
+    pub(super) fn destage(&mut self, mechanism: &impl Mechanics<P>, now: Instant, extents: usize) {
         for _ in 0..extents {
             if !self.destaging {
                 let range = self.dirty.as_slice()[0].range;
@@ -79,13 +80,13 @@ impl Streaming {
     /// Writes `range` to the media, the heads free from `begin` on; how far the first seek went.
     pub(super) fn write_media(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         begin: Instant,
         range: Range,
         parts: &mut AccessParts,
     ) -> u32 {
         let Place { mut arm, mut zone } = self.place;
-        let (before, mut first) = (arm.cylinder, None);
+        let (before, mut first) = (arm.cylinder(), None);
         let zero_latency = self.zero_latency_write;
         let blocks = range.blocks() as u32;
         let see = |pass: Pass| {
@@ -99,7 +100,7 @@ impl Streaming {
     }
 
     /// Ends the read-ahead at `until`: the stream holds what has been read by then.
-    pub(super) fn stop_read_ahead(&mut self, mechanism: &Mechanism, until: Instant) {
+    pub(super) fn stop_read_ahead(&mut self, mechanism: &impl Mechanics<P>, until: Instant) {
         let Some(run) = self.read_ahead.take() else { return };
         let (end, place) = run.stop(mechanism, until);
         self.place = place;

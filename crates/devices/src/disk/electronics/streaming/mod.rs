@@ -68,8 +68,8 @@ use std::sync::Arc;
 use seeklab_core::{Instant, Operation, Request};
 
 use super::{Account, Controller, Served};
-use crate::disk::mechanism::{Arm, Mechanism};
-use crate::disk::params::MechanicsParameters;
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::params::DiskParameters;
 use crate::error::ParameterError;
 pub use parameters::{
     Consumption, LiveRule, ReadHitParameters, ReadMissParameters, StreamParameters, StreamingParameters,
@@ -80,13 +80,13 @@ use read_ahead::{Place, ReadAhead};
 
 /// State of a drive with one read stream and recent writes.
 #[derive(Debug, Clone)]
-pub(in crate::disk) struct Streaming {
+pub(crate) struct Streaming<P> {
     rules: Arc<StreamingParameters>,
     zero_latency_read: bool,
     zero_latency_write: bool,
-    /// Place of the heads. While they read ahead: as of the last track that was finished.
-    place: Place,
-    /// Time at which the mechanism is done with the last access and the extent being destaged.
+    /// Where the heads are; while they read ahead, as of the last track that was finished.
+    place: Place<P>,
+    /// When the mechanism is done with the last access and the extent being destaged.
     mechanism_free: Instant,
     /// Time at which the last command was complete.
     idle_since: Instant,
@@ -95,7 +95,7 @@ pub(in crate::disk) struct Streaming {
     live: bool,
     stream: Option<Stream>,
     /// The read-ahead at work; it ends where the stream ends.
-    read_ahead: Option<ReadAhead>,
+    read_ahead: Option<ReadAhead<P>>,
     kept: Fifo<Range, KEPT_MAX>,
     dirty: Fifo<Dirty, DIRTY_MAX>,
     /// True while the oldest dirty extent is being written, until `mechanism_free`.
@@ -130,12 +130,25 @@ enum Hit {
     Written,
 }
 
-impl Streaming {
-    pub(super) fn new(
-        parameters: &StreamingParameters,
-        mechanics: &MechanicsParameters,
-    ) -> Result<Self, ParameterError> {
+impl<P: Position> Streaming<P> {
+    fn find(&self, range: Range) -> Option<Hit> {
+        if let Some(stream) = &self.stream
+            && stream.ahead.holds(range)
+        {
+            return Some(Hit::Stream { sequential: range.lbn == stream.last_end });
+        }
+        let written = self.kept.as_slice().iter().any(|kept| kept.holds(range))
+            || self.dirty.as_slice().iter().any(|dirty| dirty.range.holds(range));
+        written.then_some(Hit::Written)
+    }
+}
+
+impl<P: Position> Controller<P> for Streaming<P> {
+    type Parameters = StreamingParameters;
+
+    fn new(parameters: &StreamingParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
         parameters.check()?;
+        let mechanics = &disk.mechanics;
         Ok(Self {
             rules: Arc::new(parameters.clone()),
             zero_latency_read: mechanics.zero_latency_read,
@@ -153,20 +166,11 @@ impl Streaming {
         })
     }
 
-    fn find(&self, range: Range) -> Option<Hit> {
-        if let Some(stream) = &self.stream
-            && stream.ahead.holds(range)
-        {
-            return Some(Hit::Stream { sequential: range.lbn == stream.last_end });
-        }
-        let written = self.kept.as_slice().iter().any(|kept| kept.holds(range))
-            || self.dirty.as_slice().iter().any(|dirty| dirty.range.holds(range));
-        written.then_some(Hit::Written)
+    fn has_volatile_cache(_parameters: &StreamingParameters) -> bool {
+        true
     }
-}
 
-impl Controller for Streaming {
-    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.bring_up_to(mechanism, now, request.op);
         let range = Range { lbn: request.lbn, end: request.end() };
         let served = match request.op {
@@ -197,11 +201,11 @@ impl Controller for Streaming {
         (now + overhead).max(self.mechanism_free)
     }
 
-    fn arm(&self) -> Arm {
+    fn arm(&self) -> P {
         self.place.arm
     }
 
-    fn holds(&self, _mechanism: &Mechanism, request: &Request) -> bool {
+    fn holds(&self, _mechanism: &impl Mechanics<P>, request: &Request) -> bool {
         let range = Range { lbn: request.lbn, end: request.end() };
         match request.op {
             Operation::Read => self.find(range).is_some(),

@@ -6,10 +6,17 @@ use super::parameters::{Consumption, ReadMissParameters};
 use super::ranges::Range;
 use super::read_ahead::{Place, ReadAhead};
 use super::{Account, Hit, Previous, Served, Stream, Streaming};
-use crate::disk::mechanism::{Mechanism, Pass};
+use crate::disk::mechanics::{Mechanics, Media, Position};
+use crate::disk::mechanism::Pass;
 
-impl Streaming {
-    pub(super) fn read_hit(&mut self, mechanism: &Mechanism, now: Instant, range: Range, hit: Hit) -> Served {
+impl<P: Position> Streaming<P> {
+    pub(super) fn read_hit(
+        &mut self,
+        mechanism: &impl Mechanics<P>,
+        now: Instant,
+        range: Range,
+        hit: Hit,
+    ) -> Served {
         let bus_per_block = self.rules.bus_per_block;
         let overhead = self.hit_overhead(hit);
         let mut account = Account { overhead, ..Account::default() };
@@ -47,7 +54,7 @@ impl Streaming {
     }
 
     /// Notes that the host read `range` of the stream, which lets the read-ahead go on behind it.
-    fn consume(&mut self, mechanism: &Mechanism, now: Instant, range: Range) {
+    fn consume(&mut self, mechanism: &impl Mechanics<P>, now: Instant, range: Range) {
         let Some(stream) = &mut self.stream else { return };
         stream.last_end = range.end;
         if !(self.live || self.rules.stream.consumed == Consumption::Always) {
@@ -68,10 +75,10 @@ impl Streaming {
         }
     }
 
-    pub(super) fn read_miss(&mut self, mechanism: &Mechanism, now: Instant, range: Range) -> Served {
+    pub(super) fn read_miss(&mut self, mechanism: &impl Mechanics<P>, now: Instant, range: Range) -> Served {
         self.stop_read_ahead(mechanism, now);
-        let mut extent = mechanism.layout().extent(range.lbn, range.blocks() as u32);
-        let seek_cylinders = extent.cylinder.abs_diff(self.place.arm.cylinder);
+        let mut extent = mechanism.extent(range.lbn, range.blocks() as u32);
+        let seek_cylinders = extent.cylinder.abs_diff(self.place.arm.cylinder());
         let ReadMissParameters { same_cylinder, other_cylinder, bus_per_block, completion } =
             self.rules.read_miss;
         let overhead = if seek_cylinders == 0 { same_cylinder } else { other_cylinder };
@@ -102,7 +109,7 @@ impl Streaming {
             if next >= range.end {
                 break;
             }
-            extent = mechanism.layout().extent(next, (range.end - next) as u32);
+            extent = mechanism.extent(next, (range.end - next) as u32);
         }
         let completed = delivered.max(media_end) + completion;
 
@@ -118,16 +125,15 @@ impl Streaming {
     }
 }
 
-/// Returns the time at which the first block of a pass is there. The first block comes last if the
-/// head landed behind it.
-fn first_block_passes(mechanism: &Mechanism, pass: &Pass) -> Instant {
+/// When the first block of a pass is there; it comes last where the head landed behind it.
+fn first_block_passes(mechanism: &impl Media, pass: &Pass) -> Instant {
     match pass.wrapped {
         0 => pass.start,
         wrapped => pass.start + (pass.end - pass.start).saturating_sub(mechanism.passing(pass.zone, wrapped)),
     }
 }
 
-/// Returns the end of a read-ahead of `blocks` blocks from `next` on.
-fn read_ahead_end(mechanism: &Mechanism, next: u64, blocks: u32) -> u64 {
-    next.saturating_add(u64::from(blocks)).min(mechanism.layout().blocks()).max(next)
+/// Where a read-ahead of `blocks` blocks from `next` on ends.
+fn read_ahead_end(mechanism: &impl Media, next: u64, blocks: u32) -> u64 {
+    next.saturating_add(u64::from(blocks)).min(mechanism.blocks()).max(next)
 }

@@ -2,12 +2,13 @@
 
 use seeklab_core::Instant;
 
-use crate::disk::mechanism::{AccessParts, Arm, Mechanism};
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::AccessParts;
 
 /// Place of the heads, and its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Place {
-    pub(super) arm: Arm,
+pub(super) struct Place<P> {
+    pub(super) arm: P,
     pub(super) zone: u32,
 }
 
@@ -16,26 +17,26 @@ pub(super) struct Place {
 /// Tracks that have passed are folded into the beginning, and the one that is passing is remembered, so
 /// that no track is computed twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ReadAhead {
+pub(super) struct ReadAhead<P> {
     next: u64,
     end: u64,
     at: Instant,
-    place: Place,
-    passing: Option<Passing>,
+    place: Place<P>,
+    passing: Option<Passing<P>>,
 }
 
 /// The part of the run on the track that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Passing {
+struct Passing<P> {
     start: Instant,
     end: Instant,
     blocks: u32,
-    place: Place,
+    place: Place<P>,
 }
 
-impl ReadAhead {
+impl<P: Position> ReadAhead<P> {
     /// A run over the blocks `next..end` that begins at `at`, the heads at `place`.
-    pub(super) const fn new(next: u64, end: u64, at: Instant, place: Place) -> Self {
+    pub(super) const fn new(next: u64, end: u64, at: Instant, place: Place<P>) -> Self {
         Self { next, end, at, place, passing: None }
     }
 
@@ -45,8 +46,8 @@ impl ReadAhead {
         self.next
     }
 
-    /// Returns the place of the heads when the last track was finished.
-    pub(super) const fn place(&self) -> Place {
+    /// Where the heads were when the last track was finished.
+    pub(super) const fn place(&self) -> Place<P> {
         self.place
     }
 
@@ -57,7 +58,7 @@ impl ReadAhead {
     }
 
     /// Brings the run up to `until`; when it was finished, if it is by then.
-    pub(super) fn advance(&mut self, mechanism: &Mechanism, until: Instant) -> Option<Instant> {
+    pub(super) fn advance(&mut self, mechanism: &impl Mechanics<P>, until: Instant) -> Option<Instant> {
         while self.next < self.end && self.at < until {
             let passing = self.passing.take().unwrap_or_else(|| self.next_track(mechanism));
             if passing.end > until {
@@ -70,9 +71,8 @@ impl ReadAhead {
         (self.next >= self.end && self.at <= until).then_some(self.at)
     }
 
-    /// Returns the time at which the block before `end`, which the run has not yet passed, will have been
-    /// read.
-    pub(super) fn reaches(mut self, mechanism: &Mechanism, end: u64) -> Instant {
+    /// When the block before `end`, which the run has not yet passed, will have been read.
+    pub(super) fn reaches(mut self, mechanism: &impl Mechanics<P>, end: u64) -> Instant {
         if end < self.end {
             (self.end, self.passing) = (end, None);
         }
@@ -81,7 +81,7 @@ impl ReadAhead {
     }
 
     /// Stops at `until`: the first block not read, and where the heads are.
-    pub(super) fn stop(mut self, mechanism: &Mechanism, until: Instant) -> (u64, Place) {
+    pub(super) fn stop(mut self, mechanism: &impl Mechanics<P>, until: Instant) -> (u64, Place<P>) {
         self.advance(mechanism, until);
         let Some(passing) = self.passing else { return (self.next, self.place) };
         let passed = mechanism.passed(passing.place.zone, until.saturating_since(passing.start));
@@ -89,9 +89,9 @@ impl ReadAhead {
     }
 
     /// The part of the run on its next track.
-    fn next_track(&self, mechanism: &Mechanism) -> Passing {
+    fn next_track(&self, mechanism: &impl Mechanics<P>) -> Passing<P> {
         let left = u32::try_from(self.end - self.next).unwrap_or(u32::MAX);
-        let extent = mechanism.layout().extent(self.next, left);
+        let extent = mechanism.extent(self.next, left);
         let (mut arm, mut parts) = (self.place.arm, AccessParts::default());
         let there = mechanism.move_to(&mut arm, self.at, &extent, false, &mut parts);
         let pass = mechanism.pass_in_order(there, self.next, &extent, &mut parts);

@@ -7,7 +7,7 @@ use seeklab_core::{BufferOutcome, Completion, Device, Duration, RequestId, Rotat
 use super::*;
 use crate::catalog;
 use crate::disk::layout::Layout;
-use crate::disk::params::DiskParameters;
+use crate::disk::mechanism::{Arm, Mechanism};
 
 const DISK: &str = r#"
 [geometry]
@@ -71,7 +71,7 @@ const SECOND: &str = r#"live = { rule = "reading_ahead", margin = "1ms" }"#;
 
 struct Bench {
     mechanism: Mechanism,
-    streaming: Streaming,
+    streaming: Streaming<Arm>,
     now: Instant,
 }
 
@@ -91,7 +91,7 @@ impl Bench {
         let layout = Layout::new(&disk.geometry).unwrap();
         let speed = RotationSpeed::from_rpm(6_000);
         let mechanism = Mechanism::new(layout, 100, &disk.mechanics, speed).unwrap();
-        let streaming = Streaming::new(&parameters, &disk.mechanics).unwrap();
+        let streaming = Streaming::new(&parameters, &disk).unwrap();
         Self { mechanism, streaming, now: Instant::ZERO }
     }
 
@@ -450,7 +450,7 @@ fn impossible_parameters_are_refused() {
         ("\"0.3ms\"", "\"2s\"", "electronics.read_miss.bus_per_block"),
     ] {
         let parameters: StreamingParameters = toml::from_str(&ELECTRONICS.replace(from, to)).unwrap();
-        let error = Streaming::new(&parameters, &disk.mechanics).unwrap_err();
+        let error = Streaming::<Arm>::new(&parameters, &disk).unwrap_err();
         assert_eq!(error.parameter, parameter);
     }
     assert!(toml::from_str::<StreamingParameters>(&ELECTRONICS.replace("[stream]", "[streams]")).is_err());

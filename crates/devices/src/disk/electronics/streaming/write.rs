@@ -4,13 +4,13 @@ use seeklab_core::{BufferOutcome, Duration, Instant};
 
 use super::ranges::{Dirty, Range};
 use super::{Account, Previous, Served, Streaming};
-use crate::disk::mechanism::Mechanism;
+use crate::disk::mechanics::{Mechanics, Position};
 
-impl Streaming {
+impl<P: Position> Streaming<P> {
     /// A write that is complete when it is in the buffer.
     pub(super) fn buffer_write(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         range: Range,
         bus_blocks: u64,
@@ -34,7 +34,7 @@ impl Streaming {
     /// A write that is complete when it is on the media.
     pub(super) fn write_through(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         range: Range,
         bus_blocks: u64,
@@ -53,7 +53,7 @@ impl Streaming {
     }
 
     /// A flush: complete when everything written is on the media.
-    pub(super) fn flush(&mut self, mechanism: &Mechanism, now: Instant) -> Served {
+    pub(super) fn flush(&mut self, mechanism: &impl Mechanics<P>, now: Instant) -> Served {
         if self.dirty.is_empty() {
             return self.command_without_data(now, now);
         }
@@ -100,12 +100,12 @@ impl Streaming {
         }
     }
 
-    fn write_overhead(&self, mechanism: &Mechanism, range: Range) -> Duration {
+    fn write_overhead(&self, mechanism: &impl Mechanics<P>, range: Range) -> Duration {
         let overheads = &self.rules.write;
-        let (target, place) = (mechanism.layout().extent(range.lbn, 1), self.place);
+        let (target, place) = (mechanism.extent(range.lbn, 1), self.place);
         let after_write = self.previous == Previous::Write;
-        let same_cylinder = target.cylinder == place.arm.cylinder;
-        let mut overhead = if same_cylinder && target.head == place.arm.head {
+        let same_cylinder = target.cylinder == place.arm.cylinder();
+        let mut overhead = if same_cylinder && target.head == place.arm.head() {
             if after_write { overheads.same_track_after_write } else { overheads.same_track }
         } else {
             let overhead = if same_cylinder {

@@ -6,11 +6,12 @@ use super::TrackBuffer;
 use super::destage::Destage;
 use super::segments::Key;
 use crate::disk::layout::Extent;
-use crate::disk::mechanism::{AccessParts, Mechanism};
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::AccessParts;
 
-impl TrackBuffer {
-    /// Performs the background work that begins before `now`.
-    pub(super) fn advance(&mut self, mechanism: &Mechanism, now: Instant) {
+impl<P: Position> TrackBuffer<P> {
+    /// Does the background work that begins before `now`.
+    pub(super) fn advance(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
         while let Some(ready) = self.write_back.ready() {
             if ready.max(self.media.free) >= now {
                 return;
@@ -24,7 +25,7 @@ impl TrackBuffer {
             return;
         }
         self.media.ahead = None;
-        let extent = mechanism.layout().extent(lbn, 1);
+        let extent = mechanism.extent(lbn, 1);
         if self.segments.find(Key::read(&extent)).is_none() {
             let parts = &mut AccessParts::default();
             let landed = mechanism.move_to(&mut self.media.arm, start, &extent, false, parts);
@@ -34,7 +35,7 @@ impl TrackBuffer {
     }
 
     /// Writes the oldest unwritten data to the media, as soon as they are there and the media are free.
-    pub(super) fn destage(&mut self, mechanism: &Mechanism) -> Destage {
+    pub(super) fn destage(&mut self, mechanism: &impl Mechanics<P>) -> Destage {
         let dirty = self.write_back.take();
         let start = dirty.ready().max(self.media.free);
         self.cut_fill(start);
@@ -47,12 +48,12 @@ impl TrackBuffer {
     }
 
     /// Begins to read the track of `extent`, on which the head lands at `landed`.
-    pub(super) fn fill(&mut self, mechanism: &Mechanism, extent: &Extent, landed: Instant) {
+    pub(super) fn fill(&mut self, mechanism: &impl Mechanics<P>, extent: &Extent, landed: Instant) {
         let segment = self
             .segments
             .claim(Key::read(extent), None, self.write_back.destages())
             .expect("the media is read when nothing is unwritten");
-        self.segments.fill(segment, landed, landed + mechanism.spindle().period());
+        self.segments.fill(segment, landed, landed + mechanism.period());
         self.media.filling = Some(segment);
     }
 

@@ -3,7 +3,8 @@
 use seeklab_core::Instant;
 
 use crate::disk::layout::Extent;
-use crate::disk::mechanism::{AccessParts, Arm, Mechanism};
+use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::AccessParts;
 
 /// Contiguous blocks to be written in one access.
 #[derive(Debug, Clone, Copy)]
@@ -27,15 +28,15 @@ impl Dirty {
     }
 
     /// Cylinders from `arm` to the first track.
-    pub(super) const fn seek_cylinders(&self, arm: Arm) -> u32 {
-        arm.cylinder.abs_diff(self.first.cylinder)
+    pub(super) fn seek_cylinders<P: Position>(&self, arm: P) -> u32 {
+        arm.cylinder().abs_diff(self.first.cylinder)
     }
 
     /// Writes the blocks from `start`; returns when they are on the media.
-    pub(super) fn write(
+    pub(super) fn write<P: Position>(
         &self,
-        mechanism: &Mechanism,
-        arm: &mut Arm,
+        mechanism: &impl Mechanics<P>,
+        arm: &mut P,
         start: Instant,
         zero_latency: bool,
         parts: &mut AccessParts,
@@ -64,13 +65,15 @@ pub(super) struct WriteBack {
 
 impl Clone for WriteBack {
     fn clone(&self) -> Self {
-        let mut queue = Vec::with_capacity(self.limit);
-        queue.extend_from_slice(&self.queue);
-        Self { queue, limit: self.limit, destages: self.destages }
+        let mut clone = Self::new(self.limit);
+        clone.clone_from(self);
+        clone
     }
 
     fn clone_from(&mut self, source: &Self) {
-        self.queue.clone_from(&source.queue);
+        self.queue.clear();
+        self.queue.reserve(source.queue.capacity());
+        self.queue.extend_from_slice(&source.queue);
         self.limit = source.limit;
         self.destages = source.destages;
     }
@@ -79,7 +82,7 @@ impl Clone for WriteBack {
 impl WriteBack {
     /// An empty queue of up to `limit` entries.
     pub(super) fn new(limit: usize) -> Self {
-        Self { queue: Vec::with_capacity(limit), limit, destages: 0 }
+        Self { queue: Vec::new(), limit, destages: 0 }
     }
 
     /// Returns the number of entries that have left the queue.
@@ -114,6 +117,8 @@ impl WriteBack {
     /// Adds an entry.
     pub(super) fn push(&mut self, entry: Dirty) {
         debug_assert!(!self.is_full());
+        // Room for all at the first, so that no later one allocates.
+        self.queue.reserve_exact(self.limit - self.queue.len());
         self.queue.push(entry);
     }
 

@@ -58,7 +58,7 @@ mod write;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
 use super::{Account, Controller, Served};
-use crate::disk::mechanism::{Arm, Mechanism};
+use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
 use crate::error::ParameterError;
 use destage::WriteBack;
@@ -67,21 +67,21 @@ use segments::{Key, Segments};
 
 /// State of a drive that buffers whole tracks.
 #[derive(Debug)]
-pub(in crate::disk) struct TrackBuffer {
+pub(crate) struct TrackBuffer<P> {
     parameters: TrackBufferParameters,
     zero_latency_write: bool,
     segments: Segments,
     write_back: WriteBack,
-    media: Media,
+    media: MediaState<P>,
     history: History,
 }
 
 /// Background work of the mechanism.
 #[derive(Debug, Clone, Copy, Default)]
-struct Media {
-    /// Place of the heads, present or future.
-    arm: Arm,
-    /// Time at which uninterruptible work ends.
+struct MediaState<P> {
+    /// Where the heads are, or will be.
+    arm: P,
+    /// When work ends that nothing interrupts.
     free: Instant,
     /// Segment being filled; that can be interrupted.
     filling: Option<usize>,
@@ -109,7 +109,7 @@ struct LastWrite {
     track: Key,
 }
 
-impl Clone for TrackBuffer {
+impl<P: Position> Clone for TrackBuffer<P> {
     fn clone(&self) -> Self {
         Self {
             parameters: self.parameters,
@@ -131,23 +131,7 @@ impl Clone for TrackBuffer {
     }
 }
 
-impl TrackBuffer {
-    pub(super) fn new(
-        parameters: &TrackBufferParameters,
-        disk: &DiskParameters,
-    ) -> Result<Self, ParameterError> {
-        parameters.check()?;
-        let sectors = disk.geometry.zones.iter().map(|zone| zone.sectors_per_track).max().unwrap_or(0);
-        Ok(Self {
-            parameters: *parameters,
-            zero_latency_write: disk.mechanics.zero_latency_write,
-            segments: Segments::new(parameters.segments, sectors),
-            write_back: WriteBack::new(parameters.segments as usize - 1),
-            media: Media::default(),
-            history: History::default(),
-        })
-    }
-
+impl<P: Position> TrackBuffer<P> {
     /// Ends a run of reads; what that costs.
     fn end_stream(&mut self) -> Duration {
         let armed = self.history.run >= self.parameters.stream_after;
@@ -157,7 +141,7 @@ impl TrackBuffer {
         if armed { self.parameters.stream_end } else { Duration::ZERO }
     }
 
-    fn flush(&mut self, mechanism: &Mechanism, now: Instant) -> Served {
+    fn flush(&mut self, mechanism: &impl Mechanics<P>, now: Instant) -> Served {
         let overhead = self.end_stream() + self.parameters.write_hit;
         while !self.write_back.is_empty() {
             self.destage(mechanism);
@@ -176,8 +160,27 @@ impl TrackBuffer {
     }
 }
 
-impl Controller for TrackBuffer {
-    fn serve(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+impl<P: Position> Controller<P> for TrackBuffer<P> {
+    type Parameters = TrackBufferParameters;
+
+    fn new(parameters: &TrackBufferParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+        parameters.check()?;
+        let sectors = disk.geometry.zones.iter().map(|zone| zone.sectors_per_track).max().unwrap_or(0);
+        Ok(Self {
+            parameters: *parameters,
+            zero_latency_write: disk.mechanics.zero_latency_write,
+            segments: Segments::new(parameters.segments, sectors),
+            write_back: WriteBack::new(parameters.segments as usize - 1),
+            media: MediaState::default(),
+            history: History::default(),
+        })
+    }
+
+    fn has_volatile_cache(_parameters: &TrackBufferParameters) -> bool {
+        true
+    }
+
+    fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.advance(mechanism, now);
         match request.op {
             Operation::Read => self.read(mechanism, now, request),
@@ -192,20 +195,20 @@ impl Controller for TrackBuffer {
         self.media.free.max(now)
     }
 
-    fn arm(&self) -> Arm {
+    fn arm(&self) -> P {
         self.media.arm
     }
 
-    fn holds(&self, mechanism: &Mechanism, request: &Request) -> bool {
+    fn holds(&self, mechanism: &impl Mechanics<P>, request: &Request) -> bool {
         match request.op {
             Operation::Flush => self.write_back.is_empty(),
             Operation::Discard => true,
             Operation::Read => {
-                let extent = mechanism.layout().extent(request.lbn, request.blocks);
+                let extent = mechanism.extent(request.lbn, request.blocks);
                 self.segments.holds(mechanism, &extent, Instant::ZERO).is_some()
             }
             Operation::Write | Operation::WriteZeroes => {
-                let extent = mechanism.layout().extent(request.lbn, request.blocks);
+                let extent = mechanism.extent(request.lbn, request.blocks);
                 let destages = self.write_back.destages();
                 let (key, filling) = (Key::written(&extent), self.media.filling);
                 !request.fua && !self.write_back.is_full() && self.segments.can_claim(key, filling, destages)

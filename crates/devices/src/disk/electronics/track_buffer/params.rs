@@ -1,15 +1,18 @@
 //! Parameters of a drive that buffers whole tracks.
 
+use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
+use crate::error::ParameterError;
+use crate::schema::check_ranges;
 
 /// Parameters of a drive that buffers whole tracks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrackBufferParameters {
-    /// Segments of the buffer, each of one track; 2 to 256. All but one can hold unwritten data.
+    /// Segments of the buffer, each of one track. All but one can hold unwritten data.
+    #[schemars(range(min = 2, max = 256), extend("x-unit" = "segments"))]
     pub segments: u32,
     /// Moving one block over the bus.
     pub bus_per_block: Duration,
@@ -17,6 +20,7 @@ pub struct TrackBufferParameters {
     pub read_hit: Duration,
     /// Sequential reads in a row, not counting the first of the run, that arm the stream: from then on
     /// the next track is fetched ahead; at least 1.
+    #[schemars(range(min = 1), extend("x-unit" = "sequential reads"))]
     pub stream_after: u32,
     /// Processing of a read that continues an armed stream and that the buffer answers.
     pub stream_hit: Duration,
@@ -45,21 +49,12 @@ pub struct TrackBufferParameters {
     pub write_next_track_new: Duration,
 }
 
-/// The most segments that are allowed: they are searched one by one.
-const SEGMENTS_MAX: u32 = 256;
-
 impl TrackBufferParameters {
     /// Checks that a drive can be like this.
     ///
     /// # Errors
     /// The first parameter that is out of range.
     pub fn check(&self) -> Result<(), ParameterError> {
-        check(
-            (2..=SEGMENTS_MAX).contains(&self.segments),
-            "electronics.segments",
-            self.segments.to_string(),
-            format!("2 to {SEGMENTS_MAX} segments"),
-        )?;
-        check(self.stream_after >= 1, "electronics.stream_after", "0", "at least 1 sequential read")
+        check_ranges(self).map_err(|error| error.within("electronics"))
     }
 }

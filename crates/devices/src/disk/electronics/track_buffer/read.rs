@@ -6,11 +6,11 @@ use super::segments::Arrival;
 use super::{TrackBuffer, TrackBufferParameters};
 use crate::disk::electronics::{Account, Served};
 use crate::disk::layout::Extent;
-use crate::disk::mechanism::Mechanism;
+use crate::disk::mechanics::{Mechanics, Position};
 
-impl TrackBuffer {
+impl<P: Position> TrackBuffer<P> {
     /// Serves a read.
-    pub(super) fn read(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    pub(super) fn read(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let TrackBufferParameters { bus_per_block, stream_after, .. } = self.parameters;
         let sequential = self.history.read_end == Some(request.lbn);
         let armed = self.history.run >= stream_after;
@@ -28,7 +28,7 @@ impl TrackBuffer {
         let (mut bus, mut passed) = (None, None);
         let (mut next, mut left) = (request.lbn, request.blocks);
         loop {
-            let extent = mechanism.layout().extent(next, left);
+            let extent = mechanism.extent(next, left);
             let arrival = if let Some((segment, arrival)) = self.segments.holds(mechanism, &extent, now) {
                 self.segments.touch(segment);
                 let free = bus.unwrap_or_else(|| {
@@ -62,8 +62,8 @@ impl TrackBuffer {
             left -= extent.blocks;
             if left == 0 {
                 if self.history.run >= stream_after {
-                    let (_, ahead) = mechanism.layout().track_bounds(next);
-                    let exists = ahead < mechanism.layout().blocks();
+                    let (_, ahead) = mechanism.track_bounds(next);
+                    let exists = ahead < mechanism.blocks();
                     self.media.ahead = exists.then(|| (ahead, passed.unwrap_or(now)));
                 }
                 self.history.after_write = false;
@@ -77,7 +77,7 @@ impl TrackBuffer {
     /// Lands on the track of `extent` for a read, when nothing is unwritten any more.
     fn go_to(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         now: Instant,
         extent: &Extent,
         ending: Duration,
@@ -90,7 +90,7 @@ impl TrackBuffer {
         self.media.ahead = None;
         self.cut_fill(start);
         account.internal = start - now;
-        account.seek_cylinders = self.media.arm.cylinder.abs_diff(extent.cylinder);
+        account.seek_cylinders = self.media.arm.cylinder().abs_diff(extent.cylinder);
         let start = start + ending;
         let there = mechanism.move_to(&mut self.media.arm, start, extent, false, &mut account.parts);
         let TrackBufferParameters { read_setup, read_setup_after_write, .. } = self.parameters;
@@ -100,11 +100,11 @@ impl TrackBuffer {
         landed
     }
 
-    /// Returns true if the buffer holds all of a read at `now`.
-    fn holds_all(&self, mechanism: &Mechanism, now: Instant, request: &Request) -> bool {
+    /// Whether the buffer holds all of a read at `now`.
+    fn holds_all(&self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> bool {
         let (mut next, mut left) = (request.lbn, request.blocks);
         while left > 0 {
-            let extent = mechanism.layout().extent(next, left);
+            let extent = mechanism.extent(next, left);
             if self.segments.holds(mechanism, &extent, now).is_none() {
                 return false;
             }

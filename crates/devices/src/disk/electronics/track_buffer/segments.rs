@@ -8,7 +8,7 @@
 use seeklab_core::Instant;
 
 use crate::disk::layout::Extent;
-use crate::disk::mechanism::Mechanism;
+use crate::disk::mechanics::Media;
 
 /// A track, and whether a segment holds what was read of it or what was written to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Segments {
     /// The segment that holds all of a piece at `now`, or will, and when.
     pub(super) fn holds(
         &self,
-        mechanism: &Mechanism,
+        mechanism: &impl Media,
         extent: &Extent,
         now: Instant,
     ) -> Option<(usize, Arrival)> {
@@ -179,12 +179,12 @@ impl Segments {
             .then_some((segment, Arrival { first: now, last: now }))
     }
 
-    /// Returns the arrival of a piece of a track that is read; `None` if the head left before.
-    fn arrival(&self, mechanism: &Mechanism, segment: usize, extent: &Extent) -> Option<Arrival> {
+    /// When a piece of a track that is read comes; `None` if the head left before.
+    fn arrival(&self, mechanism: &impl Media, segment: usize, extent: &Extent) -> Option<Arrival> {
         let Segment { landed, until, .. } = self.segments[segment];
         let begin = mechanism.latency(landed, extent.angle);
         // Where the head landed within the piece, the turn that brings its front completes it.
-        let end = (begin + mechanism.passing(extent.zone, extent.span)).min(mechanism.spindle().period());
+        let end = (begin + mechanism.passing(extent.zone, extent.span)).min(mechanism.period());
         let last = landed + end;
         (last <= until).then(|| Arrival { first: landed + begin + mechanism.passing(extent.zone, 1), last })
     }

@@ -7,15 +7,15 @@ use super::segments::Key;
 use super::{LastWrite, TrackBuffer};
 use crate::disk::electronics::{Account, Served};
 use crate::disk::layout::Extent;
-use crate::disk::mechanism::Mechanism;
+use crate::disk::mechanics::{Mechanics, Position};
 
-impl TrackBuffer {
+impl<P: Position> TrackBuffer<P> {
     /// Serves a write or the writing of zeroes.
-    pub(super) fn write(&mut self, mechanism: &Mechanism, now: Instant, request: &Request) -> Served {
+    pub(super) fn write(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let zeroes = request.op == Operation::WriteZeroes;
         let bus_per_block = if zeroes { Duration::ZERO } else { self.parameters.bus_per_block };
         let (mut next, mut left) = (request.lbn, request.blocks);
-        let mut extent = mechanism.layout().extent(next, left);
+        let mut extent = mechanism.extent(next, left);
         let ending = self.end_stream();
         let (overhead, next_track) = self.write_overhead(mechanism, request, &extent);
         let mut account = Account { overhead: ending + overhead, ..Account::default() };
@@ -35,7 +35,7 @@ impl TrackBuffer {
                 break;
             }
             next += u64::from(extent.blocks);
-            extent = mechanism.layout().extent(next, left);
+            extent = mechanism.extent(next, left);
             account.overhead += next_track.saturating_since(time);
             time = time.max(next_track);
             let room;
@@ -64,7 +64,7 @@ impl TrackBuffer {
     /// it can be taken.
     fn write_overhead(
         &self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         request: &Request,
         extent: &Extent,
     ) -> (Duration, Duration) {
@@ -82,7 +82,7 @@ impl TrackBuffer {
             }
             _ => 0,
         };
-        let track = u64::from(mechanism.layout().sectors_per_track(extent.zone));
+        let track = u64::from(mechanism.sectors_per_track(extent.zone));
         (overhead + costs.write_gap * gap.min(track) / track, costs.write_next_track)
     }
 
@@ -90,7 +90,7 @@ impl TrackBuffer {
     /// of the same command is unwritten already.
     fn make_room(
         &mut self,
-        mechanism: &Mechanism,
+        mechanism: &impl Mechanics<P>,
         extent: &Extent,
         entry: Option<u64>,
         now: Instant,

@@ -1,0 +1,204 @@
+//! The description of a device: a tree of nodes, each with a kind, typed parameters and children.
+//!
+//! ```toml
+//! kind = "disk"                      # or base = "cheetah-36es", a device of the catalog, changed by [set]
+//! title = "Quantum Atlas 10K"
+//! validated = "measured response times, 1.7 % demerit"
+//! [sources]
+//! default = "DiskSim 4.0 valid/atlas10k.parv"
+//! "mechanics.rpm" = "data sheet"
+//! [geometry]
+//! …
+//! ```
+//! A child is a description in the table `[device]`, several children are the tables `[[devices]]`. Every question about
+//! a description (capabilities, tracks, validation, fitted facts, bare mechanics) is a walk over the tree, which a layer
+//! forwards to its only child unless its kind answers itself.
+
+mod error;
+mod read;
+mod rows;
+mod set;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use seeklab_core::{Capabilities, Device, Seed};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::kind::{Children, Declared, Kind, Tracks};
+use crate::learnt::Learnt;
+
+pub use error::DescriptionError;
+pub use rows::ParameterRow;
+
+/// Text of a description beside the parameters.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The device's full name.
+    #[serde(default)]
+    pub title: String,
+    /// The measurements with which the model of this device was compared, their conditions, and the result.
+    #[serde(default)]
+    pub validated: String,
+    /// Sources of values: by path of the parameter, and `default` for the rest.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+}
+
+/// A device, described completely; a node of the tree with all that is below it.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// Catalog name, or the file's; a child's own name.
+    pub name: String,
+    /// The file, or the key of a child, for messages.
+    label: String,
+    /// Text beside the parameters.
+    pub header: Header,
+    kind: &'static Kind,
+    parameters: Arc<dyn Declared>,
+    children: Vec<Description>,
+}
+
+impl Description {
+    /// The kind of device.
+    pub const fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// The devices that this one owns.
+    pub fn children(&self) -> &[Self] {
+        &self.children
+    }
+
+    /// Builds the device; `name` begins the names of its random streams. An only child takes the same name, one of
+    /// several its own behind it.
+    ///
+    /// # Errors
+    /// Parameters, or a combination of them, that no device can have.
+    pub fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
+        self.build_here(seed, name).map_err(|error| error.within(&self.label))
+    }
+
+    /// As [`build`](Self::build), the description not named in errors.
+    fn build_here(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
+        let children = self.children.iter().map(|child| match self.kind.children {
+            Children::Several => child.build(seed, &format!("{name}.{}", child.name)),
+            Children::None | Children::One => child.build(seed, name),
+        });
+        let children = children.collect::<Result<_, _>>()?;
+        Ok(self.parameters.build(children, seed, name)?)
+    }
+
+    /// Capabilities of the device, without building it.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn capabilities(&self) -> Result<Capabilities, DescriptionError> {
+        let children = self.children.iter().map(Self::capabilities).collect::<Result<_, _>>();
+        let capabilities = children.and_then(|children| Ok(self.parameters.capabilities(children)?));
+        capabilities.map_err(|error| error.within(&self.label))
+    }
+
+    /// The validation of the model: its own statement, or that of its only child.
+    pub fn validated(&self) -> &str {
+        match self.children.as_slice() {
+            [child] if self.header.validated.is_empty() => child.validated(),
+            _ => &self.header.validated,
+        }
+    }
+
+    /// Its tracks as `(first block, blocks)`, `None` of a device that has none.
+    pub fn tracks(&self) -> Option<Tracks> {
+        let children = self.children.iter().map(Self::tracks).collect();
+        self.parameters.tracks(children).ok().flatten()
+    }
+
+    /// Facts that it learnt from a trace, `None` of a device that was not fitted to one.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn learnt(&self) -> Result<Option<Learnt>, DescriptionError> {
+        let children = self.children.iter().map(Self::learnt).collect::<Result<_, _>>();
+        let learnt = children.and_then(|children| Ok(self.parameters.learnt(children)?));
+        learnt.map_err(|error| error.within(&self.label))
+    }
+
+    /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn bare(mut self) -> Result<Self, DescriptionError> {
+        if self.strip()? {
+            self.name.push_str(" (bare)");
+        }
+        Ok(self)
+    }
+
+    /// Leaves the bare mechanics; returns `true` if that changed anything.
+    fn strip(&mut self) -> Result<bool, DescriptionError> {
+        let mut is_changed = false;
+        for child in &mut self.children {
+            is_changed |= child.strip()?;
+        }
+        let children: Vec<_> = self.children.iter().map(Self::capabilities).collect::<Result<_, _>>()?;
+        if let Some(parameters) = self.parameters.bare(&children) {
+            self.parameters = parameters;
+            is_changed = true;
+        }
+        Ok(is_changed)
+    }
+
+    /// The description as a TOML document with the header, complete and readable again.
+    pub fn to_toml(&self) -> String {
+        let mut table = Table::new();
+        table.insert("title".into(), self.header.title.clone().into());
+        table.insert("validated".into(), self.header.validated.clone().into());
+        table.insert("sources".into(), Value::Table(Table::new()));
+        table.extend(self.to_table());
+        toml::to_string(&table).expect("every table of text keys can be written")
+    }
+
+    /// Kind, header, parameters and children, as they stand in a table of a description.
+    fn to_table(&self) -> Table {
+        let Header { title, validated, sources } = &self.header;
+        let mut table = Table::new();
+        table.insert("kind".into(), self.kind.name.into());
+        for (key, text) in [("title", title), ("validated", validated)] {
+            if !text.is_empty() {
+                table.insert(key.into(), text.clone().into());
+            }
+        }
+        if !sources.is_empty() {
+            let sources = sources.iter().map(|(key, source)| (key.clone(), source.clone().into()));
+            table.insert("sources".into(), Value::Table(sources.collect()));
+        }
+        table.extend(self.parameters.table());
+        match (self.kind.children, self.children.as_slice()) {
+            (Children::One, [child]) => drop(table.insert("device".into(), child.to_table().into())),
+            (Children::Several, children) => {
+                let tables = children.iter().map(|child| {
+                    let mut table = child.to_table();
+                    table.insert("name".into(), child.name.clone().into());
+                    Value::Table(table)
+                });
+                table.insert("devices".into(), Value::Array(tables.collect()));
+            }
+            _ => {}
+        }
+        table
+    }
+
+    /// The key of a child in its parent's table, such as `device` or `devices[1]`.
+    fn child_key(&self, index: usize) -> String {
+        match self.kind.children {
+            Children::Several => format!("devices[{index}]"),
+            Children::None | Children::One => "device".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

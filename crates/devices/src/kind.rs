@@ -1,0 +1,221 @@
+//! A kind of device or layer: what it declares, and its entry in the registry.
+//!
+//! ```text
+//! TOML ─▶ Parameters ─▶ Blueprint (checked, shared by all devices of a description) ─▶ build ─▶ Box<dyn Device>
+//!                                                                  built children ─────────┘
+//! ```
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use schemars::JsonSchema;
+use seeklab_core::{Capabilities, Device, Seed};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use toml::Table;
+
+use crate::description::DescriptionError;
+use crate::error::ParameterError;
+use crate::learnt::Learnt;
+use crate::reader;
+use crate::schema::{self, ParameterInfo};
+
+/// Number of devices that a device of a kind owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Children {
+    /// None.
+    None,
+    /// One, described by the table `[device]`.
+    One,
+    /// One or more, described by the tables `[[devices]]`.
+    Several,
+}
+
+/// `(first block, blocks)` of each whole track.
+pub type Tracks = Vec<(u64, u32)>;
+
+/// What a kind of device or layer declares.
+///
+/// A function that is not given forwards to the only child.
+pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
+    /// Its parameters, with defaults and ranges.
+    type Parameters: fmt::Debug + Clone + Send + Sync + Serialize + DeserializeOwned + JsonSchema;
+    /// Its parameters checked and prepared: shared by all devices that are built from one description.
+    type Blueprint: fmt::Debug + Send + Sync;
+
+    /// The name in `kind = "…"`.
+    const NAME: &'static str;
+    /// Its description in one line.
+    const DESCRIPTION: &'static str;
+    /// The devices that it owns.
+    const CHILDREN: Children;
+
+    /// Checks and prepares parameters whose ranges have been checked.
+    ///
+    /// # Errors
+    /// A combination that no device can have.
+    fn blueprint(parameters: &Self::Parameters) -> Result<Self::Blueprint, ParameterError>;
+
+    /// Builds a device over its built children; `name` begins the names of its random streams.
+    ///
+    /// # Errors
+    /// Children that do not fit.
+    fn build(
+        blueprint: &Self::Blueprint,
+        children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError>;
+
+    /// Capabilities of the device, from those of its children.
+    fn capabilities(blueprint: &Self::Blueprint, children: Vec<Capabilities>) -> Capabilities;
+
+    /// Parameters of the same device without overheads, buffer and bus, over children that are bare already; `None`
+    /// if nothing changes.
+    fn bare(_parameters: &Self::Parameters, _children: &[Capabilities]) -> Option<Self::Parameters> {
+        None
+    }
+
+    /// Its tracks, `None` if it has none.
+    fn tracks(_blueprint: &Self::Blueprint, children: Vec<Option<Tracks>>) -> Option<Tracks> {
+        only(children).flatten()
+    }
+
+    /// Facts that it learnt from a trace, `None` if it was not fitted.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    fn learnt(
+        _parameters: &Self::Parameters,
+        children: Vec<Option<Learnt>>,
+    ) -> Result<Option<Learnt>, ParameterError> {
+        Ok(only(children).flatten())
+    }
+}
+
+/// The only child's, `None` of none or several.
+fn only<T>(mut children: Vec<T>) -> Option<T> {
+    if children.len() == 1 { children.pop() } else { None }
+}
+
+/// The entry of a kind in the registry.
+#[derive(Debug)]
+pub struct Kind {
+    /// The name in `kind = "…"`.
+    pub name: &'static str,
+    /// Its description in one line.
+    pub description: &'static str,
+    /// The devices that it owns.
+    pub children: Children,
+    pub(crate) read: fn(&Table) -> Result<Arc<dyn Declared>, DescriptionError>,
+    schema: fn() -> Value,
+}
+
+impl Kind {
+    /// The entry of that kind.
+    pub(crate) const fn of<K: DeviceKind>() -> Self {
+        Self {
+            name: K::NAME,
+            description: K::DESCRIPTION,
+            children: K::CHILDREN,
+            read: read::<K>,
+            schema: schema::schema_of::<K::Parameters>,
+        }
+    }
+
+    /// The JSON schema of its parameters, children and header not included.
+    pub(crate) fn parameter_schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    /// Every parameter in the order of declaration.
+    pub fn parameters(&self) -> Vec<ParameterInfo> {
+        schema::reference(&self.parameter_schema())
+    }
+
+    /// The key below which children stand; `None` of a kind without children.
+    pub(crate) const fn children_key(&self) -> Option<&'static str> {
+        match self.children {
+            Children::None => None,
+            Children::One => Some("device"),
+            Children::Several => Some("devices"),
+        }
+    }
+}
+
+/// Typed parameters of a device, their type erased.
+pub(crate) trait Declared: fmt::Debug + Send + Sync {
+    /// Every parameter, defaults filled in.
+    fn table(&self) -> Table;
+    fn build(
+        &self,
+        children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError>;
+    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, ParameterError>;
+    fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
+    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, ParameterError>;
+    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError>;
+}
+
+/// Parameters of one kind, and their blueprint once it was needed.
+#[derive(Debug)]
+struct Typed<K: DeviceKind> {
+    parameters: K::Parameters,
+    blueprint: OnceLock<Result<K::Blueprint, ParameterError>>,
+}
+
+fn read<K: DeviceKind>(table: &Table) -> Result<Arc<dyn Declared>, DescriptionError> {
+    let beside: &[&str] = match K::CHILDREN {
+        Children::None => &[],
+        Children::One => &["device"],
+        Children::Several => &["devices"],
+    };
+    let parameters = reader::read_beside(table, beside)?;
+    Ok(Arc::new(Typed::<K> { parameters, blueprint: OnceLock::new() }))
+}
+
+impl<K: DeviceKind> Typed<K> {
+    fn blueprint(&self) -> Result<&K::Blueprint, ParameterError> {
+        let made = self.blueprint.get_or_init(|| {
+            schema::check_ranges(&self.parameters)?;
+            K::blueprint(&self.parameters)
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl<K: DeviceKind> Declared for Typed<K> {
+    fn table(&self) -> Table {
+        Table::try_from(&self.parameters).expect("parameters were read from a table")
+    }
+
+    fn build(
+        &self,
+        children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        K::build(self.blueprint()?, children, seed, name)
+    }
+
+    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, ParameterError> {
+        Ok(K::capabilities(self.blueprint()?, children))
+    }
+
+    fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>> {
+        let parameters = K::bare(&self.parameters, children)?;
+        Some(Arc::new(Self { parameters, blueprint: OnceLock::new() }))
+    }
+
+    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, ParameterError> {
+        Ok(K::tracks(self.blueprint()?, children))
+    }
+
+    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError> {
+        self.blueprint()?;
+        K::learnt(&self.parameters, children)
+    }
+}

@@ -1,0 +1,45 @@
+//! `disk`: a rotating disk.
+
+use seeklab_core::{Capabilities, Device, Seed};
+
+use crate::disk::{DiskBlueprint, DiskParameters};
+use crate::error::ParameterError;
+use crate::kind::{Children, DeviceKind, Tracks};
+
+/// The kind `disk`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+impl DeviceKind for Definition {
+    type Parameters = DiskParameters;
+    type Blueprint = DiskBlueprint;
+
+    const NAME: &'static str = "disk";
+    const DESCRIPTION: &'static str = "a rotating disk: zones, skews, seeks, rotation, electronics, buffer";
+    const CHILDREN: Children = Children::None;
+
+    fn blueprint(parameters: &DiskParameters) -> Result<DiskBlueprint, ParameterError> {
+        DiskBlueprint::new(parameters)
+    }
+
+    fn build(
+        blueprint: &DiskBlueprint,
+        _children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        Ok(Box::new(blueprint.build(seed, name)))
+    }
+
+    fn capabilities(blueprint: &DiskBlueprint, _children: Vec<Capabilities>) -> Capabilities {
+        blueprint.capabilities().clone()
+    }
+
+    fn bare(parameters: &DiskParameters, _children: &[Capabilities]) -> Option<DiskParameters> {
+        Some(parameters.clone().bare())
+    }
+
+    fn tracks(blueprint: &DiskBlueprint, _children: Vec<Option<Tracks>>) -> Option<Tracks> {
+        Some(blueprint.tracks())
+    }
+}

@@ -1,0 +1,49 @@
+//! `limit`: rate and burst limits in front of the device that it owns.
+
+use seeklab_core::{Capabilities, Device, Seed};
+
+use crate::error::ParameterError;
+use crate::kind::{Children, DeviceKind};
+use crate::layer::Limit;
+use crate::learnt::Learnt;
+use crate::limit::{Buckets, LimitParameters, Limited, learnt};
+
+/// The kind `limit`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+impl DeviceKind for Definition {
+    type Parameters = LimitParameters;
+    type Blueprint = (Limited, Buckets);
+
+    const NAME: &'static str = "limit";
+    const DESCRIPTION: &'static str = "a layer: rate and burst limits in front of the device that it owns";
+    const CHILDREN: Children = Children::One;
+
+    fn blueprint(parameters: &LimitParameters) -> Result<(Limited, Buckets), ParameterError> {
+        Ok((parameters.of, parameters.buckets()?))
+    }
+
+    fn build(
+        (of, buckets): &(Limited, Buckets),
+        children: Vec<Box<dyn Device>>,
+        _seed: Seed,
+        _name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        let device = children.into_iter().next().expect("the kind has one child");
+        Ok(Box::new(Limit::new(device, *of, buckets.clone())))
+    }
+
+    fn capabilities(_blueprint: &(Limited, Buckets), children: Vec<Capabilities>) -> Capabilities {
+        let device = children.into_iter().next().expect("the kind has one child");
+        Capabilities { queue_depth: u32::MAX, ..device }
+    }
+
+    fn learnt(
+        parameters: &LimitParameters,
+        children: Vec<Option<Learnt>>,
+    ) -> Result<Option<Learnt>, ParameterError> {
+        let device = children.into_iter().next().flatten();
+        Ok(device.map(|device| learnt(parameters, device)))
+    }
+}

@@ -1,0 +1,69 @@
+//! `queue`: a queue with a scheduler in front of the device that it owns.
+
+use schemars::JsonSchema;
+use seeklab_core::{Capabilities, Device, Seed};
+use serde::{Deserialize, Serialize};
+
+use crate::error::ParameterError;
+use crate::kind::{Children, DeviceKind};
+use crate::layer::queue_before;
+use crate::scheduler::SchedulerSpec;
+
+/// The kind `queue`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+/// Parameters of a queue in front of a device.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Parameters {
+    /// Scheduler that chooses the next request.
+    #[serde(default = "fcfs")]
+    scheduler: SchedulerSpec,
+    /// Requests that the device holds at a time, at most its queue depth.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1), extend("x-unit" = "requests"))]
+    depth: usize,
+}
+
+const fn fcfs() -> SchedulerSpec {
+    SchedulerSpec::FCFS
+}
+
+const fn one() -> usize {
+    1
+}
+
+impl DeviceKind for Definition {
+    type Parameters = Parameters;
+    type Blueprint = Parameters;
+
+    const NAME: &'static str = "queue";
+    const DESCRIPTION: &'static str = "a layer: a queue with a scheduler in front of the device that it owns";
+    const CHILDREN: Children = Children::One;
+
+    fn blueprint(parameters: &Parameters) -> Result<Parameters, ParameterError> {
+        Ok(parameters.clone())
+    }
+
+    fn build(
+        blueprint: &Parameters,
+        children: Vec<Box<dyn Device>>,
+        _seed: Seed,
+        _name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        let device = children.into_iter().next().expect("the kind has one child");
+        Ok(Box::new(queue_before(device, &blueprint.scheduler, blueprint.depth)?))
+    }
+
+    fn capabilities(_blueprint: &Parameters, children: Vec<Capabilities>) -> Capabilities {
+        let device = children.into_iter().next().expect("the kind has one child");
+        Capabilities { queue_depth: u32::MAX, ..device }
+    }
+
+    /// Bare mechanics may hold fewer requests at a time than the device had.
+    fn bare(parameters: &Parameters, children: &[Capabilities]) -> Option<Parameters> {
+        let depth_max = children.first()?.queue_depth as usize;
+        Some(Parameters { depth: parameters.depth.min(depth_max), ..parameters.clone() })
+    }
+}

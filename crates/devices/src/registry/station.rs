@@ -1,0 +1,48 @@
+//! `station`: a device cloned from its trace as a service station.
+
+use std::sync::Arc;
+
+use seeklab_core::{Capabilities, Device, Seed};
+
+use crate::error::ParameterError;
+use crate::kind::{Children, DeviceKind};
+use crate::learnt::Learnt;
+use crate::station::{Parts, Station, StationParameters, learnt};
+
+/// The kind `station`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+impl DeviceKind for Definition {
+    type Parameters = StationParameters;
+    type Blueprint = Arc<Parts>;
+
+    const NAME: &'static str = "station";
+    const DESCRIPTION: &'static str =
+        "a device cloned from its trace: servers, waiting, and service times drawn from a tree";
+    const CHILDREN: Children = Children::None;
+
+    fn blueprint(parameters: &StationParameters) -> Result<Arc<Parts>, ParameterError> {
+        Ok(Arc::new(parameters.read()?))
+    }
+
+    fn build(
+        blueprint: &Arc<Parts>,
+        _children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        Ok(Box::new(Station::of(Arc::clone(blueprint), seed, name)))
+    }
+
+    fn capabilities(blueprint: &Arc<Parts>, _children: Vec<Capabilities>) -> Capabilities {
+        blueprint.capabilities.clone()
+    }
+
+    fn learnt(
+        parameters: &StationParameters,
+        _children: Vec<Option<Learnt>>,
+    ) -> Result<Option<Learnt>, ParameterError> {
+        learnt(parameters).map(Some)
+    }
+}

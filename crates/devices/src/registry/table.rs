@@ -1,0 +1,47 @@
+//! `table`: a device cloned from its trace as tables of response times.
+
+use std::sync::Arc;
+
+use seeklab_core::{Capabilities, Device, Seed};
+
+use crate::error::ParameterError;
+use crate::kind::{Children, DeviceKind};
+use crate::learnt::Learnt;
+use crate::table::{TableModel, TableParameters, Tables, learnt};
+
+/// The kind `table`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+impl DeviceKind for Definition {
+    type Parameters = TableParameters;
+    type Blueprint = Arc<Tables>;
+
+    const NAME: &'static str = "table";
+    const DESCRIPTION: &'static str = "a device cloned from its trace: response times drawn from tables";
+    const CHILDREN: Children = Children::None;
+
+    fn blueprint(parameters: &TableParameters) -> Result<Arc<Tables>, ParameterError> {
+        Ok(Arc::new(Tables::new(parameters)?))
+    }
+
+    fn build(
+        blueprint: &Arc<Tables>,
+        _children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, ParameterError> {
+        Ok(Box::new(TableModel::of(Arc::clone(blueprint), seed, name)))
+    }
+
+    fn capabilities(blueprint: &Arc<Tables>, _children: Vec<Capabilities>) -> Capabilities {
+        blueprint.capabilities.clone()
+    }
+
+    fn learnt(
+        parameters: &TableParameters,
+        _children: Vec<Option<Learnt>>,
+    ) -> Result<Option<Learnt>, ParameterError> {
+        learnt(parameters).map(Some)
+    }
+}
