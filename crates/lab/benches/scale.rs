@@ -121,7 +121,7 @@ fn measure_model(
             capacity: None,
             split,
             is_open: false,
-            since: None,
+            times_from: None,
             classes: Classes::default(),
             left_out: LeftOut::default(),
             seed: Seed(1),

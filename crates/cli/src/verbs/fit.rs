@@ -9,7 +9,7 @@ use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::{FitOptions, FitReport, Fitted, Since, fit, report, sentence};
+use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
 use seeklab_lab::learnt::aligned;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     /// Start of the response times to fit: when the request arrived at the host's queue, or when the driver
     /// received it [default: issue if seeklab captured the trace, otherwise arrival]
     #[arg(long, value_name = "WHEN")]
-    since: Option<SinceName>,
+    times_from: Option<TimesFromName>,
     /// Do not fit rate and burst limits
     #[arg(long)]
     no_limits: bool,
@@ -91,18 +91,18 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum SinceName {
+enum TimesFromName {
     /// Arrival at the host's queue. Queue time in the host belongs to the device
     Arrival,
     /// Issue to the driver. Queue time in the host is excluded
     Issue,
 }
 
-impl From<SinceName> for Since {
-    fn from(name: SinceName) -> Self {
+impl From<TimesFromName> for TimesFrom {
+    fn from(name: TimesFromName) -> Self {
         match name {
-            SinceName::Arrival => Self::Arrival,
-            SinceName::Issue => Self::Issue,
+            TimesFromName::Arrival => Self::Arrival,
+            TimesFromName::Issue => Self::Issue,
         }
     }
 }
@@ -126,7 +126,7 @@ impl Arguments {
             capacity: self.capacity,
             split: self.split,
             is_open: self.open,
-            since: self.since.map(Since::from),
+            times_from: self.times_from.map(TimesFrom::from),
             classes: Classes {
                 lengths_per_octave: self.length_classes,
                 queues_per_octave: self.queue_classes,
@@ -239,29 +239,29 @@ fn about(report: &FitReport) -> String {
 /// Returns notes on the fit: how the trace was read, how many requests were omitted, and the start of the
 /// response times if requests waited in the host.
 fn notes(report: &FitReport) -> Vec<String> {
-    let without_issue = if report.times_from == Since::Issue { report.requests_without_issue } else { 0 };
+    let without_issue = if report.times_from == TimesFrom::Issue { report.requests_without_issue } else { 0 };
     let counts = [
-        (without_issue, "requests do not say when they were issued; their times count since they arrived"),
+        (without_issue, "requests have no issue time; their times start at the arrival"),
         (report.requests_without_response, "requests have no response time and were left out"),
         (report.failed_requests, "requests failed and were left out"),
         (report.recorder_requests, "requests were the recorder's own and were left out"),
     ];
     let left_out =
         counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    report.notes.iter().cloned().chain(left_out).chain(since(report)).collect()
+    report.notes.iter().cloned().chain(left_out).chain(times_from(report)).collect()
 }
 
 /// Returns a note on the start of the response times, if requests waited in the host before their issue.
-fn since(report: &FitReport) -> Option<String> {
+fn times_from(report: &FitReport) -> Option<String> {
     let waited = report.host_queue_mean_ms.filter(|ms| *ms > 0.0)?;
     Some(match report.times_from {
-        Since::Issue => format!(
-            "times count since the issue to the driver, not the {waited:.3} ms that requests had waited on average \
-             before: a host in front of the clone makes them wait again (--since arrival)"
+        TimesFrom::Issue => format!(
+            "times start at the issue to the driver. The mean time of {waited:.3} ms in the queue of the host before is \
+             omitted: a host in front of the clone has a queue of its own (--times-from arrival includes it)"
         ),
-        Since::Arrival => format!(
-            "times count since the arrival; {waited:.3} ms of each on average were before the issue to the device \
-             (--since issue leaves them out)"
+        TimesFrom::Arrival => format!(
+            "times start at the arrival. They include a mean time of {waited:.3} ms in the queue of the host before the \
+             issue (--times-from issue omits it)"
         ),
     })
 }

@@ -458,30 +458,30 @@ fn queue_time_of_a_captured_host_is_excluded_from_the_fit() {
         assert!((predicted / measured - 1.0).abs() < 0.02, "{trace} {more:?}: {predicted} of {measured}");
         (fit["times_from"].as_str().unwrap().to_owned(), measured)
     };
-    let near = |(since, mean_ms): (String, f64), expected: (&str, f64)| {
+    let near = |(times_from, mean_ms): (String, f64), expected: (&str, f64)| {
         assert!(
-            since == expected.0 && (mean_ms - expected.1).abs() < 1e-6,
-            "{since} {mean_ms}, {expected:?}"
+            times_from == expected.0 && (mean_ms - expected.1).abs() < 1e-6,
+            "{times_from} {mean_ms}, {expected:?}"
         );
     };
     near(of("captured.csv", &[]), ("issue", 1.0));
-    near(of("captured.csv", &["--since", "arrival"]), ("arrival", 4.5));
+    near(of("captured.csv", &["--times-from", "arrival"]), ("arrival", 4.5));
     near(of("other.csv", &[]), ("arrival", 4.5));
-    near(of("other.csv", &["--since", "issue"]), ("issue", 1.0));
+    near(of("other.csv", &["--times-from", "issue"]), ("issue", 1.0));
     let said = bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done();
-    assert!(said.contains("since the issue to the driver, not the 3.500 ms"), "{said}");
+    assert!(said.contains("mean time of 3.500 ms in the queue of the host before is omitted"), "{said}");
     let text = String::from_utf8(bench.read("x.toml")).unwrap();
-    assert!(text.contains("since = \"issue\""), "{text}");
+    assert!(text.contains("times_from = \"issue\""), "{text}");
     // Some rows do not say when they were issued; then none does.
     let mixed = rows.replacen("0,0,1000000,", "0,,1000000,", 1);
     bench.write("mixed.csv", format!("{header}{mixed}"));
-    let said = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--since", "issue"]).done();
-    assert!(said.contains("1 requests do not say when they were issued"), "{said}");
+    let said = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--times-from", "issue"]).done();
+    assert!(said.contains("1 requests have no issue time"), "{said}");
     bench.write("never.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
-    bench.run(&["fit", "never.csv", "-o", "x.toml", "--since", "issue"]).fails(&[
-        "--since issue",
+    bench.run(&["fit", "never.csv", "-o", "x.toml", "--times-from", "issue"]).fails(&[
+        "--times-from issue",
         "seeklab capture",
-        "--since arrival",
+        "--times-from arrival",
     ]);
 }
 

@@ -50,8 +50,8 @@ pub struct FitOptions {
     pub split: Ratio,
     /// Predict with the recorded arrival times.
     pub is_open: bool,
-    /// Start of the response times [default: chosen by the origin of the trace, see [`Since`]].
-    pub since: Option<Since>,
+    /// Start of the response times [default: chosen by the origin of the trace, see [`TimesFrom`]].
+    pub times_from: Option<TimesFrom>,
     /// Classes that distinguish requests.
     pub classes: Classes,
     /// Features and limits that the models omit.
@@ -63,11 +63,10 @@ pub struct FitOptions {
 /// Start of the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Since {
-    /// Since the host made it; what it waited for in the host's own queues is the device's. So unless the trace was captured.
+pub enum TimesFrom {
+    /// Arrival at the queue of the host: time in that queue belongs to the device. Default, unless seeklab captured the trace.
     Arrival,
-    /// Since it was given to the driver. So where seeklab captured the trace: a host in front of the clone makes requests
-    /// wait for each other by itself.
+    /// Issue to the driver. Default if seeklab captured the trace: a host in front of the clone has a queue of its own.
     Issue,
 }
 
@@ -102,7 +101,7 @@ pub struct FitReport {
     /// Origin of that size.
     pub capacity_origin: CapacityOrigin,
     /// Start of the response times.
-    pub times_from: Since,
+    pub times_from: TimesFrom,
     /// Mean time from arrival to issue; none if no request says when it was issued.
     pub host_queue_mean_ms: Option<f64>,
     /// Requests without an issue time.
@@ -118,7 +117,7 @@ pub struct FitReport {
 }
 
 /// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
-/// column is used only for times [since the issue](Since::Issue).
+/// column is used only for times [from the issue](TimesFrom::Issue).
 const LEARNT: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
@@ -132,18 +131,18 @@ const LEARNT: [Column; 10] = [
     Column::IssueNs,
 ];
 
-/// The trace, its times since then.
+/// Opens the trace with its times from there.
 fn opened(
     open: &dyn Fn(&'static [Column]) -> Result<OpenTrace, Failure>,
-    since: Since,
+    times_from: TimesFrom,
 ) -> Result<OpenTrace, Failure> {
-    match since {
-        Since::Arrival => open(&LEARNT[..LEARNT.len() - 1]),
-        Since::Issue => Ok(open(&LEARNT)?.at_issue()),
+    match times_from {
+        TimesFrom::Arrival => open(&LEARNT[..LEARNT.len() - 1]),
+        TimesFrom::Issue => Ok(open(&LEARNT)?.at_issue()),
     }
 }
 
-impl Since {
+impl TimesFrom {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -158,10 +157,9 @@ impl Since {
     /// If the trace has no issue times but they were requested.
     fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
         if said == Some(Self::Issue) && seen.issued == 0 {
-            let message = "--since issue: no request of the trace says when it was issued";
-            return Err(
-                Failure::new(message).hint("`seeklab capture` records it; --since arrival is what there is")
-            );
+            let message = "--times-from issue: no request of the trace says when it was issued";
+            return Err(Failure::new(message)
+                .hint("`seeklab capture` records it; --times-from arrival is what there is"));
         }
         let usual = if is_captured && seen.issued > 0 { Self::Issue } else { Self::Arrival };
         Ok(said.unwrap_or(usual))
@@ -199,8 +197,8 @@ pub fn fit(
     let seen = survey.seen(device);
     let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
-    let since = Since::choose(options.since, metadata.is_captured(), &seen)?;
-    let trace = opened(open, since)?;
+    let times_from = TimesFrom::choose(options.times_from, metadata.is_captured(), &seen)?;
+    let trace = opened(open, times_from)?;
     let block_size = trace.metadata().block_size;
     let capacity = Capacity::choose(options.capacity, metadata.capacity(device), &seen, block_size)?;
     let place = DeviceInfo { block_size, capacity_blocks: capacity.blocks, fit: BTreeMap::new() };
@@ -242,7 +240,7 @@ pub fn fit(
     about.insert("requests".to_owned(), summary.requests.to_string());
     about.insert("span".to_owned(), format!("{:.3}s", (last - first).as_s()));
     about.insert("capacity".to_owned(), capacity.origin.text().to_owned());
-    about.insert("since".to_owned(), since.name().to_owned());
+    about.insert("times_from".to_owned(), times_from.name().to_owned());
     about.insert("queue_length_max".to_owned(), summary.queue_length_max.to_string());
     if let Some(evaluation) = evaluations.first() {
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
@@ -261,7 +259,7 @@ pub fn fit(
         span_s: (last - first).as_s(),
         capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),
         capacity_origin: capacity.origin,
-        times_from: since,
+        times_from,
         host_queue_mean_ms: seen.waited_mean().map(Duration::as_ms),
         requests_without_issue: seen.requests - seen.issued,
         notes: reading(&trace),
