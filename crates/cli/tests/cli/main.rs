@@ -1,16 +1,26 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+mod capture;
 mod clones;
 mod conversions;
 mod descriptions;
+mod experiment;
+mod limits;
 mod mistakes;
 mod notes;
 mod places;
 mod points;
+mod record;
+mod remap;
+mod reorganise;
 mod replays;
 mod results;
+mod serve;
+mod serve_block;
+mod survive;
 mod sweeps;
+mod tidy;
 mod traces;
 
 use bench::Bench;
