@@ -1,16 +1,14 @@
 //! The comparison against six real disks: response times measured on SCSI disks of 1992 to 1999 and the times
 //! that DiskSim 4.0 predicts for the same requests, as published with DiskSim for its validation.
 //!
-//! Source: `reference/measured/README.md` and `summary.json` of the shared folder (quantile version of the
-//! demerit, share within 5 %). The folder is `$SEEKLAB_SHARED`, else `shared` beside the workspace. If it is
-//! absent, the test prints a message and passes, unless `SEEKLAB_REQUIRE_SHARED=1`.
+//! Source: `../shared/reference/measured/README.md` and its `summary.json` (quantile version of the demerit, share
+//! within 5 %).
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "reference data is read from files")]
 
-use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use seeklab_analysis::{ComparisonSummary, compare};
@@ -25,18 +23,6 @@ const EXPECTED: [(&str, f64, f64, f64); 6] = [
     ("cheetah9LP", 2.52, 35.19, 1.8437),
     ("atlas10k", 6.89, 29.94, 1.7802),
 ];
-
-fn shared() -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = env::var_os("SEEKLAB_SHARED").map_or(beside, PathBuf::from);
-    if folder.join("reference/measured").is_dir() {
-        return Some(folder);
-    }
-    let required = env::var("SEEKLAB_REQUIRE_SHARED").is_ok_and(|value| value == "1");
-    assert!(!required, "SEEKLAB_REQUIRE_SHARED=1, but {} has no reference/measured", folder.display());
-    println!("skipped: {} has no reference/measured; set SEEKLAB_SHARED", folder.display());
-    None
-}
 
 fn duration(ms: &str) -> Duration {
     Duration::from_ms_f64(ms.parse().expect("a number of milliseconds"))
@@ -69,8 +55,9 @@ fn summary(path: &Path) -> ComparisonSummary {
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn demerits_of_disksim_are_reproduced() {
-    let Some(shared) = shared() else { return };
+    let shared = Path::new(env!("SEEKLAB_SHARED_FOLDER"));
     for (disk, ea_rms_pct, within_5pct_pct, ei_rms_ms) in EXPECTED {
         let seen = summary(&shared.join(format!("reference/measured/{disk}.csv.gz")));
         println!("{disk}: {seen:?}");

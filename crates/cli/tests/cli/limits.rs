@@ -14,6 +14,8 @@ use seeklab_learning::station::StationFit;
 use seeklab_traces::{ReadOptions, Rows};
 use serde_json::Value;
 
+use super::shared_trace;
+
 fn seeklab(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).current_dir(folder).output().unwrap()
 }
@@ -93,8 +95,8 @@ fn limits_of(path: &Path) -> (Vec<String>, u64) {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn no_limit_is_found_in_traces_of_devices_without_limits() {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let mut seen = 0;
     for name in [
         "hpl-srt-ajw/ajw.1week.srt.zst",
@@ -111,13 +113,7 @@ fn no_limit_is_found_in_traces_of_devices_without_limits() {
         "disksim-validate/hp_c2247a.trace.zst",
         "disksim-validate/hp_c2490a.trace.zst",
     ] {
-        let path = shared.join(name);
-        if !path.exists() {
-            let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-            assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-            println!("skipped: {} is absent", path.display());
-            continue;
-        }
+        let path = shared_trace(name);
         let (limits, requests) = limits_of(&path);
         assert!(requests > 0, "{name} has no response times");
         assert!(limits.is_empty(), "{name}: {limits:?}");

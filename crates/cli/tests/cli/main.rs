@@ -23,7 +23,14 @@ mod sweeps;
 mod tidy;
 mod traces;
 
+use std::path::{Path, PathBuf};
+
 use bench::Bench;
+
+/// Path of a file of the shared traces.
+fn shared_trace(name: &str) -> PathBuf {
+    Path::new(env!("SEEKLAB_SHARED_FOLDER")).join("traces").join(name)
+}
 
 #[test]
 fn every_help_ends_with_examples() {

@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::shared_trace;
+
 /// The rows of the table, split at their bars.
 fn rows(report: &str) -> Vec<Vec<String>> {
     let fields = |line: &str| line.split('|').map(|field| field.trim().to_owned()).collect();
@@ -39,18 +41,9 @@ fn experiment_runs_on_the_trace_in_the_examples() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn documented_figures_are_those_of_the_experiment() {
-    let trace =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst");
-    if !trace.exists() {
-        assert_ne!(
-            std::env::var("SEEKLAB_REQUIRE_SHARED").as_deref(),
-            Ok("1"),
-            "{} is missing",
-            trace.display()
-        );
-        return println!("skipped: {} is not there", trace.display());
-    }
+    let trace = shared_trace("hpl-srt-ajw/ajw.1week.srt.zst");
     let Some(report) = reorganise(&trace, "7", &["hp-c2247a", "fit:station", "fit:plain"]) else { return };
     let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reorganisation.md");
     let documents = std::fs::read_to_string(documents).unwrap();

@@ -14,13 +14,14 @@ use seeklab_devices::layer::queue_before;
 
 /// The drives of 1992-94: their electronics are `segmented`, the think times keep the rotational phase.
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn drives_of_1992_to_1994_match_their_measurements() {
     // Constants of hp-c2247a are the source's; those of the others were re-identified from the first
     // half and are judged on the second.
     for (disk, whole, demerit_pct_max) in
         [("hp_c2247a", true, 0.62), ("hp_c2490a", false, 1.0), ("dec_rz26", false, 2.2)]
     {
-        let Some(measured) = Measured::of(disk) else { return };
+        let measured = Measured::of(disk);
         let model = replay(&measured);
         for half in measured.parts() {
             println!("{disk} {}: {}", half.name, measured.compare(&model, &half));
@@ -39,17 +40,14 @@ fn drives_of_1992_to_1994_match_their_measurements() {
 
 /// With the source's constants the segmented controller is the validated configuration of DiskSim.
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn means_of_the_validated_configuration_are_reproduced() {
     let disk = "hp_c2247a";
     for name in
         ["rand8k_read_low", "rand8k_write_low", "mixed8k_open_70", "seq64k_read_backlog", "seq64k_read_paced"]
     {
-        let (Some(trace), Some(results)) = (
-            reference(&format!("disksim/{disk}/traces/{name}.csv.gz")),
-            reference(&format!("disksim/{disk}/results/{name}__validated.csv.gz")),
-        ) else {
-            return;
-        };
+        let trace = reference(&format!("disksim/{disk}/traces/{name}.csv.gz"));
+        let results = reference(&format!("disksim/{disk}/results/{name}__validated.csv.gz"));
         let requests: Vec<(Instant, Request)> =
             rows(&trace).iter().enumerate().map(|(id, row)| request(id, row)).collect();
         let device = catalog::find("hp-c2247a").unwrap().build(Seed(1), "disk0").unwrap();

@@ -70,8 +70,9 @@ fn within_5_percent(answers: &[Answer], of: impl Fn(&Answer) -> bool, model: imp
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn model_matches_the_real_drive() {
-    let Some(path) = reference("measured/atlas10k.csv.gz") else { return };
+    let path = reference("measured/atlas10k.csv.gz");
     let rows = rows(&path);
     let mut device = catalog::find("atlas10k").unwrap().build(Seed(1), "disk0").unwrap();
     let answers = replay(&mut device, &rows);

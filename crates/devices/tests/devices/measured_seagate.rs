@@ -36,9 +36,10 @@ const DRIVES: [Drive; 2] = [
 ];
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn models_match_better_than_disksim() {
     for drive in DRIVES {
-        let Some(measured) = Measured::of(drive.name) else { return };
+        let measured = Measured::of(drive.name);
         let model = replay(&measured);
         let [all, first, second] = measured.parts();
         for part in [&all, &first, &second] {
@@ -67,9 +68,10 @@ fn models_match_better_than_disksim() {
 
 /// One replay is one draw of the rotational phases; think times jittered by up to a turn give others.
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn expected_demerit_is_below_that_of_disksim() {
     for drive in DRIVES {
-        let Some(measured) = Measured::of(drive.name) else { return };
+        let measured = Measured::of(drive.name);
         let whole = &measured.parts()[0];
         let mut jitter = Seed(1).stream("think.jitter");
         let demerits: Vec<f64> = (0..8)
@@ -90,9 +92,10 @@ fn expected_demerit_is_below_that_of_disksim() {
 /// The think times of these traces stand one line early: replayed as the time before the request of
 /// their own line, read hits find the state of the electronics in which they were measured.
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn read_hits_match_once_think_times_stand_on_their_line() {
     // Read hits by measurement: what lies beyond the bus time of 0.1024 ms a block is short.
-    let Some(measured) = Measured::of("cheetah9LP") else { return };
+    let measured = Measured::of("cheetah9LP");
     let measured_hit = |completion: &Completion| {
         let response_ms = measured.response_ms[completion.request.id.0 as usize];
         completion.request.op == Operation::Read

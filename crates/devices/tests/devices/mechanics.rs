@@ -22,30 +22,31 @@ fn bare(disk: &str, overrides: &[(&str, &str)]) -> Description {
     description
 }
 
-fn trace(disk: &str, name: &str) -> Option<Vec<(Instant, Request)>> {
-    let path = reference(&format!("disksim/{disk}/traces/{name}.csv.gz"))?;
-    Some(rows(&path).iter().enumerate().map(|(id, row)| request(id, row)).collect())
+fn trace(disk: &str, name: &str) -> Vec<(Instant, Request)> {
+    let path = reference(&format!("disksim/{disk}/traces/{name}.csv.gz"));
+    rows(&path).iter().enumerate().map(|(id, row)| request(id, row)).collect()
 }
 
 /// `(request number, start in ns, completion in ns)` in dispatch order.
-fn results(disk: &str, set: &str) -> Option<Vec<(usize, u64, u64)>> {
-    let path = reference(&format!("disksim/{disk}/results/{set}.csv.gz"))?;
-    Some(rows(&path).iter().map(|row| (row[0].parse().unwrap(), ns(&row[1]), ns(&row[2]))).collect())
+fn results(disk: &str, set: &str) -> Vec<(usize, u64, u64)> {
+    let path = reference(&format!("disksim/{disk}/results/{set}.csv.gz"));
+    rows(&path).iter().map(|row| (row[0].parse().unwrap(), ns(&row[1]), ns(&row[2]))).collect()
 }
 
-fn run(disk: &str, name: &str, overrides: &[(&str, &str)], scheduler: &str) -> Option<Vec<Completion>> {
-    let requests = trace(disk, name)?;
+fn run(disk: &str, name: &str, overrides: &[(&str, &str)], scheduler: &str) -> Vec<Completion> {
+    let requests = trace(disk, name);
     let device = bare(disk, overrides).build(Seed(1), "disk0").unwrap();
     let mut queue = queue_before(device, &scheduler.parse().unwrap(), 1).unwrap();
     let mut completions = serve(&mut queue, &requests);
     completions.sort_by_key(|completion| completion.started);
-    Some(completions)
+    completions
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn layout_is_identical_on_every_sampled_row() {
     for disk in DISKS {
-        let Some(path) = reference(&format!("disksim/{disk}/model/map.csv.gz")) else { return };
+        let path = reference(&format!("disksim/{disk}/model/map.csv.gz"));
         let text = catalog::find(&disk.to_lowercase().replace('_', "-")).unwrap().to_toml();
         let parameters: DiskParameters = disk_parameters(&text);
         let disk_model = Disk::new(&parameters, Seed(1), "disk0").unwrap();
@@ -82,9 +83,9 @@ fn disk_parameters(text: &str) -> DiskParameters {
 }
 
 /// Shares of requests whose completion lies within 1 µs and within 5 µs of the reference.
-fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> Option<(f64, f64)> {
-    let reference = results(disk, set)?;
-    let requests = trace(disk, name)?;
+fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> (f64, f64) {
+    let reference = results(disk, set);
+    let requests = trace(disk, name);
     let mut device = bare(disk, overrides).build(Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
     let mut within = (0, 0);
@@ -102,10 +103,11 @@ fn agreement(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> O
     let n = reference.len() as f64;
     let shares = (f64::from(within.0) / n, f64::from(within.1) / n);
     println!("{disk} {set}: within 1 us {:.4}, within 5 us {:.4}", shares.0, shares.1);
-    Some(shares)
+    shares
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn short_requests_match_within_a_microsecond() {
     for disk in DISKS {
         for (name, set) in [
@@ -113,17 +115,18 @@ fn short_requests_match_within_a_microsecond() {
             ("rand8k_write_low", "rand8k_write_low__bare"),
             ("mixed8k_open_70", "mixed8k_open_70__bare_fcfs"),
         ] {
-            let Some((within_1_us, _)) = agreement(disk, name, set, &[]) else { return };
+            let (within_1_us, _) = agreement(disk, name, set, &[]);
             assert!(within_1_us >= 0.999, "{disk} {set}: {within_1_us}");
         }
     }
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn long_requests_match_within_five_microseconds() {
     for disk in DISKS {
         for name in ["varsize_read_low", "track_aligned_read", "track_unaligned_read"] {
-            let Some((_, within_5_us)) = agreement(disk, name, &format!("{name}__bare"), &[]) else { return };
+            let (_, within_5_us) = agreement(disk, name, &format!("{name}__bare"), &[]);
             assert!(within_5_us >= 0.99, "{disk} {name}: {within_5_us}");
         }
     }
@@ -137,6 +140,7 @@ fn long_requests_match_within_five_microseconds() {
 ///
 /// Shifted reads cross tracks, where the reference is wrong even when repaired (its README).
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn zero_latency_access_matches() {
     for disk in DISKS {
         for (name, floor, explained_min) in
@@ -144,9 +148,9 @@ fn zero_latency_access_matches() {
         {
             let set = format!("{name}__bare_zl");
             let overrides = [("zero_latency_read", "true")];
-            let Some((_, within_5_us)) = agreement(disk, name, &set, &overrides) else { return };
+            let (_, within_5_us) = agreement(disk, name, &set, &overrides);
             assert!(within_5_us >= floor, "{disk} {set}: {within_5_us}");
-            let explained = zero_latency_explained(disk, name, &set, &overrides).unwrap();
+            let explained = zero_latency_explained(disk, name, &set, &overrides);
             println!("{disk} {set}: explained {explained:.4}");
             assert!(explained >= explained_min, "{disk} {set}: {explained}");
         }
@@ -154,9 +158,9 @@ fn zero_latency_access_matches() {
 }
 
 /// Share of zero-latency reads that agree within 5 us, one sector or the spares of their track aside.
-fn zero_latency_explained(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> Option<f64> {
-    let reference = results(disk, set)?;
-    let requests = trace(disk, name)?;
+fn zero_latency_explained(disk: &str, name: &str, set: &str, overrides: &[(&str, &str)]) -> f64 {
+    let reference = results(disk, set);
+    let requests = trace(disk, name);
     let description = bare(disk, overrides);
     let model = Disk::new(&disk_parameters(&description.to_toml()), Seed(1), "disk0").unwrap();
     let (layout, mechanism) = (model.mechanism().layout(), model.mechanism());
@@ -180,23 +184,24 @@ fn zero_latency_explained(disk: &str, name: &str, set: &str, overrides: &[(&str,
         let known = [0, sector, skipped, skipped + sector, skipped.saturating_sub(sector)];
         explained += u32::from(known.iter().any(|known| error.abs_diff(*known) <= 5_000));
     }
-    Some(f64::from(explained) / reference.len() as f64)
+    f64::from(explained) / reference.len() as f64
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn overhead_before_every_command_matches() {
     for disk in DISKS {
         let overhead = [("per_command", "0.5ms")];
         let set = "seq64k_read_backlog__bare_ovh05";
-        let Some((_, within_5_us)) = agreement(disk, "seq64k_read_backlog", set, &overhead) else { return };
+        let (_, within_5_us) = agreement(disk, "seq64k_read_backlog", set, &overhead);
         assert!(within_5_us >= 0.99, "{disk} {set}: {within_5_us}");
     }
 }
 
 /// Share of positions in the dispatch order that agree.
-fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> Option<f64> {
-    let reference = results(disk, set)?;
-    let completions = run(disk, load, &[], scheduler)?;
+fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> f64 {
+    let reference = results(disk, set);
+    let completions = run(disk, load, &[], scheduler);
     let same = completions
         .iter()
         .zip(&reference)
@@ -204,12 +209,13 @@ fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> Option<f64>
         .count();
     let share = same as f64 / reference.len() as f64;
     println!("{disk} {set}: {share}");
-    Some(share)
+    share
 }
 
 /// VSCAN's range here is the reported capacity, the reference's that of its layout: two of 20,000 choices
 /// hang on that (`schedules.rs` shows that with the reference's range every one agrees).
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn dispatch_order_is_identical() {
     for (disk, load) in DISKS.into_iter().flat_map(|disk| [(disk, "70"), (disk, "125")]) {
         for (scheduler, set, floor) in [
@@ -225,13 +231,10 @@ fn dispatch_order_is_identical() {
         ] {
             let set = format!("mixed8k_open_{load}__bare_{set}");
             let file = format!("disksim/{disk}/results/{set}.csv.gz");
-            if reference("").is_none() {
-                return;
-            }
-            if !reference("").unwrap().join(&file).exists() {
+            if !reference(&file).exists() {
                 continue; // the reference has no such set; its README lists them
             }
-            let share = same_order(disk, &format!("mixed8k_open_{load}"), scheduler, &set).unwrap();
+            let share = same_order(disk, &format!("mixed8k_open_{load}"), scheduler, &set);
             println!("{set} on {disk}: {share} of the order, at least {floor}");
             assert!(share >= floor, "{set} on {disk}: {share} of the order, at least {floor}");
         }

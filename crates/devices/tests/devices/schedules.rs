@@ -246,16 +246,16 @@ struct ReferenceRun {
     dispatches: Vec<(usize, Instant)>,
 }
 
-fn reference_run(disk: &str, load: &str, scheduler: &str) -> Option<ReferenceRun> {
-    let trace = reference(&format!("disksim/{disk}/traces/mixed8k_open_{load}.csv.gz"))?;
-    let results = reference(&format!("disksim/{disk}/results/mixed8k_open_{load}__bare_{scheduler}.csv.gz"))?;
-    Some(ReferenceRun {
+fn reference_run(disk: &str, load: &str, scheduler: &str) -> ReferenceRun {
+    let trace = reference(&format!("disksim/{disk}/traces/mixed8k_open_{load}.csv.gz"));
+    let results = reference(&format!("disksim/{disk}/results/mixed8k_open_{load}__bare_{scheduler}.csv.gz"));
+    ReferenceRun {
         requests: rows(&trace).iter().enumerate().map(|(id, row)| request(id, row)).collect(),
         dispatches: rows(&results)
             .iter()
             .map(|row| (row[0].parse().unwrap(), Instant::from_ns(ns(&row[1]))))
             .collect(),
-    })
+    }
 }
 
 impl ReferenceRun {
@@ -276,7 +276,7 @@ impl ReferenceRun {
 
 /// The mean response time that the reference data states for a set, in milliseconds.
 fn mean_response_ms(disk: &str, set: &str) -> f64 {
-    let manifest = std::fs::read_to_string(reference(&format!("disksim/{disk}/manifest.json")).unwrap());
+    let manifest = std::fs::read_to_string(reference(&format!("disksim/{disk}/manifest.json")));
     let manifest = manifest.unwrap();
     let of_set = &manifest[manifest.find(&format!("\"{set}\": {{")).unwrap()..];
     let key = "\"mean_response_ms\": ";
@@ -285,10 +285,11 @@ fn mean_response_ms(disk: &str, set: &str) -> f64 {
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn reference_simulator_chooses_the_shortest_positioning() {
     for disk in ["hp_c2247a", "atlas10k", "barracuda"] {
         for load in ["70", "125"] {
-            let Some(run) = reference_run(disk, load, "sptf") else { return };
+            let run = reference_run(disk, load, "sptf");
             let name = disk.replace('_', "-");
             let mut device = bare(&name, &[]).build(Seed(1), "disk0").unwrap();
             let (mut near, mut choices, mut worst) = (0, 0, Duration::ZERO);
@@ -313,10 +314,11 @@ fn reference_simulator_chooses_the_shortest_positioning() {
 }
 
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn mean_response_time_under_sptf_matches_the_reference_simulator() {
     for disk in ["hp_c2247a", "atlas10k", "barracuda"] {
         for load in ["70", "125"] {
-            let Some(run) = reference_run(disk, load, "sptf") else { return };
+            let run = reference_run(disk, load, "sptf");
             let device = bare(&disk.replace('_', "-"), &[]).build(Seed(1), "disk0").unwrap();
             let mut queue = queue_before(device, &"sptf".parse().unwrap(), 1).unwrap();
             let completions = serve(&mut queue, &run.requests);
@@ -333,9 +335,10 @@ fn mean_response_time_under_sptf_matches_the_reference_simulator() {
 /// is what the drive reports, the reference's what its layout holds. With that range every one of its
 /// dispatches is the least penalised distance.
 #[test]
+#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn vscan_over_the_layouts_range_matches_the_reference_simulator() {
     for load in ["70", "125"] {
-        let Some(run) = reference_run("atlas10k", load, "vscan02_lbn") else { return };
+        let run = reference_run("atlas10k", load, "vscan02_lbn");
         let model = crate::drives::disk(&bare("atlas10k", &[]));
         let layout_blocks = model.mechanism().layout().blocks();
         let capacity_blocks = model.capabilities().capacity_blocks;

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use seeklab_traces::{FORMATS, ReadOptions, Sniff, Source, TraceFormat, open_source, open_with};
 
+use crate::shared::shared;
+
 /// Samples of our own making and the format of each.
 const SAMPLES: [(&str, &str); 24] = [
     ("csv/sample.csv", "csv"),
@@ -80,20 +82,6 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
-/// The shared trace of that name, `None` where it is absent.
-fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = folder.join("traces").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
-    None
-}
-
 /// Names of the formats that recognise the first bytes of `path`, however many are looked at.
 fn recognising(path: &Path, size: usize) -> BTreeSet<&'static str> {
     let mut source = Source::open(path).unwrap();
@@ -138,11 +126,10 @@ fn every_own_sample_is_recognised_by_its_format_alone() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn every_shared_sample_is_recognised_by_its_format_alone() {
     for (name, format) in SHARED {
-        if let Some(path) = shared(name) {
-            check(&path, format);
-        }
+        check(&shared(name), format);
     }
 }
 

@@ -1,36 +1,25 @@
-//! Real traces are read completely. They lie in the folder `shared` beside the workspace, or in the folder
-//! that `SEEKLAB_SHARED` names. If they are absent, the tests print a message and pass, unless
-//! `SEEKLAB_REQUIRE_SHARED=1`.
+//! Real traces, read whole. The tests are ignored where `../shared/traces` is absent (`docs/testing.md`).
 
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{Operation, TraceRecord};
 use seeklab_traces::{FORMATS, ReadOptions, open_with};
 
-/// The shared trace of that name, `None` where it is absent.
-fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = folder.join("traces").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
-    None
+/// Path of the shared trace of that name.
+pub(crate) fn shared(name: &str) -> PathBuf {
+    Path::new(env!("SEEKLAB_SHARED_FOLDER")).join("traces").join(name)
 }
 
-/// Reads the trace by guessing and checks format and number of rows; `None` where it is absent.
-fn check(name: &str, format: &str, rows: usize) -> Option<Vec<TraceRecord>> {
-    let path = shared(name)?;
+/// Reads the trace by guessing and checks format and number of rows.
+fn check(name: &str, format: &str, rows: usize) -> Vec<TraceRecord> {
+    let path = shared(name);
     let mut trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
     assert_eq!(trace.format(), format, "{name}");
     let records: Vec<_> = trace.by_ref().collect::<Result<_, _>>().unwrap();
     assert_eq!(records.len(), rows, "{name}");
     assert!(trace.notes().is_empty(), "{name}: {:?}", trace.notes());
     assert!(records.is_sorted_by_key(|record| record.arrival), "{name}");
-    Some(records)
+    records
 }
 
 fn read_share(records: &[TraceRecord]) -> f64 {
@@ -39,6 +28,7 @@ fn read_share(records: &[TraceRecord]) -> f64 {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn traces_of_measured_drives_are_read_completely() {
     let drives = [
         ("atlas10k", 10_000, 1_112),
@@ -50,7 +40,7 @@ fn traces_of_measured_drives_are_read_completely() {
     ];
     for (drive, rows, median_us) in drives {
         let name = format!("disksim-validate/{drive}.trace.zst");
-        let Some(records) = check(&name, "disksim-validate", rows) else { continue };
+        let records = check(&name, "disksim-validate", rows);
         let mut responses: Vec<_> =
             records.iter().map(|record| record.response_time().unwrap().as_ns()).collect();
         responses.sort();
@@ -60,18 +50,18 @@ fn traces_of_measured_drives_are_read_completely() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn example_of_disksim_is_read_completely() {
-    let Some(records) = check("disksim-ascii/ascii.trace.zst", "disksim-ascii", 100_000) else { return };
+    let records = check("disksim-ascii/ascii.trace.zst", "disksim-ascii", 100_000);
     assert!((read_share(&records) - 0.796).abs() < 0.001);
     assert_eq!(records[0].arrival.as_ns(), 13_191_135);
     assert_eq!(records.last().unwrap().arrival.as_ns(), 1_532_949_045_363);
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn start_of_financial1_is_read_completely() {
-    let Some(records) = check("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc", 10_000) else {
-        return;
-    };
+    let records = check("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc", 10_000);
     assert!((read_share(&records) - 0.408).abs() < 0.001);
     assert_eq!((records[0].lbn, records[0].blocks, records[0].op), (303_567, 7, Operation::Write));
     let devices: std::collections::BTreeSet<_> = records.iter().map(|record| record.device).collect();
@@ -80,8 +70,9 @@ fn start_of_financial1_is_read_completely() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn trace_in_the_format_of_msr_is_read_completely() {
-    let Some(records) = check("msr-format-fixture/pgloop_0.csv.zst", "msr", 20_000) else { return };
+    let records = check("msr-format-fixture/pgloop_0.csv.zst", "msr", 20_000);
     assert_eq!(records[0].arrival.as_ns(), 0);
     assert_eq!(records[0].lbn, 4_328_660_992 / 512);
     assert_eq!(records[0].response_time().unwrap().as_ns(), 3_448_000);

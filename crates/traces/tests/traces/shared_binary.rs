@@ -1,24 +1,11 @@
-//! Real traces of binary formats are read completely, with the figures that are published for them. They lie
-//! in the folder `shared`; see `shared.rs`.
+//! Real traces of binary formats, read whole, with the figures that are published for them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use seeklab_core::{Operation, TraceRecord};
 use seeklab_traces::{FORMATS, Lack, Note, OpenTrace, ReadOptions, open_with};
 
-/// The shared trace of that name, `None` where it is absent.
-fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = folder.join("traces").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
-    None
-}
+use crate::shared::shared;
 
 /// Reads the trace by guessing and checks format and number of rows.
 fn check(path: &Path, format: &str, rows: usize, settings: &[&str]) -> (Vec<TraceRecord>, OpenTrace) {
@@ -68,8 +55,9 @@ fn missing(trace: &OpenTrace) -> (u64, u64, u64) {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn blktrace_of_39_processors_is_read_although_one_is_missing() {
-    let Some(path) = shared("blktrace-hadoop-node8/sdb.blktrace.tar.zst") else { return };
+    let path = shared("blktrace-hadoop-node8/sdb.blktrace.tar.zst");
     let (records, trace) = check(&path, "blktrace", 110_246, &[]);
     let (median, reads) = response_us(&records, Some(Operation::Read), 0.5);
     is_near(median, 1_742);
@@ -94,8 +82,9 @@ fn blktrace_of_39_processors_is_read_although_one_is_missing() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn merged_stream_is_read_although_its_name_ends_in_processor_0() {
-    let Some(path) = shared("blktrace-sample-bsd/sample.blktrace.0.zst") else { return };
+    let path = shared("blktrace-sample-bsd/sample.blktrace.0.zst");
     let (records, trace) = check(&path, "blktrace", 963, &[]);
     assert_eq!(count(&records, Operation::Read), 963);
     assert!(records.iter().all(|record| record.blocks == 8 && record.completion.is_some()));
@@ -109,8 +98,9 @@ fn merged_stream_is_read_although_its_name_ends_in_processor_0() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn week_of_hplajw_is_read_completely_in_its_own_sectors() {
-    let Some(path) = shared("hpl-srt-ajw/ajw.1week.srt.zst") else { return };
+    let path = shared("hpl-srt-ajw/ajw.1week.srt.zst");
     let (records, trace) = check(&path, "hpl-srt", 44_519, &[]);
     assert_eq!(trace.metadata().block_size.as_bytes(), 256);
     // The largest sector, below the 113 x 8 x 1449 of the drive's geometry.
@@ -131,12 +121,13 @@ fn week_of_hplajw_is_read_completely_in_its_own_sectors() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn encodings_of_one_trace_agree_in_their_common_fields() {
-    let Some(path) = shared("cloudphysics-sample/cloudPhysicsIO.vscsi.zst") else { return };
+    let path = shared("cloudphysics-sample/cloudPhysicsIO.vscsi.zst");
     let (vscsi, _) = check(&path, "vscsi", 113_872, &[]);
     assert_eq!(count(&vscsi, Operation::Write), 66_898);
     assert_eq!(count(&vscsi, Operation::Read), 46_974);
-    let Some(path) = shared("cloudphysics-sample/cloudPhysicsIO.oracleGeneral.bin.zst") else { return };
+    let path = shared("cloudphysics-sample/cloudPhysicsIO.oracleGeneral.bin.zst");
     let (oracle, trace) = check(&path, "oracle-general", 113_872, &[]);
     assert_eq!(trace.lacks(), [Lack::Operations, Lack::ResponseTimes, Lack::FineTimes, Lack::Devices]);
     // The microseconds of the first timestamp, which is time zero here.
@@ -154,8 +145,9 @@ fn encodings_of_one_trace_agree_in_their_common_fields() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn octf_of_72_processors_is_read_and_equals_an_earlier_decoding() {
-    let Some(path) = shared("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz") else { return };
+    let path = shared("opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz");
     let (records, trace) = check(&path, "octf", 64_420, &[]);
     assert_eq!(count(&records, Operation::Write), 64_188);
     assert_eq!(count(&records, Operation::Discard), 231);
@@ -165,7 +157,7 @@ fn octf_of_72_processors_is_read_and_equals_an_earlier_decoding() {
     assert_eq!(response_us(&records, Some(Operation::Write), 0.5).0, 13_853);
     assert_eq!(response_us(&records, Some(Operation::Write), 0.99).0, 48_373);
     assert_eq!(trace.metadata().labels, ["nvme0n1"]);
-    let Some(path) = shared("opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst") else { return };
+    let path = shared("opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst");
     let text = zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap();
     let text = String::from_utf8(text).unwrap();
     let mut seen: Vec<String> = records

@@ -1,13 +1,14 @@
 //! Every file of the shared traces opens with a guessed format, with the number of requests that its README
-//! states, and no file is forgotten. They lie in the folder `shared` beside the workspace; see `shared.rs`.
+//! states, and no file is forgotten.
 //!
 //! `shared.rs`, `shared_text.rs` and `shared_binary.rs` assert the meaning of each trace (operations, times,
 //! addresses).
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use seeklab_traces::{FORMATS, ReadOptions, open_with};
+
+use crate::shared::shared;
 
 /// File, format, requests (of events, those that were issued), and requests with a response time.
 const FILES: [(&str, &str, u64, u64); 30] = [
@@ -49,21 +50,6 @@ const FILES: [(&str, &str, u64, u64); 30] = [
 /// Files beside the traces.
 const BESIDE: [&str; 3] = ["README.md", "LICENSE", "COPYING"];
 
-/// Returns the folder of the shared traces. If it is absent, the test prints a message and passes, unless
-/// `SEEKLAB_REQUIRE_SHARED=1`.
-fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let folder = shared.join("traces");
-    if folder.exists() {
-        return Some(folder);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", folder.display());
-    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", folder.display());
-    None
-}
-
 /// A number as the READMEs write it: `44,519`.
 fn in_thousands(number: u64) -> String {
     match number {
@@ -73,8 +59,9 @@ fn in_thousands(number: u64) -> String {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn every_shared_trace_has_the_requests_that_its_readme_states() {
-    let Some(folder) = folder() else { return };
+    let folder = shared("");
     for (name, format, requests, with_response) in FILES {
         let path = folder.join(name);
         let mut trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
@@ -95,8 +82,9 @@ fn every_shared_trace_has_the_requests_that_its_readme_states() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn no_shared_trace_is_forgotten() {
-    let Some(folder) = folder() else { return };
+    let folder = shared("");
     let known: BTreeSet<String> = FILES.iter().map(|(name, ..)| (*name).to_owned()).collect();
     let mut there = BTreeSet::new();
     for kind in

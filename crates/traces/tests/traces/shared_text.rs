@@ -1,26 +1,11 @@
-//! The shared samples of the text formats are read completely, with the numbers that their descriptions
-//! state. They lie in the folder `shared` beside the workspace, or in the folder that `SEEKLAB_SHARED` names.
-//! If they are absent, the tests print a message and pass, unless `SEEKLAB_REQUIRE_SHARED=1`.
+//! Shared samples of the text formats, read whole, with the numbers that their descriptions state.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use seeklab_core::{Operation, TraceRecord};
 use seeklab_traces::{FORMATS, Metadata, Note, ReadOptions, open_with};
 
-/// The shared trace of that name, `None` where it is absent.
-fn shared(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let path = folder.join("traces").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-    println!("skipped: {} is absent; set SEEKLAB_SHARED to the folder that has it", path.display());
-    None
-}
+use crate::shared::shared;
 
 struct Read {
     rows: Vec<TraceRecord>,
@@ -29,13 +14,13 @@ struct Read {
 }
 
 /// Reads the trace by guessing and checks the format.
-fn read(name: &str, format: &str) -> Option<Read> {
-    let path = shared(name)?;
+fn read(name: &str, format: &str) -> Read {
+    let path = shared(name);
     let mut trace = open_with(FORMATS, &path, None, &ReadOptions::default()).unwrap();
     assert_eq!(trace.format(), format, "{name}");
     let rows: Vec<_> = trace.by_ref().collect::<Result<_, _>>().unwrap();
     assert!(rows.is_sorted_by_key(|record| record.arrival), "{name}");
-    Some(Read { rows, notes: trace.notes(), metadata: trace.metadata().clone() })
+    Read { rows, notes: trace.notes(), metadata: trace.metadata().clone() }
 }
 
 impl Read {
@@ -85,13 +70,14 @@ impl Read {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn ssdsim_equals_its_spc_twin() {
     let name = "spc-financial1-prefix/ssdsim-example.ascii.zst";
-    let Some(ssdsim) = read(name, "ssdsim") else { return };
+    let ssdsim = read(name, "ssdsim");
     // The file, which is a prefix, ends without a line end.
     assert!(matches!(&ssdsim.notes[..], [Note::Remark(_)]), "{:?}", ssdsim.notes);
     assert_eq!((ssdsim.rows.len(), ssdsim.devices()), (10_000, 22));
-    let Some(spc) = read("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc") else { return };
+    let spc = read("spc-financial1-prefix/Financial1.prefix.spc.zst", "spc");
     for (ssdsim, spc) in ssdsim.rows.iter().zip(&spc.rows) {
         let apart = ssdsim.arrival.as_ns().abs_diff(spc.arrival.as_ns());
         assert!(apart <= 1_000, "SPC has microseconds: {ssdsim:?} {spc:?}");
@@ -101,18 +87,20 @@ fn ssdsim_equals_its_spc_twin() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn excerpt_of_mqsim_is_read_completely() {
-    let Some(trace) = read("mqsim-tpcc/tpcc-small.trace.zst", "ssdsim").map(Read::in_silence) else { return };
+    let trace = read("mqsim-tpcc/tpcc-small.trace.zst", "ssdsim").in_silence();
     assert_eq!((trace.rows.len(), trace.count(Operation::Read)), (6_999, 4_381));
     assert_eq!(trace.rows[0].arrival.as_ns(), 938_513_000);
     assert!((trace.span_s() - 0.136).abs() < 0.001, "{} s", trace.span_s());
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn cuts_of_msr_are_read_in_bytes_and_with_0_for_a_write() {
     for (name, reads, span_s) in [("rw_20_80.105", 2_020, 242.9), ("rw_40_60.1370", 4_054, 85.9)] {
         let name = format!("msr-cuts/msr.cut.per_10k.{name}.trace.zst");
-        let Some(trace) = read(&name, "msr-cut").map(Read::in_silence) else { continue };
+        let trace = read(&name, "msr-cut").in_silence();
         assert_eq!((trace.rows.len(), trace.count(Operation::Read)), (10_000, reads), "{name}");
         assert!((trace.span_s() - span_s).abs() < 0.1, "{name}: {} s", trace.span_s());
         assert!(trace.rows.iter().all(|record| record.blocks <= 2_048), "{name}");
@@ -120,17 +108,19 @@ fn cuts_of_msr_are_read_in_bytes_and_with_0_for_a_write() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn all_requests_of_arc_are_read_without_times() {
-    let Some(trace) = read("arc-oltp/OLTP.lis.zst", "arc").map(Read::in_silence) else { return };
+    let trace = read("arc-oltp/OLTP.lis.zst", "arc").in_silence();
     assert_eq!(trace.rows.len(), 914_145);
     assert!(trace.rows.iter().all(|record| record.arrival.as_ns() == 0 && record.blocks == 1));
     assert_eq!(trace.rows.iter().map(|record| record.lbn).max(), Some(186_880));
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn cloudphysics_csv_is_read_completely() {
     let name = "cloudphysics-sample/cloudPhysicsIO.csv.zst";
-    let Some(trace) = read(name, "cloudphysics-csv").map(Read::in_silence) else { return };
+    let trace = read(name, "cloudphysics-csv").in_silence();
     assert_eq!(trace.rows.len(), 113_872);
     assert_eq!((trace.count(Operation::Read), trace.count(Operation::Write)), (46_974, 66_898));
     assert_eq!(trace.span_s(), 7_200.0);
@@ -138,11 +128,12 @@ fn cloudphysics_csv_is_read_completely() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn three_encodings_of_cloudphysics_have_the_same_requests() {
     let folder = "cloudphysics-sample/cloudPhysicsIO";
-    let Some(csv) = read(&format!("{folder}.csv.zst"), "cloudphysics-csv") else { return };
-    let Some(vscsi) = read(&format!("{folder}.vscsi.zst"), "vscsi") else { return };
-    let Some(oracle) = read(&format!("{folder}.oracleGeneral.bin.zst"), "oracle-general") else { return };
+    let csv = read(&format!("{folder}.csv.zst"), "cloudphysics-csv");
+    let vscsi = read(&format!("{folder}.vscsi.zst"), "vscsi");
+    let oracle = read(&format!("{folder}.oracleGeneral.bin.zst"), "oracle-general");
     let mut sizes = std::collections::BTreeMap::new();
     assert_eq!((csv.rows.len(), vscsi.rows.len(), oracle.rows.len()), (113_872, 113_872, 113_872));
     for ((csv, vscsi), oracle) in csv.rows.iter().zip(&vscsi.rows).zip(&oracle.rows) {
@@ -156,9 +147,10 @@ fn three_encodings_of_cloudphysics_have_the_same_requests() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn chunks_of_cachelib_are_read_completely() {
     let name = "cachelib-tectonic/block_traces_1.csv.zst";
-    let Some(trace) = read(name, "cachelib").map(Read::in_silence) else { return };
+    let trace = read(name, "cachelib").in_silence();
     assert_eq!(trace.rows.len(), 999);
     assert_eq!((trace.count(Operation::Read), trace.count(Operation::Write)), (599, 400));
     assert_eq!(trace.span_s(), 39.0);
@@ -168,8 +160,9 @@ fn chunks_of_cachelib_are_read_completely() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn rows_of_thesios_are_read_by_the_names_of_their_columns() {
-    let Some(trace) = read("thesios-sample/thesios_sample.csv", "thesios") else { return };
+    let trace = read("thesios-sample/thesios_sample.csv", "thesios");
     // The sample has eight rows; one request has no bytes.
     assert_eq!(trace.rows.len(), 7);
     assert!(matches!(&trace.notes[..], [Note::Skipped { count: 1, .. }]), "{:?}", trace.notes);
@@ -182,10 +175,9 @@ fn rows_of_thesios_are_read_by_the_names_of_their_columns() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn boot_of_windows_is_read_completely() {
-    let Some(trace) = read("wpa-win11-boot/diskio.part1.csv.zst", "wpa").map(Read::in_silence) else {
-        return;
-    };
+    let trace = read("wpa-win11-boot/diskio.part1.csv.zst", "wpa").in_silence();
     assert_eq!(trace.rows.len(), 120_841);
     let count = |op| trace.count(op);
     assert_eq!(
@@ -199,9 +191,10 @@ fn boot_of_windows_is_read_completely() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn iolog_of_fio_is_read_in_microseconds() {
     let name = "fio-iolog-v3/oltp-poisson.iolog.zst";
-    let Some(trace) = read(name, "fio-iolog-v3").map(Read::in_silence) else { return };
+    let trace = read(name, "fio-iolog-v3").in_silence();
     assert_eq!(trace.rows.len(), 32_433);
     assert_eq!((trace.count(Operation::Read), trace.count(Operation::Write)), (22_240, 10_193));
     assert_eq!(trace.rows[0].arrival.as_ns(), 4_486_000);
@@ -210,18 +203,20 @@ fn iolog_of_fio_is_read_in_microseconds() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn optane_log_of_a_script_is_read_completely() {
     let name = "opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst";
-    let Some(trace) = read(name, "issue-csv").map(Read::in_silence) else { return };
+    let trace = read(name, "issue-csv").in_silence();
     let counts = [Operation::Write, Operation::Discard, Operation::Read].map(|op| trace.count(op));
     assert_eq!((trace.rows.len(), counts), (64_420, [64_188, 231, 1]));
     trace.check_responses(Operation::Write, [13_853.0, 48_374.0, 63_161.0], 1.0);
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn encodings_of_pgbench_have_the_same_requests() {
-    let Some(csv) = read("pgbench-loop/pgbench.csv.zst", "issue-csv").map(Read::in_silence) else { return };
-    let Some(biosnoop) = read("pgbench-loop/pgbench.biosnoop.txt.zst", "biosnoop") else { return };
+    let csv = read("pgbench-loop/pgbench.csv.zst", "issue-csv").in_silence();
+    let biosnoop = read("pgbench-loop/pgbench.biosnoop.txt.zst", "biosnoop");
     let biosnoop = biosnoop.in_silence();
     for trace in [&csv, &biosnoop] {
         let counts = [Operation::Read, Operation::Write, Operation::Flush].map(|op| trace.count(op));
@@ -239,7 +234,7 @@ fn encodings_of_pgbench_have_the_same_requests() {
         keys
     };
     assert!(sorted(&csv) == sorted(&biosnoop));
-    let Some(msr) = read("msr-format-fixture/pgloop_0.csv.zst", "msr").map(Read::in_silence) else { return };
+    let msr = read("msr-format-fixture/pgloop_0.csv.zst", "msr").in_silence();
     let first = csv.rows[0].arrival;
     let reads_and_writes = csv.rows.iter().filter(|record| record.op != Operation::Flush);
     for (msr, csv) in msr.rows.iter().zip(reads_and_writes) {
@@ -250,10 +245,9 @@ fn encodings_of_pgbench_have_the_same_requests() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn events_of_tracefs_equal_the_requests_of_its_csv() {
-    let Some(ftrace) = read("pgbench-loop/pgbench.ftrace.zst", "tracefs").map(Read::in_silence) else {
-        return;
-    };
+    let ftrace = read("pgbench-loop/pgbench.ftrace.zst", "tracefs").in_silence();
     // Every issue is a request, and each completes; the script that made the CSV paired 130 fewer.
     assert_eq!(ftrace.rows.len(), 132_695);
     assert_eq!(ftrace.metadata.labels, ["7,1"]);
@@ -262,7 +256,7 @@ fn events_of_tracefs_equal_the_requests_of_its_csv() {
     ftrace.check_responses(Operation::Read, [76.0, 7_556.0, 120_222.0], 1.0);
     // One write more than in the CSV moves the percentile by two.
     ftrace.check_responses(Operation::Write, [499.0, 19_361.0, 183_987.0], 2.0);
-    let Some(csv) = read("pgbench-loop/pgbench.csv.zst", "issue-csv") else { return };
+    let csv = read("pgbench-loop/pgbench.csv.zst", "issue-csv");
     // Of flushes, the CSV has the end of the request behind them, some 20 us later: those are left out.
     let key = |record: &TraceRecord, first: u64| {
         let response = record.response_time().map(|time| time.as_ns());
@@ -278,10 +272,9 @@ fn events_of_tracefs_equal_the_requests_of_its_csv() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn blkparse_is_read_by_its_issues() {
-    let Some(trace) = read("blkparse-mbpar/blktrace.txt.zst", "blkparse").map(Read::in_silence) else {
-        return;
-    };
+    let trace = read("blkparse-mbpar/blktrace.txt.zst", "blkparse").in_silence();
     assert_eq!((trace.rows.len(), trace.count(Operation::Read)), (170, 78));
     assert!(trace.rows.iter().all(|record| record.completion.is_some()));
     for (op, expect_us) in [(Operation::Read, 520.0), (Operation::Write, 36_600.0)] {

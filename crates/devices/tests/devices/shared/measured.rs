@@ -32,11 +32,11 @@ pub(crate) struct Comparison {
 }
 
 impl Measured {
-    /// The measured trace of a drive, `None` where the reference data is absent.
-    pub(crate) fn of(disk: &str) -> Option<Self> {
-        let rows = rows(&reference(&format!("measured/{disk}.csv.gz"))?);
+    /// The measured trace of a drive.
+    pub(crate) fn of(disk: &str) -> Self {
+        let rows = rows(&reference(&format!("measured/{disk}.csv.gz")));
         let number = |row: &[String], index: usize| row[index].parse::<f64>().unwrap();
-        Some(Self {
+        Self {
             disk: disk.to_owned(),
             requests: rows
                 .iter()
@@ -49,7 +49,7 @@ impl Measured {
             think: rows.iter().map(|row| Duration::from_ms_f64(number(row, 5))).collect(),
             response_ms: rows.iter().map(|row| number(row, 4)).collect(),
             disksim_ms: rows.iter().map(|row| number(row, 7)).collect(),
-        })
+        }
     }
 
     /// The catalog's name of the drive.

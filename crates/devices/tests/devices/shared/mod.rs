@@ -5,36 +5,22 @@ pub(crate) mod measured;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use seeklab_core::{Completion, Device, Duration, Instant, Operation, Request};
 
-/// Returns a file of the reference data. If the data is absent, prints a message to stderr and
-/// returns `None`.
-///
-/// # Panics
-/// If the data is absent while `SEEKLAB_REQUIRE_SHARED` is set.
-pub(crate) fn reference(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("SEEKLAB_SHARED")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let file = root.join("reference").join(path);
-    if file.exists() {
-        return Some(file);
-    }
-    assert!(
-        std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_none(),
-        "{} is absent, but SEEKLAB_REQUIRE_SHARED is set",
-        file.display()
-    );
-    eprintln!("skipped: {} is absent", file.display());
-    None
+/// Path of a file of the reference data.
+pub(crate) fn reference(path: &str) -> PathBuf {
+    Path::new(env!("SEEKLAB_SHARED_FOLDER")).join("reference").join(path)
 }
 
 /// Rows of a gzipped CSV file without its header.
-pub(crate) fn rows(path: &PathBuf) -> Vec<Vec<String>> {
+pub(crate) fn rows(path: &Path) -> Vec<Vec<String>> {
     let mut text = String::new();
-    GzDecoder::new(File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    GzDecoder::new(File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        .read_to_string(&mut text)
+        .unwrap();
     text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
