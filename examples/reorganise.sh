@@ -16,7 +16,11 @@ cd "$(dirname "$0")/.."
 trace=${1:-../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst}
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- hp-c2247a fit:station fit:plain
-[ -e "$trace" ] || { echo "there is no trace at $trace" >&2; exit 2; }
+if [ ! -e "$trace" ]; then
+    echo "error: $trace: there is no trace" >&2
+    echo 'hint: reference traces do not lie in the repository (docs/testing.md); examples/office-server.csv.zst does' >&2
+    exit 2
+fi
 out=${OUT:-reorganise-out}
 if [ -z "${SEEKLAB:-}" ]; then
     cargo build --quiet --release

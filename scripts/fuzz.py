@@ -118,6 +118,8 @@ def main():
     known = [target["name"] for target in tomllib.loads((FUZZ / "Cargo.toml").read_text())["bin"]]
     if unknown := [name for name in options.targets if name not in known]:
         sys.exit(f"error: there is no target {', '.join(unknown)}; there are {', '.join(known)}")
+    if not options.traces.is_dir():
+        say(f"{options.traces} is absent: corpora begin without real traces (--traces FOLDER names another folder)")
     seed(options.traces)
     print("| target | executions | crashed |\n| --- | --- | --- |", flush=True)
     crashed = False

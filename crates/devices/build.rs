@@ -1,4 +1,4 @@
-//! Embeds the catalog: every `catalog/*.toml` by its name, in order.
+//! Embeds the catalog: every `catalog/*.toml` by its name, in order. Tells the tests which reference data is there.
 
 #![allow(
     clippy::disallowed_methods,
@@ -6,10 +6,14 @@
     reason = "a build script reads the files that it embeds"
 )]
 
+#[path = "../../build/shared_data.rs"]
+mod shared_data;
+
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
+    shared_data::main();
     println!("cargo:rerun-if-changed=catalog");
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("catalog");
     let mut files: Vec<_> = fs::read_dir(&folder)

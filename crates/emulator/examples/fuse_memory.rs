@@ -7,7 +7,7 @@
 //! The arguments are where (`loop` for a block device), the size in MiB and, optionally, a delay of every
 //! command in microseconds. It prints the path and ends when its standard input does.
 
-#[path = "../tests/nbd/memory.rs"]
+#[path = "../tests/emulator/nbd/memory.rs"]
 mod memory;
 
 use std::error::Error;

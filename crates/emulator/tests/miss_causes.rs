@@ -7,7 +7,7 @@
 //! A busy machine makes stalls of its own. A model's stall counts only if the thread had the processor for most of
 //! it; if too few do, the test says `SKIP`. The store's stall needs the right to mount FUSE files.
 
-#[path = "nbd/memory.rs"]
+#[path = "emulator/nbd/memory.rs"]
 mod memory;
 
 use std::any::Any;

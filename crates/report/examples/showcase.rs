@@ -1,7 +1,7 @@
 //! Writes a page with everything that a report can hold, made of synthetic runs:
 //! `cargo run --example showcase -- FILE.html`.
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/report/synthetic.rs"]
 mod synthetic;
 
 use seeklab_report::{Report, render_html, render_terminal};

@@ -1,11 +1,12 @@
 //! Devices cloned from their traces: fitted, described, simulated, and what is wrong with a trace.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use seeklab_core::ByteSize;
 use serde_json::Value;
 
 use super::bench::Bench;
+use super::shared_trace;
 
 const WORKLOAD: &str = "random,poisson=40/s,requests=20000";
 
@@ -367,18 +368,6 @@ fn fit_reports_why_a_trace_cannot_be_fitted() {
         .fails(&["tree[0]", "`op < spoil`"]);
 }
 
-/// A folder of shared traces; without it the test is skipped, or fails where it is required.
-fn shared(folder: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces").join(folder);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var_os("SEEKLAB_REQUIRE_SHARED").is_some_and(|value| value == "1");
-    assert!(!required, "{} is absent, but SEEKLAB_REQUIRE_SHARED=1", path.display());
-    eprintln!("skipped: {} is absent", path.display());
-    None
-}
-
 /// Fits both models to a trace: their demerits to p99, and the floor, in percent.
 fn demerits(bench: &Bench, trace: &Path, more: &[&str]) -> [f64; 3] {
     let fit = ["fit", trace.to_str().unwrap(), "-o", "clone.toml", "--model", "station,plain"];
@@ -389,8 +378,9 @@ fn demerits(bench: &Bench, trace: &Path, more: &[&str]) -> [f64; 3] {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn both_models_predict_real_drives_within_the_documented_demerit() {
-    let Some(folder) = shared("disksim-validate") else { return };
+    let folder = shared_trace("disksim-validate");
     let bench = Bench::new();
     // One request at a time, one workload: demerit to p99 of the second half, as the pages of the models have it.
     for (trace, plain_most_pct) in REAL_DRIVES {
@@ -416,6 +406,7 @@ const REAL_DRIVES: [(&str, f64); 6] = [
 ];
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
     let bench = Bench::new();
     // Demerits to p99 in percent as docs/models/station.md has them, rounded up, and the plain technique's rounded down.
@@ -428,7 +419,7 @@ fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
         ("hpl-srt-ajw", "ajw.1week.srt.zst", &["--device", "0", "--open"], 15.0, 50.0),
         ("hpl-srt-ajw", "ajw.1week.srt.zst", &["--device", "1", "--open"], 9.1, 13.0),
     ] {
-        let Some(folder) = shared(folder) else { return };
+        let folder = shared_trace(folder);
         let [station, plain, _] = demerits(&bench, &folder.join(file), more);
         assert!(station <= station_most, "{file} {more:?}: {station} %");
         assert!(plain >= plain_least, "{file} {more:?}: plain tables do better than is said, {plain} %");
@@ -513,8 +504,9 @@ fn fit_reports_the_arrival_model() {
 }
 
 #[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
 fn fit_finds_the_order_of_the_hp_ux_elevator_of_1992() {
-    let Some(folder) = shared("hpl-srt-ajw") else { return };
+    let folder = shared_trace("hpl-srt-ajw");
     let bench = Bench::new();
     let trace = folder.join("ajw.1week.srt.zst");
     bench.run(&["fit", trace.to_str().unwrap(), "-o", "clone.toml", "--device", "0"]).done();

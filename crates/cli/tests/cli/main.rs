@@ -1,19 +1,36 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
+mod capture;
 mod clones;
 mod conversions;
 mod descriptions;
+mod experiment;
+mod limits;
 mod mistakes;
 mod notes;
 mod places;
 mod points;
+mod record;
+mod remap;
+mod reorganise;
 mod replays;
 mod results;
+mod serve;
+mod serve_block;
+mod survive;
 mod sweeps;
+mod tidy;
 mod traces;
 
+use std::path::{Path, PathBuf};
+
 use bench::Bench;
+
+/// Path of a file of the shared traces.
+fn shared_trace(name: &str) -> PathBuf {
+    Path::new(env!("SEEKLAB_SHARED_FOLDER")).join("traces").join(name)
+}
 
 #[test]
 fn every_help_ends_with_examples() {

@@ -1,5 +1,6 @@
 //! Tests that workloads match their descriptions. One binary, a file per topic.
 
+mod applications;
 mod arrivals;
 mod bounds;
 mod closed;

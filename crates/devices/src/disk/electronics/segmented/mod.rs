@@ -22,7 +22,7 @@
 //!
 //! # References
 //! \[DS4\] for what the parameters mean; the same constants give the same answers on the HP C2247A
-//! (`crates/devices/tests/measured.rs`).
+//! (`crates/devices/tests/devices/measured.rs`).
 
 mod delivery;
 mod dirty;

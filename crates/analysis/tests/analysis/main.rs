@@ -1,0 +1,3 @@
+//! Figures of traces, compared with published ones.
+
+mod measured;

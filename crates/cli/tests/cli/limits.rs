@@ -1,0 +1,230 @@
+//! Rate and burst limits imposed by other software: every form of output of `seeklab fit` reports them, and
+//! none is found where there is no limit.
+//!
+//! QEMU's throttle needs qemu-storage-daemon, fio, root, FUSE, a loop device and tracefs. Without them, the
+//! test prints a note.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use seeklab_learning::fit::Fit;
+use seeklab_learning::station::StationFit;
+use seeklab_traces::{ReadOptions, Rows};
+use serde_json::Value;
+
+use super::shared_trace;
+
+fn seeklab(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_seeklab")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    serde_json::from_str(&text(&seeklab(folder, &[arguments, &["--json"]].concat()))).unwrap()
+}
+
+fn near(value: &Value, expected: f64, share: f64) {
+    let value = value.as_f64().unwrap();
+    assert!((value / expected - 1.0).abs() <= share, "{value}, {expected} expected");
+}
+
+const VOLUME: &str = r#"
+kind = "limit"
+[[requests]]
+rate = "500/s"
+burst = 3000
+[device]
+kind = "exponential"
+capacity_blocks = 2097152
+block_size = "512B"
+service_time = "0.2ms"
+"#;
+
+#[test]
+fn every_form_of_output_reports_the_limit_of_a_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("volume.toml"), VOLUME).unwrap();
+    let load = ["-w", "random,size=4KiB", "--closed", "8", "--requests", "12000"];
+    text(&seeklab(at, &[&["simulate", "volume.toml", "--out", "seen.parquet"][..], &load].concat()));
+    let fit = ["fit", "seen.parquet", "-o", "clone.toml", "--report", "fit.html"];
+    let document = json(at, &fit);
+    let limits = document["fit"]["limits"].as_array().unwrap();
+    assert_eq!((limits.len(), &limits[0]["counts"]), (1, &"requests".into()), "{limits:?}");
+    near(&limits[0]["rate_per_s"], 500.0, 0.01);
+    near(&limits[0]["burst"], 3_000.0, 0.02);
+    let told = text(&seeklab(at, &fit));
+    assert!(told.contains("limit: ") && told.contains("requests/s, "), "{told}");
+    assert!(std::fs::read_to_string(at.join("fit.html")).unwrap().contains("limit: "));
+    let shown = text(&seeklab(at, &["devices", "clone.toml"]));
+    assert!(shown.contains("limit of") && shown.contains("requests of all"), "{shown}");
+    let learnt = &json(at, &["devices", "clone.toml"])["learnt"];
+    near(&learnt["limits"][0]["rate_per_s"], 500.0, 0.01);
+    assert!(learnt["services"].as_array().is_some_and(|rows| !rows.is_empty()), "{learnt}");
+    // Everything takes it: beyond the burst, the clone does what the volume does.
+    let mean = |device: &str| {
+        let other = ["simulate", device, "-w", "random,size=4KiB", "--closed", "2", "--requests", "9000"];
+        json(at, &other)["devices"][0]["response_mean_ms"].as_f64().unwrap()
+    };
+    let (ours, theirs) = (mean("clone.toml"), mean("volume.toml"));
+    assert!((ours / theirs - 1.0).abs() < 0.03, "{ours} ms, {theirs} of the volume");
+    let without = json(at, &[&fit[..], &["--no-limits"]].concat());
+    assert_eq!(without["fit"]["limits"], Value::Array(Vec::new()));
+}
+
+/// The limits that a trace shows, device by device, and its requests with response times.
+fn limits_of(path: &Path) -> (Vec<String>, u64) {
+    let mut trace = seeklab_columnar::open(path, None, &ReadOptions::default()).unwrap();
+    let block_size = trace.metadata().block_size;
+    let mut fits: BTreeMap<u16, StationFit> = BTreeMap::new();
+    loop {
+        let Rows { records, .. } = trace.next_rows().unwrap();
+        if records.is_empty() {
+            break;
+        }
+        records.iter().for_each(|record| fits.entry(record.device).or_default().record(record));
+    }
+    let told = fits.values().flat_map(|fit| fit.limit_summaries(block_size));
+    (told.map(|told| told.to_string()).collect(), fits.values().map(|fit| fit.summary().requests).sum())
+}
+
+#[test]
+#[cfg_attr(not(shared_traces), ignore = "needs ../shared/traces")]
+fn no_limit_is_found_in_traces_of_devices_without_limits() {
+    let mut seen = 0;
+    for name in [
+        "hpl-srt-ajw/ajw.1week.srt.zst",
+        "pgbench-loop/pgbench.biosnoop.txt.zst",
+        "pgbench-loop/pgbench.ftrace.zst",
+        "opencas-ycsb-rocksdb-optane/ycsb_a_rocksdb.csv.zst",
+        "wpa-win11-boot/diskio.part1.csv.zst",
+        "blktrace-hadoop-node8/sdb.blktrace.tar.zst",
+        "blktrace-sample-bsd/sample.blktrace.0.zst",
+        "disksim-validate/atlas10k.trace.zst",
+        "disksim-validate/barracuda.trace.zst",
+        "disksim-validate/cheetah9LP.trace.zst",
+        "disksim-validate/dec_rz26.trace.zst",
+        "disksim-validate/hp_c2247a.trace.zst",
+        "disksim-validate/hp_c2490a.trace.zst",
+    ] {
+        let path = shared_trace(name);
+        let (limits, requests) = limits_of(&path);
+        assert!(requests > 0, "{name} has no response times");
+        assert!(limits.is_empty(), "{name}: {limits:?}");
+        seen += 1;
+    }
+    println!("{seen} traces");
+}
+
+/// QEMU's throttle before a file, as a loop device; gone when this is dropped.
+struct Throttled {
+    folder: tempfile::TempDir,
+    daemon: Child,
+    device: Option<String>,
+}
+
+impl Throttled {
+    /// `None` with a line where something is missing.
+    fn start(throttle: &str) -> Option<Self> {
+        if !Path::new("/sys/kernel/tracing/events/block").is_dir() || !Path::new("/dev/fuse").exists() {
+            println!("skipped: tracefs and FUSE are needed");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        // QEMU answers zeroes without asking anybody.
+        std::fs::write(at("base"), vec![0xa5; 64 << 20]).unwrap();
+        std::fs::write(at("volume"), []).unwrap();
+        let daemon = Command::new("qemu-storage-daemon")
+            .args(["--object", &format!("throttle-group,id=group,{throttle}")])
+            .args(["--blockdev", &format!("driver=file,filename={},node-name=file", at("base"))])
+            .args(["--blockdev", "driver=throttle,throttle-group=group,file=file,node-name=throttled"])
+            .args([
+                "--export",
+                &format!("type=fuse,id=out,node-name=throttled,mountpoint={},writable=on", at("volume")),
+            ])
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(daemon) = daemon else {
+            println!("skipped: qemu-storage-daemon is not installed");
+            return None;
+        };
+        let mut this = Self { folder, daemon, device: None };
+        let volume = this.path("volume");
+        for _ in 0..200 {
+            if std::fs::metadata(&volume).is_ok_and(|metadata| metadata.len() == 64 << 20) {
+                let looped = Command::new("losetup")
+                    .args(["--find", "--show", "--direct-io=on"])
+                    .arg(&volume)
+                    .output();
+                let looped = looped.ok().filter(|output| output.status.success());
+                this.device =
+                    looped.map(|output| String::from_utf8(output.stdout).unwrap().trim().to_owned());
+                break;
+            }
+            if this.daemon.try_wait().unwrap().is_some() {
+                break;
+            }
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+        }
+        if this.device.is_none() {
+            println!("skipped: QEMU cannot export over FUSE here, or there is no loop device");
+            return None;
+        }
+        Some(this)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        if let Some(device) = &self.device {
+            let _ = Command::new("losetup").args(["--detach", device]).status();
+        }
+        // It unmounts its export as it ends; if it does not, what is mounted there goes when nobody uses it.
+        let _ = kill_process(Pid::from_child(&self.daemon), Signal::TERM);
+        let _ = self.daemon.wait();
+        let _ = Command::new("umount")
+            .args(["--quiet", "--lazy"])
+            .arg(self.path("volume"))
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+#[test]
+fn fit_finds_the_limits_set_in_the_throttle_of_qemu() {
+    let Some(throttled) = Throttled::start("x-iops-total=1000,x-iops-total-max=5000") else { return };
+    let device = throttled.device.clone().unwrap();
+    // A burst and what comes after, a pause, and the same with fewer outstanding.
+    let fio = format!(
+        "fio --name=x --filename={device} --direct=1 --ioengine=libaio --bs=4k --rw=randread --time_based --randrepeat=0 \
+         --minimal"
+    );
+    let script = format!("{fio} --iodepth=16 --runtime=6 && sleep 4 && {fio} --iodepth=4 --runtime=7");
+    let has_fio = Command::new("fio").arg("--version").output().is_ok();
+    if !has_fio {
+        return println!("skipped: fio is not installed");
+    }
+    let captured = seeklab(
+        throttled.folder.path(),
+        &["capture", &device, "-o", "seen.parquet", "--json", "--", "sh", "-c", &script],
+    );
+    text(&captured);
+    let (limits, requests) = limits_of(&throttled.path("seen.parquet"));
+    println!("{requests} requests: {limits:?}");
+    let document = json(throttled.folder.path(), &["fit", "seen.parquet", "-o", "clone.toml"]);
+    let limits = document["fit"]["limits"].as_array().unwrap();
+    assert_eq!((limits.len(), &limits[0]["counts"]), (1, &"requests".into()), "{limits:?}");
+    near(&limits[0]["rate_per_s"], 1_000.0, 0.02);
+    near(&limits[0]["burst"], 5_000.0, 0.05);
+}

@@ -1,0 +1,12 @@
+//! `seeklab serve` and `seeklab run` from outside, as users treat them: killed, cut off, filled up, traced.
+
+#[path = "../../../../emulator/tests/emulator/nbd/client.rs"]
+#[expect(dead_code, reason = "it is shared with the server's own tests, which use all of it")]
+mod client;
+mod durable;
+mod examples;
+mod harness;
+mod run;
+mod served;
+mod signals;
+mod simulated;

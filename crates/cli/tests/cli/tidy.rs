@@ -1,0 +1,213 @@
+//! Rules of the project for its sources and documents.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Files below a folder with one of the suffixes.
+fn files(folder: &Path, suffixes: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, suffixes));
+        } else if path.extension().is_some_and(|suffix| suffixes.iter().any(|wanted| suffix == *wanted)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    files(&root().join("crates"), &["rs"])
+        .into_iter()
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn every_file_begins_with_a_module_document() {
+    for (path, text) in sources() {
+        let first = text.lines().find(|line| !line.starts_with("#!") && !line.is_empty()).unwrap_or_default();
+        assert!(
+            first.starts_with("//!"),
+            "{}: begins with `{first}`, not with a module document",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_file_has_at_most_800_lines() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        assert!(lines <= 800, "{}: {lines} lines: are these two rooms?", path.display());
+    }
+}
+
+#[test]
+fn sources_have_no_marks_of_unfinished_work() {
+    // Spelt apart, or this file would find itself.
+    let marks = [["TO", "DO"], ["FIX", "ME"], ["XX", "X:"], ["HA", "CK"]].map(|parts| parts.concat());
+    for (path, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let found = marks.iter().find(|mark| line.contains(mark.as_str()));
+            assert!(found.is_none(), "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+/// The paths in the first column of the table under `heading` in ARCHITECTURE.md.
+fn architecture_table(heading: &str) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once(&format!("\n## {heading}\n")).expect(heading);
+    let rows = section.lines().take_while(|line| line.starts_with('|')).skip(2);
+    rows.map(|row| PathBuf::from(row.split('`').nth(1).expect(row))).collect()
+}
+
+/// The words of Rust code: comments are left out, and text in quotes is not.
+fn code_words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_'))
+}
+
+#[test]
+fn unsafe_code_stands_where_the_architecture_says() {
+    // Spelt apart, or this file would find itself.
+    let marks = [["un", "safe"], ["un", "safe_code"]].map(|parts| parts.concat());
+    let root = root();
+    let mut found: Vec<PathBuf> = files(&root.join("fuzz/fuzz_targets"), &["rs"])
+        .into_iter()
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .chain(sources())
+        .filter(|(_, text)| code_words(text).any(|word| marks.iter().any(|mark| word == mark)))
+        .map(|(path, _)| path.strip_prefix(&root).unwrap().to_owned())
+        .collect();
+    found.sort();
+    let mut listed = architecture_table("Unsafe code");
+    listed.sort();
+    assert_eq!(
+        found, listed,
+        "on the left the files that have it, on the right those that ARCHITECTURE.md lists"
+    );
+    // The compiler refuses it where no attribute allows it, if every crate takes the lints of the workspace.
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    assert!(workspace.contains(&format!("\n{} = \"deny\"\n", marks[1])), "the workspace does not deny it");
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let path = entry.unwrap().path().join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).unwrap();
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{}", path.display());
+    }
+}
+
+/// The glossary's right-hand column, where it bans an identifier.
+#[test]
+fn banned_words_are_absent_from_names() {
+    let banned =
+        ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns", "prefetch_"];
+    for (path, text) in sources() {
+        if path.ends_with("tests/cli/tidy.rs")
+            || ["frontend/", "/nbd", "/fuse", "/issue_csv", "/fit/fio/", "/fit/sweep/"]
+                .iter()
+                .any(|part| path.to_string_lossy().contains(part))
+        {
+            continue; // protocols and columns of files speak their own words
+        }
+        for (number, line) in text.lines().enumerate() {
+            // fio has its own word.
+            let code = line.split("//").next().unwrap_or_default().replace("--iodepth", "");
+            let found = banned.iter().find(|word| code.contains(**word));
+            assert!(found.is_none(), "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+#[test]
+fn links_of_the_documents_have_targets() {
+    let root = root();
+    let mut documents = files(&root.join("docs"), &["md"]);
+    documents
+        .extend(["README.md", "ARCHITECTURE.md", "GLOSSARY.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    for path in documents {
+        let text = fs::read_to_string(&path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.starts_with("http") || link.starts_with('#') {
+                continue;
+            }
+            let target = path.parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(target.exists(), "{}: {link} is not there", path.display());
+        }
+        assert!(!text.contains("@LAWS@") && !text.contains("@SPEED@"), "{}: a gap", path.display());
+    }
+}
+
+#[test]
+fn every_kind_of_device_has_a_page() {
+    let pages: String = files(&root().join("docs/models"), &["md"])
+        .into_iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    for kind in seeklab_devices::registry::KINDS {
+        assert!(pages.contains(&format!("\"{}\"", kind.name)), "no page describes kind \"{}\"", kind.name);
+    }
+    for scheduler in seeklab_devices::scheduler::SCHEDULERS {
+        assert!(pages.contains(&format!("`{}", scheduler.name)), "no page describes `{}`", scheduler.name);
+    }
+}
+
+/// Returns the output that the README shows for the command whose line begins with `begin`, and its output
+/// now.
+fn shown_and_printed(begin: &str) -> (String, String) {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let start = readme.find(begin).unwrap_or_else(|| panic!("{begin}: is not there"));
+    let (command, rest) = readme[start..].split_once('\n').unwrap();
+    let shown = rest.split("\n```").next().unwrap();
+    let words = command.trim_start_matches("$ cargo run --release -- ").trim_start_matches("$ seeklab ");
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.html");
+    let arguments =
+        words.split(' ').map(|word| if word == "report.html" { report.to_str().unwrap() } else { word });
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_seeklab"))
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(report.exists());
+    (shown.to_owned(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn readme_shows_the_real_output_of_the_simulator() {
+    let (shown, printed) = shown_and_printed("$ seeklab simulate ");
+    // The simulator's own speed and the path of the report differ from run to run.
+    let stable = |text: &str| {
+        let end = text.find("note: simulated requests per CPU-second").expect("the speed is said");
+        text[..end].lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(stable(&printed), stable(&shown));
+}
+
+#[test]
+fn readme_shows_the_words_of_the_real_output_of_its_first_command() {
+    let (shown, printed) = shown_and_printed("$ cargo run --release -- run ");
+    // Times differ from run to run: what remains are the words, up to the bars.
+    let words = |text: &str| {
+        let end = text.find("where the time goes").expect("it is said where the time goes");
+        let is_word = |word: &&str| word.chars().all(|c| c.is_alphabetic() || c == '-' || c == '±');
+        let words = text[..end].split_whitespace().filter(is_word).map(str::to_owned);
+        words.collect::<Vec<_>>()
+    };
+    assert_eq!(words(&printed), words(&shown));
+    let elapsed = |device: &str| -> f64 {
+        let row = printed.lines().find(|line| line.starts_with(&format!("{device} "))).expect(device);
+        row.split_whitespace().nth(2).unwrap().replace(',', "").parse().expect(device)
+    };
+    let (cheetah, faster) = (elapsed("cheetah-36es"), elapsed("cheetah-36es-50krpm"));
+    let immediate = elapsed("immediate");
+    assert!(immediate < faster && faster < cheetah, "{immediate} {faster} {cheetah}");
+}

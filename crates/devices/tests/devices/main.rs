@@ -1,0 +1,14 @@
+//! Device models, layers and schedulers: contract, laws and reference data.
+
+mod allocations;
+mod clones;
+mod contract;
+mod description_fuzz;
+mod drives;
+mod laws;
+mod measured;
+mod measured_atlas10k;
+mod measured_seagate;
+mod mechanics;
+mod schedules;
+mod shared;

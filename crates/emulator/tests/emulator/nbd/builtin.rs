@@ -1,0 +1,182 @@
+//! Built-in workloads over NBD: the requests of the simulator, data that is checked, ends that are noticed.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use seeklab_core::{Device, Duration, Limits, Operation, Seed, simulate};
+use seeklab_devices::simple::{Server, ServerParameters};
+use seeklab_emulator::client::nbd::Client;
+use seeklab_emulator::client::runner::RunnerOptions;
+use seeklab_emulator::client::{BuiltinOutcome, ClientError, Progress, run_builtin, run_builtin_with};
+use seeklab_emulator::clock::Clock;
+use seeklab_workloads::{Application, Builtin, Target};
+
+use crate::nbd::serving::Serving;
+
+const SIZE_MIB: usize = 256;
+const POSTMARK: &str = "postmark,files=40,transactions=60";
+const BUILD: &str = "build,files=30,headers=10,tests=5,compile=1ms,test=1ms,directories=3";
+const DATABASE: &str = "database,table=8MiB,pool=1MiB,transactions=100,checkpoint=16KiB,compute=50us";
+
+fn parse(line: &str) -> Builtin {
+    Builtin::parse(line).expect(line)
+}
+
+fn run(line: &str, delay: Duration) -> BuiltinOutcome {
+    let serving = Serving::start(SIZE_MIB, delay);
+    let outcome = run_builtin(&parse(line), &serving.uri, Seed(1), &mut |_| ()).expect(line);
+    let statistics = serving.end();
+    assert_eq!((statistics.violation_count, statistics.vanished_count), (0, 0), "{statistics:?}");
+    outcome
+}
+
+#[test]
+fn every_workload_runs_and_reads_its_own_data() {
+    for line in [POSTMARK, BUILD, DATABASE, "postmark,files=50,transactions=50,mount=journal,discard=true"] {
+        for delay in [Duration::ZERO, Duration::from_us(100)] {
+            let outcome = run(line, delay);
+            assert_eq!(
+                (outcome.mismatch_count, outcome.is_full),
+                (0, false),
+                "{line}: {:?}",
+                outcome.mismatches
+            );
+            let requests: u64 = outcome.phases.iter().map(|phase| phase.requests).sum();
+            assert_eq!(outcome.requests.len() as u64, requests);
+            assert!(outcome.phases.iter().all(|phase| phase.end.is_some() && phase.operations > 0));
+            for request in &outcome.requests {
+                assert!(request.completion > request.issue && request.response_time() >= delay);
+            }
+            let of = |op| -> u64 {
+                let requests = outcome.requests.iter().filter(|request| request.op == op);
+                requests.map(|request| request.length_bytes).sum()
+            };
+            assert_eq!(of(Operation::Read), outcome.read_bytes);
+            assert_eq!(of(Operation::Write), outcome.written_bytes);
+            let last = outcome.phases.last().expect("there are phases");
+            assert!(outcome.operations_per_s(last.name).expect("it took time") > 0.0);
+        }
+    }
+}
+
+#[test]
+fn data_read_are_compared_with_data_written() {
+    let outcome = run(BUILD, Duration::ZERO);
+    // The build reads what was unpacked, which is most of what it reads.
+    assert!(
+        outcome.verified_bytes * 2 > outcome.read_bytes,
+        "{} {}",
+        outcome.verified_bytes,
+        outcome.read_bytes
+    );
+    let options = RunnerOptions { verify: false, ..RunnerOptions::default() };
+    let serving = Serving::start(SIZE_MIB, Duration::ZERO);
+    let unchecked = run_builtin_with(&parse(BUILD), &serving.uri, Seed(1), &options, &mut |_| ());
+    assert_eq!(unchecked.expect(BUILD).verified_bytes, 0);
+    // PostMark's files are all cached, so nothing of them is read unless it is read back.
+    let options = RunnerOptions { read_back: true, ..RunnerOptions::default() };
+    let outcome = run_builtin_with(&parse(POSTMARK), &serving.uri, Seed(1), &options, &mut |_| ());
+    let outcome = outcome.expect(POSTMARK);
+    assert!(outcome.verified_bytes > 40 * 4096 && outcome.mismatch_count == 0, "{}", outcome.verified_bytes);
+    assert!(outcome.read_bytes < outcome.verified_bytes);
+}
+
+#[test]
+fn lost_blocks_are_found_and_reported() {
+    let serving = Serving::start(SIZE_MIB, Duration::ZERO);
+    let mut vandal = Client::connect(&serving.uri, Clock::start()).expect("the server takes clients");
+    let was_here = Cell::new(false);
+    let mut progress = |progress: Progress| {
+        if progress.phase == "configure" && !was_here.replace(true) {
+            vandal.write_zeroes(0, (SIZE_MIB as u32) << 20).expect("it is zeroed");
+        }
+    };
+    // Long enough for a progress report in its second phase.
+    let line = format!("{BUILD},test=60ms,tests=10");
+    let line = line.replace("tests=5,", "").replace("test=1ms,", "");
+    let outcome = run_builtin(&parse(&line), &serving.uri, Seed(1), &mut progress).expect(BUILD);
+    assert!(was_here.get() && outcome.mismatch_count > 16, "{}", outcome.mismatch_count);
+    assert_eq!(outcome.mismatches.len(), 16);
+    assert!(outcome.mismatches[0].to_string().contains("zero"), "{}", outcome.mismatches[0]);
+}
+
+#[test]
+fn runner_sends_the_same_requests_as_the_simulation() {
+    let parameters = ServerParameters {
+        capacity_blocks: (SIZE_MIB as u64) << 11,
+        block_size: "512B".parse().expect("it is a size"),
+        service_time: Duration::from_us(20),
+    };
+    for line in [POSTMARK, BUILD.replace(",files", ",processes=1,files").as_str()] {
+        let mut device = Server::constant(&parameters).expect("it can be built");
+        let target = Target::from(device.capabilities());
+        let mut application = Application::new(&parse(line), target, Seed(1)).expect(line);
+        let mut simulated = Vec::new();
+        simulate(&mut application, &mut device, Limits::default(), |completion| {
+            let request = completion.request;
+            simulated.push((request.op, request.lbn * 512, u64::from(request.blocks) * 512, request.fua));
+        })
+        .expect(line);
+        let outcome = run(line, Duration::ZERO);
+        let phases = |phases: &[seeklab_workloads::application::Phase]| -> Vec<(&str, u64)> {
+            phases.iter().map(|phase| (phase.name, phase.operations)).collect()
+        };
+        assert_eq!(phases(application.phases()), phases(&outcome.phases));
+        // From five seconds on, write-back comes in between, where a machine is so slow.
+        if outcome.elapsed < Duration::from_s(5) {
+            let mut emulated: Vec<_> = outcome
+                .requests
+                .iter()
+                .map(|request| (request.op, request.offset_bytes, request.length_bytes, request.fua))
+                .collect();
+            emulated.sort_unstable_by_key(|(op, offset, length, _)| (*offset, *length, op.name()));
+            simulated.sort_unstable_by_key(|(op, offset, length, _)| (*offset, *length, op.name()));
+            assert_eq!(simulated.len(), emulated.len(), "{line}");
+            assert!(simulated == emulated, "{line}");
+        }
+    }
+}
+
+#[test]
+fn several_connections_work_as_one() {
+    let serving = Serving::start(SIZE_MIB, Duration::from_us(50));
+    let options = RunnerOptions { connections: 4, ..RunnerOptions::default() };
+    let outcome = run_builtin_with(&parse(DATABASE), &serving.uri, Seed(1), &options, &mut |_| ());
+    assert_eq!(outcome.expect(DATABASE).mismatch_count, 0);
+    assert_eq!(serving.end().connected_count, 4);
+}
+
+#[test]
+fn vanished_server_is_reported() {
+    let mut serving = Some(Serving::start(SIZE_MIB, Duration::from_us(200)));
+    let uri = serving.as_ref().expect("it was just started").uri.clone();
+    let mut progress = |progress: Progress| {
+        if progress.requests > 10
+            && let Some(serving) = serving.take()
+        {
+            serving.end();
+        }
+    };
+    let result = run_builtin(&parse("postmark"), &uri, Seed(1), &mut progress);
+    let error = result.expect_err("the server has gone");
+    // A server that ends in order says so to requests that it takes no more.
+    assert!(matches!(error, ClientError::Closed { .. } | ClientError::Failed { .. }), "{error:?}");
+}
+
+#[test]
+fn run_stops_on_request() {
+    let serving = Serving::start(SIZE_MIB, Duration::from_us(200));
+    let stop = AtomicBool::new(false);
+    let options = RunnerOptions { stop: Some(&stop), ..RunnerOptions::default() };
+    let mut progress = |progress: Progress| stop.store(progress.requests > 0, Ordering::Relaxed);
+    let result = run_builtin_with(&parse("postmark"), &serving.uri, Seed(1), &options, &mut progress);
+    assert!(matches!(result, Err(ClientError::Stopped { .. })), "{result:?}");
+}
+
+#[test]
+fn export_that_is_too_small_is_reported() {
+    let serving = Serving::start(1, Duration::ZERO);
+    let error =
+        run_builtin(&parse("postmark"), &serving.uri, Seed(1), &mut |_| ()).expect_err("1 MiB is too small");
+    assert!(matches!(error, ClientError::Workload { .. }), "{error:?}");
+}

@@ -1,0 +1,18 @@
+//! Trace formats, sources and live capture, through the public interface of the crate.
+
+mod binary;
+#[cfg(target_os = "linux")]
+mod capture;
+#[cfg(target_os = "linux")]
+mod capture_matching;
+mod confusion;
+mod malformed;
+mod malformed_text;
+mod properties;
+mod roundtrip_text;
+mod samples;
+mod samples_text;
+mod shared;
+mod shared_binary;
+mod shared_survey;
+mod shared_text;
