@@ -12,6 +12,7 @@ mod replays;
 mod results;
 mod sweeps;
 mod traces;
+mod tutorials;
 
 use bench::Bench;
 
