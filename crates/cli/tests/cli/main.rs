@@ -22,6 +22,7 @@ mod survive;
 mod sweeps;
 mod tidy;
 mod traces;
+mod tutorials;
 
 use std::path::{Path, PathBuf};
 

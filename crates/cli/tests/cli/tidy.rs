@@ -111,7 +111,7 @@ fn banned_words_are_absent_from_names() {
         ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns", "prefetch_"];
     for (path, text) in sources() {
         if path.ends_with("tests/cli/tidy.rs")
-            || ["frontend/", "/nbd", "/fuse", "/issue_csv", "/fit/fio/", "/fit/sweep/"]
+            || ["frontend/", "/nbd", "/fuse", "/issue_csv", "/learning/src/fio/", "/learning/src/sweep/"]
                 .iter()
                 .any(|part| path.to_string_lossy().contains(part))
         {

@@ -72,7 +72,7 @@ pub struct StationParameters {
     pub picks: Vec<String>,
     /// The questions that lead to a distribution of service times, as text.
     pub tree: Vec<String>,
-    /// What was seen of each operation.
+    /// Properties of the requests of each operation.
     #[schemars(length(min = 1), extend("x-unit" = "operations"))]
     pub operations: Vec<OperationSeen>,
     /// Origin of the fit, for people.
