@@ -32,8 +32,24 @@ impl fmt::Display for Key {
     }
 }
 
+/// The version of the lines' schema. A line without one has version 1.
+const SCHEMA: u32 = 1;
+
+const fn first_schema() -> u32 {
+    1
+}
+
+/// The version of a line alone, which every version can read.
+#[derive(Deserialize)]
+struct Versioned {
+    #[serde(default = "first_schema")]
+    schema: u32,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Line<R> {
+    #[serde(default = "first_schema")]
+    schema: u32,
     key: String,
     /// For people who look into the file.
     cell: String,
@@ -79,6 +95,17 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
             file.read_to_end(&mut bytes).map_err(told)?;
         }
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let newer = bytes[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice::<Versioned>(line).ok())
+            .find(|line| line.schema > SCHEMA);
+        if let Some(Versioned { schema }) = newer {
+            return Err(Failure::new(format!(
+                "{}: has lines of schema {schema}, and this program reads {SCHEMA}",
+                path.display()
+            ))
+            .hint("update seeklab, name another file, or add --fresh to forget these results"));
+        }
         file.set_len(whole as u64).map_err(told)?;
         let mut journal = Self { path: path.to_owned(), file, known: BTreeMap::new(), damaged: 0 };
         for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -105,6 +132,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
     /// Appends a result.
     pub(crate) fn append(&mut self, entry: &Entry, result: &R) -> Result<(), Failure> {
         let line = Line {
+            schema: SCHEMA,
             key: entry.key.to_string(),
             cell: entry.cell.to_owned(),
             repetition: entry.repetition,
@@ -184,5 +212,19 @@ mod tests {
         assert!(Journal::<Result>::open(&path, false).unwrap_err().to_string().contains("another run"));
         drop(first);
         assert!(Journal::<Result>::open(&path, false).is_ok());
+    }
+
+    #[test]
+    fn journal_of_a_newer_schema_is_refused_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("j.jsonl");
+        let mut journal = Journal::<Result>::open(&path, false).unwrap();
+        journal.append(&entry("a"), &result(1.0)).unwrap();
+        drop(journal);
+        let newer = std::fs::read_to_string(&path).unwrap().replace("\"schema\":1", "\"schema\":2");
+        std::fs::write(&path, format!("{newer}torn")).unwrap();
+        let failure = Journal::<Result>::open(&path, false).unwrap_err();
+        assert!(failure.to_string().contains("schema 2") && failure.advice().unwrap().contains("update"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{newer}torn"));
     }
 }

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// The program and its version, for everything that keeps its origin.
 pub const VERSION: &str = concat!("seeklab ", env!("CARGO_PKG_VERSION"));
 
+/// The version of the schema of JSON documents, which they name as `schema`.
+pub const SCHEMA: u32 = 1;
+
 /// Prints text on stdout.
 ///
 /// # Errors
@@ -25,7 +28,19 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// If stdout cannot be written.
 pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document).expect("documents have text keys");
+    #[derive(Serialize)]
+    struct Document<'a, D> {
+        schema: u32,
+        #[serde(flatten)]
+        document: &'a D,
+    }
+    let value = serde_json::to_value(document).expect("documents have text keys");
+    let text = if value.is_object() {
+        serde_json::to_string_pretty(&Document { schema: SCHEMA, document })
+    } else {
+        serde_json::to_string_pretty(&value)
+    }
+    .expect("documents have text keys");
     print(&(text + "\n"))
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use seeklab_core::{ByteSize, Ratio, Seed};
+use seeklab_devices::description::SCHEMA;
 use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use seeklab_files::{check_distinct, check_rereadable};
@@ -152,6 +153,7 @@ impl Arguments {
             about,
         )?;
         let mut table = description;
+        table.insert("schema".to_owned(), SCHEMA.into());
         table.insert("title".to_owned(), format!("clone of {}", file_name(&self.trace)).into());
         let validated = report.evaluations.first().map_or_else(
             || "not measured: there was nothing to predict".to_owned(),

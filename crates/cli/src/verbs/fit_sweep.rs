@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_core::{ByteSize, Seed};
+use seeklab_devices::description::SCHEMA;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
@@ -45,6 +46,7 @@ pub(super) fn run(
     ]);
     let FittedSweep { description, report } = fit_sweep(session, &files, seed, about)?;
     let mut table = description;
+    table.insert("schema".to_owned(), SCHEMA.into());
     table.insert("title".to_owned(), format!("clone by {names}").into());
     table.insert("validated".to_owned(), sentence(&report.in_sample, &report.left_out).into());
     let printed = if json {

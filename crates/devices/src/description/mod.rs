@@ -31,6 +31,7 @@ use crate::kind::{Children, Declared, Kind, Tracks};
 use crate::learnt::Learnt;
 
 pub use error::DescriptionError;
+pub use read::SCHEMA;
 pub use rows::ParameterRow;
 
 /// Text of a description beside the parameters.
@@ -154,6 +155,7 @@ impl Description {
     /// The description as a TOML document with the header, complete and readable again.
     pub fn to_toml(&self) -> String {
         let mut table = Table::new();
+        table.insert("schema".into(), SCHEMA.into());
         table.insert("title".into(), self.header.title.clone().into());
         table.insert("validated".into(), self.header.validated.clone().into());
         table.insert("sources".into(), Value::Table(Table::new()));

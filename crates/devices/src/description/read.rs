@@ -8,6 +8,9 @@ use crate::kind::Kind;
 use crate::reader;
 use crate::registry;
 
+/// The version of the schema of descriptions, which a document names as `schema`.
+pub const SCHEMA: i64 = 1;
+
 /// Levels of bases and layers at most.
 const DEPTH_MAX: usize = 16;
 
@@ -17,11 +20,12 @@ impl Description {
     /// # Errors
     /// Any mistake in it: file, line or key, value seen, what is allowed.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             DescriptionError::new(format!("{label}, line {line}: {}", one_line(error.message())))
         })?;
+        check_schema(&mut table, label)?;
         Self::from_table(name, label, table, 0)
     }
 
@@ -159,4 +163,18 @@ fn take_children(kind: &Kind, table: &mut Table, depth: usize) -> Result<Vec<Des
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Takes the version of the schema off a document. A document without one has version 1.
+fn check_schema(table: &mut Table, label: &str) -> Result<(), DescriptionError> {
+    match table.remove("schema") {
+        None | Some(Value::Integer(SCHEMA)) => Ok(()),
+        Some(Value::Integer(newer)) if newer > SCHEMA => Err(DescriptionError::new(format!(
+            "{label}: schema: {newer} is newer than {SCHEMA}, the version that this program reads"
+        ))
+        .hint("update seeklab, or describe the device anew with this version")),
+        Some(other) => {
+            Err(DescriptionError::new(format!("{label}: schema: {other}")).hint(format!("allowed: {SCHEMA}")))
+        }
+    }
 }

@@ -288,3 +288,16 @@ fn reference_page_of_device_keys_is_current() {
     let kept = include_str!("../../../../docs/reference/devices.md");
     assert!(kept == page, "write `seeklab devices --reference` to docs/reference/devices.md:\n{page}");
 }
+
+#[test]
+fn description_of_a_newer_schema_is_refused_with_advice() {
+    let text = catalog::find("constant").unwrap().to_toml();
+    assert!(text.contains("schema = 1\n"), "{text}");
+    assert!(Description::parse("x", "x.toml", &text).is_ok());
+    let newer = text.replacen("schema = 1", "schema = 2", 1);
+    let error = Description::parse("x", "x.toml", &newer).unwrap_err();
+    assert_eq!(error.to_string(), "x.toml: schema: 2 is newer than 1, the version that this program reads");
+    assert!(error.advice().unwrap().contains("update seeklab"));
+    assert!(Description::parse("x", "x.toml", &text.replacen("schema = 1\n", "", 1)).is_ok());
+    assert!(Description::parse("x", "x.toml", &text.replacen("schema = 1", "schema = \"1\"", 1)).is_err());
+}
