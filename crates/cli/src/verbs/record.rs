@@ -9,12 +9,12 @@ use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::fuse::FILE_NAME;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::passthrough::Backing;
 use seeklab_emulator::store::Access;
 use seeklab_files::check_distinct;
-use seeklab_lab::emulate::{Doors, Observer, Sink, passing};
+use seeklab_lab::emulate::{FrontendOptions, Observer, Sink, passing};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
@@ -133,11 +133,12 @@ impl Arguments {
             None if elsewhere => None,
             None => Some(super::serve::own_socket()?),
         };
-        let block = self.block.then(|| QueueWishes::of_device(false));
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
+        let block = self.block.then(|| QueueOptions::of_device(false));
+        let frontends =
+            FrontendOptions { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
         let title = self.backing.display().to_string();
         let mut running =
-            passing::start(backing, title, doors, self.read_only, observer.observe(), &Stop::new()?)?;
+            passing::start(backing, title, frontends, self.read_only, observer.observe(), &Stop::new()?)?;
         let mut places: Vec<String> =
             running.block().map(|block| block.path().display().to_string()).into_iter().collect();
         places.extend(self.fuse.iter().map(|folder| folder.join(FILE_NAME).display().to_string()));

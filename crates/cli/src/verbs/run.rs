@@ -10,7 +10,7 @@ use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::exported_size;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
-use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
+use seeklab_lab::series::{Application, Commands, Series, SeriesResult, check, run};
 use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
@@ -118,7 +118,7 @@ impl Arguments {
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
         self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
         check(&series)?;
-        let Finished { document, report, succeeded } = run(session, &series)?;
+        let SeriesResult { document, report, succeeded } = run(session, &series)?;
         let printed = if self.json { print_json(&document) } else { print(&render_terminal(&report)) };
         let ended = if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
         Delivery::of(printed).file(self.report.as_deref(), || render_html(&report)).and(ended).finish()
@@ -148,7 +148,7 @@ impl Arguments {
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
             repetitions: self.repeat.unwrap_or(if self.compare.is_empty() { 1 } else { 3 }),
             seed: self.seed,
-            pace: self.pace.pace(session, application.door())?,
+            pace: self.pace.pace(session, application.frontend())?,
             application,
             record: self.record.clone(),
             journal: self.results.clone(),
@@ -164,7 +164,7 @@ impl Arguments {
         Ok(Application::Commands(Commands {
             file_system: self.fs,
             mount_options: self.mount_options.clone(),
-            queue: self.queue.wishes(),
+            queue: self.queue.options(),
             image: self.image.clone(),
             setup: self.setup.clone(),
             phases: self.phases.clone(),

@@ -9,14 +9,14 @@ use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Duration, Seed};
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::fuse::FILE_NAME;
-use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
+use seeklab_emulator::frontend::loop_device::{Queue, QueueOptions};
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::pacer::MissCause;
 use seeklab_files::{check_distinct, check_writable};
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::emulate::{
-    Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
-    Wishes, capabilities_of, exported_size, save, start,
+    Contents, FrontendOptions, HostFigures, HostFollowed, Measurements, Observer, Pace, Recorder, Running,
+    StartOptions, StoreChoice, capabilities_of, exported_size, save, start,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, print, print_json};
@@ -124,21 +124,21 @@ impl Arguments {
             read_only: self.read_only,
         };
         let store = contents.open(size)?;
-        let mut wishes = self.wishes(session, &device)?;
-        let mut recorder = self.recorder(&device, &wishes.pace)?;
+        let mut options = self.options(session, &device)?;
+        let mut recorder = self.recorder(&device, &options.pace)?;
         let mut followed = None;
         if self.follow_host {
             let block_bytes = capabilities_of(&device)?.block_size.as_bytes() as u32;
             let (host, feedback) = HostFollowed::prepare(block_bytes, recorder.take());
-            wishes.observe = Some(host.observe());
-            wishes.feedback = Some(feedback);
+            options.observe = Some(host.observe());
+            options.feedback = Some(feedback);
             followed = Some(host);
         }
         let recorder = recorder.map(Observer::start);
         if let Some(recorder) = &recorder {
-            wishes.observe = Some(recorder.observe());
+            options.observe = Some(recorder.observe());
         }
-        let mut running = start(session, &device, store, wishes, &Stop::new()?)?;
+        let mut running = start(session, &device, store, options, &Stop::new()?)?;
         if let Some(host) = &mut followed
             && let Err(failure) = host.watch(&running)
         {
@@ -213,7 +213,7 @@ impl Arguments {
         }
     }
 
-    fn wishes(&self, session: &Session, device: &Resolved) -> Result<Wishes, Failure> {
+    fn options(&self, session: &Session, device: &Resolved) -> Result<StartOptions, Failure> {
         let elsewhere = self.block || self.fuse.is_some();
         let nbd = match &self.nbd {
             Some(address) => Some(address.clone()),
@@ -224,13 +224,14 @@ impl Arguments {
             .block
             .then(|| -> Result<_, Failure> {
                 let rotational = capabilities_of(device)?.rotational;
-                Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
+                Ok(self.queue.options().or(QueueOptions::of_device(rotational)))
             })
             .transpose()?;
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
-        let pace = self.pace.pace(session, doors.kind())?;
-        Ok(Wishes {
-            doors,
+        let frontends =
+            FrontendOptions { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
+        let pace = self.pace.pace(session, frontends.kind())?;
+        Ok(StartOptions {
+            frontends,
             read_only: self.read_only,
             pace,
             seed: self.seed,
@@ -253,38 +254,43 @@ fn us(duration: Option<Duration>) -> f64 {
 }
 
 /// Returns the evidence for the accuracy of the run. Without `host`, the errors at the host are unknown.
-fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
-    let tally = &outcome.tally;
+fn evidence(outcome: &Measurements, host: Option<HostFigures>) -> Evidence {
+    let statistics = &outcome.statistics;
     let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
-    let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
-    let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
+    let possible = statistics.requests - statistics.deadlines.below_floor().min(statistics.requests);
+    let misses = MissCause::ALL.map(|cause| statistics.deadlines.missed(cause));
     let host_seen = host.filter(|host| host.requests > 0);
     Evidence {
-        requests: tally.requests,
+        requests: statistics.requests,
         model_mean_ms: host_seen
-            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
+            .map_or_else(|| mean_ms(&statistics.modelled).unwrap_or_default(), |host| host.model_mean_ms),
         host_error_ms: host_seen.map(|host| host.ei_avg_ms),
         unmatched: host.map(|host| host.unmatched),
-        reply_error_ms: mean_ms(tally.deadlines.lateness()),
+        reply_error_ms: mean_ms(statistics.deadlines.lateness()),
         limit: outcome.deadline_limit,
         beyond_limit_pct: (possible > 0)
-            .then(|| 100.0 * tally.deadlines.missed_above_floor() as f64 / possible as f64),
+            .then(|| 100.0 * statistics.deadlines.missed_above_floor() as f64 / possible as f64),
         misses: MissCounts::new(misses),
-        below_floor: outcome.floor.map(|_| tally.deadlines.below_floor()),
+        below_floor: outcome.floor.map(|_| statistics.deadlines.below_floor()),
     }
 }
 
-fn summary(device: &Resolved, outcome: &Outcome, host: Option<HostFigures>, not_recorded: u64) -> String {
-    let tally = &outcome.tally;
-    if tally.requests == 0 {
+fn summary(
+    device: &Resolved,
+    outcome: &Measurements,
+    host: Option<HostFigures>,
+    not_recorded: u64,
+) -> String {
+    let statistics = &outcome.statistics;
+    if statistics.requests == 0 {
         return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
     }
-    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
+    let (response, lateness) = (&statistics.response, statistics.deadlines.lateness());
     let mut text = format!(
         "\n{} requests in {:.1} s, {} refused by the store\n",
-        tally.requests,
+        statistics.requests,
         outcome.elapsed.as_s(),
-        tally.refused
+        statistics.refused
     );
     text += &format!(
         "response  mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
@@ -306,11 +312,11 @@ fn summary(device: &Resolved, outcome: &Outcome, host: Option<HostFigures>, not_
             host.mean_ms,
             host.ei_avg_ms * 1e3,
             host.requests,
-            tally.requests,
+            statistics.requests,
         );
     }
     text += &format!("trust     {}\n", evidence(outcome, host).trust().sentence);
-    if let Some(note) = device.unlike_its_fit(tally.coverage) {
+    if let Some(note) = device.unlike_its_fit(statistics.coverage) {
         text += &format!("warning: {note}\n");
     }
     if not_recorded > 0 {
@@ -322,26 +328,26 @@ fn summary(device: &Resolved, outcome: &Outcome, host: Option<HostFigures>, not_
 fn document(
     device: &Resolved,
     arguments: &Arguments,
-    outcome: &Outcome,
+    outcome: &Measurements,
     host_queue: Option<&Queue>,
     host: Option<HostFigures>,
     not_recorded: u64,
 ) -> Value {
-    let tally = &outcome.tally;
-    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
+    let statistics = &outcome.statistics;
+    let (response, lateness) = (&statistics.response, statistics.deadlines.lateness());
     let misses: serde_json::Map<String, Value> = MissCause::ALL
         .iter()
-        .map(|cause| (cause.name().to_owned(), tally.deadlines.missed(*cause).into()))
+        .map(|cause| (cause.name().to_owned(), statistics.deadlines.missed(*cause).into()))
         .collect();
     json!({
         "device": device.name,
         "seed": arguments.seed.0,
         "version": VERSION,
         "elapsed_s": outcome.elapsed.as_s(),
-        "requests": tally.requests,
-        "refused": tally.refused,
-        "failed_requests": tally.failed_requests,
-        "undelivered_replies": tally.undelivered_replies,
+        "requests": statistics.requests,
+        "refused": statistics.refused,
+        "failed_requests": statistics.failed_requests,
+        "undelivered_replies": statistics.undelivered_replies,
         "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
         "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
         "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),
@@ -350,7 +356,7 @@ fn document(
         "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
         "deadline_misses": misses,
         "out_of_validated_range":
-            device.out_of_validated_range(tally.coverage, tally.requests, tally.transfers),
+            device.out_of_validated_range(statistics.coverage, statistics.requests, statistics.transfers),
         "not_recorded": not_recorded,
         "emulator_cpu_s": outcome.cpu.as_s(),
         "processors": outcome.processors.name(),

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_report::Report;
 use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;
@@ -92,7 +92,7 @@ pub enum Application {
 
 impl Application {
     /// Returns the frontend that the application uses.
-    pub const fn door(&self) -> FrontendKind {
+    pub const fn frontend(&self) -> FrontendKind {
         match self {
             Self::Commands(_) => FrontendKind::Block,
             Self::Builtin { .. } => FrontendKind::NbdUnix,
@@ -108,7 +108,7 @@ pub struct Commands {
     /// Mount options.
     pub mount_options: MountOptions,
     /// Options of the host's queue that override the values for the device.
-    pub queue: QueueWishes,
+    pub queue: QueueOptions,
     /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
@@ -125,7 +125,7 @@ pub struct Commands {
 
 /// A series that was run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct SeriesResult {
     /// For machines.
     pub document: Value,
     /// For people.
@@ -149,7 +149,7 @@ pub fn check(series: &Series) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What keeps a repetition from running; a command that fails is a result.
-pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
+pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
     let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
@@ -184,7 +184,7 @@ pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
         }
     }
     drop(steps);
-    Ok(Finished {
+    Ok(SeriesResult {
         document: document::document(series, &results),
         report: report::report(series, &results),
         succeeded: results.iter().flatten().all(Figures::succeeded),
