@@ -7,6 +7,7 @@
 //! trace ─▶ fit ─▶ a device, described
 //! ```
 
+pub mod calibrate;
 pub mod capture;
 pub mod devices;
 pub mod emulate;
@@ -19,6 +20,7 @@ pub mod listener;
 pub mod output;
 pub mod points;
 pub mod progress;
+pub mod record;
 pub mod run;
 pub mod series;
 pub mod session;

@@ -1,4 +1,4 @@
-//! Emulating a device in real time, on a thread of its own.
+//! Emulating a device in real time, on a thread of its own. [`serve`] does all of it; series use [`start`].
 //!
 //! ```text
 //! StartOptions ─▶ start ─▶ Running ─┬─ clients connect to its frontends
@@ -7,12 +7,14 @@
 
 mod calibrated;
 mod contents;
+mod endpoints;
 mod feedback;
 mod host;
 mod live;
 mod observer;
 mod pace;
-pub mod passing;
+pub(crate) mod passing;
+mod serve;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -28,7 +30,7 @@ use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
-use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
+use seeklab_emulator::frontend::{self, Frontend, Frontends, Stop};
 use seeklab_emulator::pacer::{self, Deadlines, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
@@ -38,11 +40,14 @@ use crate::session::Session;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
-pub use contents::{Contents, StoreChoice, save};
+use contents::save;
+pub use contents::{Contents, StoreChoice};
+pub use endpoints::Endpoints;
 pub use feedback::{Feedback, Follower, feedback};
 pub use host::{HostFigures, HostFollowed, HostMessage, Joining, watch};
 pub use observer::{Observer, Recorder, Sink};
-pub use pace::Pace;
+pub use pace::{Pace, PaceOptions};
+pub use serve::{EmulationOptions, EmulationResult, serve};
 
 /// Frontends that clients connect to.
 #[derive(Debug, Clone, Default)]
@@ -326,7 +331,7 @@ fn emulate(
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
-    let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
+    let result = frontend::serve(&mut frontends, &mut watched, &mut waiter, stop);
     let processors = KeptAwake::processors(held.as_ref());
     drop(held);
     let Watched { emulation, live, .. } = watched;

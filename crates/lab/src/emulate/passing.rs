@@ -28,18 +28,18 @@ impl From<BackingError> for Failure {
 
 /// Commands that passed, and the elapsed time.
 #[derive(Debug)]
-pub struct PassthroughResult {
+pub(crate) struct PassthroughResult {
     /// Counts of the commands that passed.
-    pub passed: Passed,
+    pub(crate) passed: Passed,
     /// From the start to the end.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
 }
 
 /// Serves `backing` by the frontends `frontends` until `stop` is set. `observe` receives every command.
 ///
 /// # Errors
 /// Resources that cannot be opened or bound.
-pub fn start(
+pub(crate) fn start(
     backing: Backing,
     title: String,
     frontends: FrontendOptions,

@@ -16,7 +16,7 @@ use crate::emulate::Measurements;
 
 /// The figures of one repetition. What was not measured is `None`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Figures {
+pub struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
     /// Time for syncing and unmounting, all phases together.
@@ -72,7 +72,7 @@ pub(super) struct Figures {
 
 /// Figures of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct PhaseFigures {
+pub struct PhaseFigures {
     /// Its name.
     pub name: String,
     /// From exec to exit.
