@@ -10,6 +10,7 @@
 pub mod calibrate;
 pub mod capture;
 pub mod devices;
+pub mod drive;
 pub mod emulate;
 pub mod experiment;
 pub mod failure;
