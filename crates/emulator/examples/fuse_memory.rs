@@ -19,7 +19,7 @@ use memory::{Memory, now};
 use seeklab_core::Duration;
 use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::frontend::fuse::{FILE_NAME, Place, Server};
-use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings};
 use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Stop, serve};
 
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             None
         }
         (Place::Detached, file) => {
-            let queue = QueueWishes::of_device(false);
+            let queue = QueueOptions::of_device(false);
             let settings = Settings { block_size_bytes: 512, read_only: false, queue };
             let file = file.expect("a mount without a place has it");
             let device = LoopDevice::attach(&file, &settings)?;

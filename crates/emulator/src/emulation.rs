@@ -49,7 +49,7 @@ pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
 /// Statistics of an emulation so far.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct EmulationStatistics {
     /// Requests that the model answered.
     pub requests: u64,
     /// Requests that the store refused.
@@ -103,7 +103,7 @@ pub struct Emulation {
     /// Answers that have left and are not booked: that has time.
     gone: Vec<(Replied, Departure)>,
     stalls: Stalls,
-    tally: Tally,
+    statistics: EmulationStatistics,
     observe: Option<Observe>,
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
@@ -200,7 +200,7 @@ impl Emulation {
             fresh: Vec::new(),
             gone: Vec::new(),
             stalls,
-            tally: Tally::default(),
+            statistics: EmulationStatistics::default(),
             observe: None,
             arrived: 0,
             order: ArrivalOrder::default(),
@@ -226,7 +226,7 @@ impl Emulation {
     /// Counts lateness by the limit and the floor of `deadlines`.
     #[must_use]
     pub fn judged_by(mut self, deadlines: Deadlines) -> Self {
-        self.tally.deadlines = deadlines;
+        self.statistics.deadlines = deadlines;
         self
     }
 
@@ -256,8 +256,8 @@ impl Emulation {
     }
 
     /// Returns the statistics so far.
-    pub const fn tally(&self) -> &Tally {
-        &self.tally
+    pub const fn statistics(&self) -> &EmulationStatistics {
+        &self.statistics
     }
 
     /// Requests outstanding.
@@ -271,7 +271,7 @@ impl Emulation {
     }
 
     /// Shows the last requests; returns what it amounted to, and the bytes.
-    pub fn finish(mut self) -> (Tally, Store) {
+    pub fn finish(mut self) -> (EmulationStatistics, Store) {
         // What is still under way ends when the transfers are dropped; nobody waits for an answer any more.
         self.transfers = None;
         let unsent = std::mem::take(&mut self.replied).into_values();
@@ -280,10 +280,10 @@ impl Emulation {
         if let Some(observe) = &mut self.observe {
             self.order.finish(observe);
         }
-        self.tally.clamped = self.pacer.clamped();
-        self.tally.coverage = self.pacer.coverage();
-        self.tally.changed = self.pacer.finish_behind();
-        (self.tally, self.store)
+        self.statistics.clamped = self.pacer.clamped();
+        self.statistics.coverage = self.pacer.coverage();
+        self.statistics.changed = self.pacer.finish_behind();
+        (self.statistics, self.store)
     }
 
     fn accept(&mut self, command: &Command<'_>) {
@@ -386,7 +386,7 @@ impl Emulation {
     }
 
     fn refuse(&mut self, tag: Tag, code: ErrorCode) {
-        self.tally.refused += 1;
+        self.statistics.refused += 1;
         self.at_once.push((tag, Answer::Failed(code)));
     }
 
@@ -413,7 +413,7 @@ impl Emulation {
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
             if due.completion.status == Status::Error {
-                self.tally.failed_requests += 1;
+                self.statistics.failed_requests += 1;
                 outstanding.answer = Answer::Failed(ErrorCode::Io);
             }
             let outstanding = match self.prepare_transferred(frontend, outstanding) {
@@ -528,7 +528,7 @@ impl Emulation {
                 }
             }
             Err(error) => {
-                self.tally.refused += 1;
+                self.statistics.refused += 1;
                 self.prepare(frontend, tag, Answer::Failed(code_of(&error)), &[]);
             }
         }
@@ -632,10 +632,10 @@ impl Emulation {
 
     fn book(&mut self, replied: &Replied, departure: Departure) {
         let Replied { due, outstanding, woken, ready, offered, shown } = replied;
-        self.tally.requests += 1;
+        self.statistics.requests += 1;
         let op = due.completion.request.op;
-        self.tally.transfers += u64::from(matches!(op, Operation::Read | Operation::Write));
-        self.tally.modelled.record(due.completion.response_time());
+        self.statistics.transfers += u64::from(matches!(op, Operation::Read | Operation::Write));
+        self.statistics.modelled.record(due.completion.response_time());
         let (left, miss_cause) = match departure {
             Departure::Taken(left) => {
                 let steps = Steps {
@@ -648,12 +648,12 @@ impl Emulation {
                     offered: offered.unwrap_or(left),
                     left,
                 };
-                self.tally.response.record(left.saturating_since(outstanding.arrived));
+                self.statistics.response.record(left.saturating_since(outstanding.arrived));
                 let stall = self.stalls.cause(due.due);
-                (Some(left), self.tally.deadlines.record(due, &steps, stall))
+                (Some(left), self.statistics.deadlines.record(due, &steps, stall))
             }
             Departure::Dropped => {
-                self.tally.undelivered_replies += 1;
+                self.statistics.undelivered_replies += 1;
                 (None, None)
             }
         };

@@ -19,7 +19,7 @@ const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 const UNLIKE_PCT: f64 = 1.0;
 
 /// Setup of a device: its host queue, mechanics only, overrides.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The mechanics alone.
     pub bare: bool,

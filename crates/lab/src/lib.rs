@@ -7,8 +7,10 @@
 //! trace ─▶ fit ─▶ a device, described
 //! ```
 
+pub mod calibrate;
 pub mod capture;
 pub mod devices;
+pub mod drive;
 pub mod emulate;
 pub mod experiment;
 pub mod failure;
@@ -19,6 +21,7 @@ pub mod listener;
 pub mod output;
 pub mod points;
 pub mod progress;
+pub mod record;
 pub mod run;
 pub mod series;
 pub mod session;

@@ -1,8 +1,9 @@
 //! Writing results on stdout, and the command line that they came from.
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
 
@@ -57,4 +58,17 @@ pub fn command_line() -> String {
     let mut arguments = std::env::args();
     let _ = arguments.next();
     std::iter::once("seeklab".to_owned()).chain(arguments.map(quote)).collect::<Vec<_>>().join(" ")
+}
+
+/// Serializes a path as text. Bytes that are not UTF-8 are replaced.
+pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
+/// As [`path_text`].
+pub(crate) fn optional_path_text<S: Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use seeklab_core::{ByteSize, Duration};
-use seeklab_lab::capture::{Child, Outcome, Wishes, run};
+use seeklab_lab::capture::{CaptureOptions, CaptureResult, capture};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, print, print_json};
+use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
+
+use crate::delivery::Delivery;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,8 +37,8 @@ pub(crate) struct Arguments {
     /// Omit the queue times and initiators of requests. Saves one event per request
     #[arg(long)]
     no_queue_times: bool,
-    /// Kernel memory for each kind of event on each processor. An event takes about 100B [default: an equal share
-    /// of 64MiB, from 256KiB to 2MiB]
+    /// Kernel memory for the events of each processor. An event takes about 100B [default: an equal share of 64MiB,
+    /// from 1MiB to 16MiB]
     #[arg(long, value_name = "SIZE")]
     kernel_buffer: Option<ByteSize>,
     /// Print one JSON document. The output of COMMAND goes to stderr
@@ -50,49 +51,44 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let command = match self.command.is_empty() {
-            true => None,
-            false => Some(Child::new(&self.command, self.json)?),
-        };
-        let wishes = Wishes {
+        let options = CaptureOptions {
             device: self.device,
             output: self.output,
             duration: self.duration,
             queue_times: !self.no_queue_times,
             buffer: self.kernel_buffer,
+            command: self.command,
+            output_to_stderr: self.json,
         };
-        let outcome = run(session, &wishes, command)?;
-        if self.json {
-            print_json(&document(&wishes, &outcome))?;
-        } else {
-            print(&summary(&wishes, &outcome))?;
-        }
-        match outcome.command {
-            Some(ended) if ended.exit_code != 0 => {
-                Err(Failure::check(format!("the command ended with exit code {}", ended.exit_code)))
-            }
-            _ => Ok(()),
-        }
+        let result = capture(session, &options)?;
+        let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
+        let ended = match result.command_exit_code {
+            None | Some(0) => Ok(()),
+            Some(code) => Err(Failure::check(format!("the command ended with exit code {code}"))),
+        };
+        Delivery::of(printed).and(ended).finish()
     }
 }
 
-fn summary(wishes: &Wishes, outcome: &Outcome) -> String {
-    let (figures, captured) = (&outcome.summary, &outcome.captured);
-    let seconds = outcome.elapsed.as_s();
+fn summary(result: &CaptureResult) -> String {
     let mut text = format!(
-        "{}: {} requests of {} in {seconds:.1} s ({} reads, {} writes, {} others, {} errors), {:.1} IOPS\n",
-        wishes.output.display(),
-        figures.requests,
-        wishes.device.display(),
-        figures.reads,
-        figures.writes,
-        figures.others,
-        figures.errors,
-        figures.requests as f64 / seconds.max(1e-9),
+        "{}: {} requests of {} in {:.1} s ({} reads, {} writes, {} others, {} failed), {:.1} IOPS\n",
+        result.output.display(),
+        result.requests,
+        result.device.display(),
+        result.elapsed_s,
+        result.reads,
+        result.writes,
+        result.others,
+        result.failed_requests,
+        result.requests_per_second,
     );
-    for (name, times) in
-        [("response", figures.response), ("reads", figures.read_response), ("writes", figures.write_response)]
+    if let (Some(mean), Some(p50), Some(p99), Some(max)) =
+        (result.response_mean_ms, result.response_p50_ms, result.response_p99_ms, result.response_max_ms)
     {
+        text += &format!("response  mean {mean:.3} ms, p50 {p50:.3}, p99 {p99:.3}, max {max:.3}\n");
+    }
+    for (name, times) in [("reads", result.read_response), ("writes", result.write_response)] {
         if let Some(times) = times {
             text += &format!(
                 "{name:<9} mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
@@ -101,59 +97,25 @@ fn summary(wishes: &Wishes, outcome: &Outcome) -> String {
         }
     }
     text += &format!(
-        "lost      {} events, {} requests not written, {} requests given up\n",
-        captured.lost_events, outcome.lost_requests, captured.given_up
+        "lost      {} events, {} requests not written, {} requests with an event missing\n",
+        result.lost_events, result.lost_requests, result.given_up
     );
     text += &format!(
-        "cost      {:.2} s of processor, {:.2} % of one\n",
-        outcome.cpu.as_s(),
-        100.0 * outcome.cpu.as_s() / seconds.max(1e-9)
+        "cost      {:.2} s of processor time, {:.2} % of one processor\n",
+        result.capture_cpu_s,
+        100.0 * result.capture_cpu_s / result.elapsed_s.max(1e-9)
     );
-    if outcome.own > 0 {
+    if result.recorder_requests > 0 {
         text += &format!(
             "note: {} more requests are the recorder's own: in the trace, marked, and in no figure\n",
-            outcome.own
+            result.recorder_requests
         );
     }
-    if !outcome.is_complete() {
+    if !result.is_complete() {
         text += "warning: this trace is not complete\n";
     }
-    if captured.completed == 0 && captured.issued > 0 {
-        text += "warning: requests were given to the device and none was complete: it may hand them on as they \
-                 are; capture the device beneath it\n";
+    for note in &result.notes {
+        text += &format!("warning: {note}\n");
     }
     text
-}
-
-fn document(wishes: &Wishes, outcome: &Outcome) -> Value {
-    let (figures, captured) = (&outcome.summary, &outcome.captured);
-    json!({
-        "device": wishes.device.display().to_string(),
-        "output": wishes.output.display().to_string(),
-        "version": VERSION,
-        "elapsed_s": outcome.elapsed.as_s(),
-        "command_exit_code": outcome.command.map(|ended| ended.exit_code),
-        "requests": figures.requests,
-        "reads": figures.reads,
-        "writes": figures.writes,
-        "others": figures.others,
-        "errors": figures.errors,
-        "requests_per_second": figures.requests as f64 / outcome.elapsed.as_s().max(1e-9),
-        "response_mean_ms": figures.response.map(|times| times.mean_ms),
-        "response_p50_ms": figures.response.map(|times| times.p50_ms),
-        "response_p99_ms": figures.response.map(|times| times.p99_ms),
-        "rows": outcome.rows.rows,
-        "recorders_own": outcome.own,
-        "lost_events": captured.lost_events,
-        "lost_requests": outcome.lost_requests,
-        "given_up": captured.given_up,
-        "pending": captured.pending,
-        "unpaired_completions": captured.unpaired_completions,
-        "late_events": captured.late_events,
-        "malformed_records": captured.malformed_records,
-        "other_commands": captured.other_commands,
-        "out_of_order": outcome.rows.out_of_order,
-        "widened": outcome.rows.widened,
-        "capture_cpu_s": outcome.cpu.as_s(),
-    })
 }

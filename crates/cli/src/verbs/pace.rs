@@ -3,12 +3,9 @@
 use clap::{Args, ValueEnum};
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_core::Duration;
-use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
-use seeklab_lab::emulate::{Calibrated, Pace};
-use seeklab_lab::failure::Failure;
-use seeklab_lab::session::Session;
+use seeklab_lab::emulate::PaceOptions;
 
 /// Options for the accuracy of emulation.
 #[derive(Debug, Args)]
@@ -52,19 +49,15 @@ enum ModeName {
 }
 
 impl PaceFlags {
-    /// Returns the options for emulating a device that clients reach through the frontend `kind`.
-    ///
-    /// # Errors
-    /// If the options contradict each other, or the frontend cannot be served on this machine.
-    pub(crate) fn pace(&self, session: &Session, kind: FrontendKind) -> Result<Pace, Failure> {
-        let (pacing, mode) = (self.pacing(), self.mode());
-        if self.lookahead.is_some() && mode != Mode::Synchronous {
-            return Err(Failure::new("--lookahead: is how far ahead a synchronous model runs")
-                .hint("add `--mode synchronous`, or leave it out: the other modes know every answer ahead"));
+    /// Returns the options that were given.
+    pub(crate) fn options(&self) -> PaceOptions {
+        PaceOptions {
+            pacing: self.pacing(),
+            mode: self.mode(),
+            lookahead: self.lookahead,
+            deadline_limit: self.deadline_limit,
+            is_calibrated: !self.uncalibrated,
         }
-        let calibrated =
-            if self.uncalibrated { Calibrated::default() } else { Calibrated::load(session, kind, pacing)? };
-        Ok(Pace { pacing, mode, lookahead: self.lookahead, deadline_limit: self.deadline_limit, calibrated })
     }
 
     const fn pacing(&self) -> Pacing {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use seeklab_core::ByteSize;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 
 /// Options for the host's queue of a block device.
 #[derive(Debug, Args)]
@@ -25,8 +25,8 @@ pub(crate) struct QueueFlags {
 
 impl QueueFlags {
     /// Returns the queue options that were given. Each omitted option takes the default of the device.
-    pub(crate) fn wishes(&self) -> QueueWishes {
-        QueueWishes {
+    pub(crate) fn options(&self) -> QueueOptions {
+        QueueOptions {
             rotational: self.host_rotational,
             scheduler: self.host_scheduler.clone(),
             read_ahead_kib: self.host_read_ahead.map(|size| (size.as_bytes() >> 10) as u32),

@@ -7,10 +7,9 @@ use clap::Args;
 use seeklab_core::{ByteSize, Seed};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
-use seeklab_lab::emulate::exported_size;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
-use seeklab_lab::series::{Application, Commands, Finished, Series, check, run};
+use seeklab_lab::series::{Application, Commands, Series, run};
 use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 use seeklab_stage::{FileSystem, MountOptions};
@@ -117,11 +116,12 @@ impl Arguments {
         let read =
             std::iter::once(&self.device).chain(&self.compare).map(PathBuf::from).chain(self.image.clone());
         self.report.as_deref().map_or(Ok(()), |path| check_distinct(path, read))?;
-        check(&series)?;
-        let Finished { document, report, succeeded } = run(session, &series)?;
-        let printed = if self.json { print_json(&document) } else { print(&render_terminal(&report)) };
-        let ended = if succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
-        Delivery::of(printed).file(self.report.as_deref(), || render_html(&report)).and(ended).finish()
+        let result = run(session, &series)?;
+        let printed = if self.json { print_json(&result) } else { print(&render_terminal(&result.report)) };
+        let ended =
+            if result.succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
+        let html = || render_html(&result.report);
+        Delivery::of(printed).file(self.report.as_deref(), html).and(ended).finish()
     }
 
     fn series(&self, session: &Session) -> Result<Series, Failure> {
@@ -134,21 +134,14 @@ impl Arguments {
             .chain(&self.compare)
             .map(|name| resolve(name, &setup))
             .collect::<Result<Vec<Resolved>, Failure>>()?;
-        let size = devices
-            .iter()
-            .map(|device| exported_size(device, self.size))
-            .collect::<Result<Vec<ByteSize>, Failure>>()?
-            .into_iter()
-            .min()
-            .expect("there is a device");
+        let size = Series::common_size(&devices, self.size)?;
         let application = self.application()?;
         Ok(Series {
             devices,
-            // What every block size of the catalog divides.
-            size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
+            size,
             repetitions: self.repeat.unwrap_or(if self.compare.is_empty() { 1 } else { 3 }),
             seed: self.seed,
-            pace: self.pace.pace(session, application.door())?,
+            pace: self.pace.options().load(session, application.frontend())?,
             application,
             record: self.record.clone(),
             journal: self.results.clone(),
@@ -164,7 +157,7 @@ impl Arguments {
         Ok(Application::Commands(Commands {
             file_system: self.fs,
             mount_options: self.mount_options.clone(),
-            queue: self.queue.wishes(),
+            queue: self.queue.options(),
             image: self.image.clone(),
             setup: self.setup.clone(),
             phases: self.phases.clone(),

@@ -4,25 +4,16 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_analysis::{Evidence, MissCounts};
-use seeklab_core::statistics::Distribution;
-use seeklab_core::{ByteSize, Duration, Seed};
-use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::fuse::FILE_NAME;
-use seeklab_emulator::frontend::loop_device::{Queue, QueueWishes};
+use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::frontend::nbd::Address;
-use seeklab_emulator::pacer::MissCause;
-use seeklab_files::{check_distinct, check_writable};
-use seeklab_lab::devices::{Resolved, resolve};
+use seeklab_files::check_writable;
+use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{
-    Contents, Doors, HostFigures, HostFollowed, Observer, Outcome, Pace, Recorder, Running, StoreChoice,
-    Wishes, capabilities_of, exported_size, save, start,
+    Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
 };
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, print, print_json};
-use seeklab_lab::run::metadata;
+use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
 
 use crate::delivery::Delivery;
 
@@ -112,95 +103,44 @@ fn parse_store(text: &str) -> Result<StoreChoice, String> {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let read = || [PathBuf::from(&self.device)].into_iter().chain(self.image.clone());
-        self.record.as_deref().map_or(Ok(()), |path| check_distinct(path, read()))?;
         self.save.as_deref().map_or(Ok(()), check_writable)?;
-        let device = resolve(&self.device, &self.setup.setup())?;
-        let size = exported_size(&device, self.size)?;
-        let contents = Contents {
-            store: self.store_choice()?,
-            image: self.image.clone(),
-            destroy: self.destroy.clone(),
-            read_only: self.read_only,
-        };
-        let store = contents.open(size)?;
-        let mut wishes = self.wishes(session, &device)?;
-        let mut recorder = self.recorder(&device, &wishes.pace)?;
-        let mut followed = None;
-        if self.follow_host {
-            let block_bytes = capabilities_of(&device)?.block_size.as_bytes() as u32;
-            let (host, feedback) = HostFollowed::prepare(block_bytes, recorder.take());
-            wishes.observe = Some(host.observe());
-            wishes.feedback = Some(feedback);
-            followed = Some(host);
-        }
-        let recorder = recorder.map(Observer::start);
-        if let Some(recorder) = &recorder {
-            wishes.observe = Some(recorder.observe());
-        }
-        let mut running = start(session, &device, store, wishes, &Stop::new()?)?;
-        if let Some(host) = &mut followed
-            && let Err(failure) = host.watch(&running)
-        {
-            let _ = running.end();
-            return Err(failure.context("--follow-host"));
-        }
-        let host_queue = running.block().map(|block| block.queue().clone());
-        let text = self.ready(&device, &running);
-        if self.json {
-            eprint!("{text}")
-        } else {
-            print(&text)?
-        }
-        running.until_stopped(session);
-        let outcome = running.end()?;
-        let (written, lost) = recorder.map_or((Ok(()), 0), Observer::finish);
-        let written = written.map_err(Failure::from);
-        let (followed, unfollowed) = match followed.map(HostFollowed::finish).transpose() {
-            Ok(followed) => (followed, Ok(())),
-            Err(failure) => (None, Err(failure)),
-        };
-        let (host, not_recorded) = followed.map_or((None, lost), |(host, lost)| (Some(host), lost));
-        let printed = if self.json {
-            print_json(&document(&device, &self, &outcome, host_queue.as_ref(), host, not_recorded))
-        } else {
-            print(&summary(&device, &outcome, host, not_recorded))
-        };
-        let saved = self.save.as_deref().map_or(Ok(()), |path| save(&outcome.store, path));
-        Delivery::of(printed).and(written).and(unfollowed).and(saved).finish()
+        let options = self.options()?;
+        let name = options.device.name.clone();
+        let result = serve(session, &options, |endpoints| {
+            let text = ready(&name, endpoints);
+            if self.json {
+                eprint!("{text}")
+            } else {
+                print(&text)?
+            }
+            Ok(())
+        })?;
+        let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
+        let saved = self.save.as_deref().map_or(Ok(()), |path| result.save(path));
+        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).and(saved).finish()
     }
 
-    /// Returns the text for the user: the places where the device is served, and commands to try.
-    fn ready(&self, device: &Resolved, running: &Running) -> String {
-        let (mut places, mut ways) = (Vec::new(), Vec::new());
-        if let Some(block) = running.block() {
-            let path = block.path().display();
-            places.push(path.to_string());
-            ways.push(format!("mkfs.ext4 {path}; mount {path} /mnt"));
-        }
-        if let Some(folder) = &self.fuse {
-            let path = folder.join(FILE_NAME).display().to_string();
-            ways.push(format!("fio --name=x --filename={path} --direct=1 --rw=randread"));
-            places.push(path);
-        }
-        if let Some(uri) = running.uri() {
-            places.push(uri.to_string());
-            ways.push(format!("nbdinfo '{uri}'"));
-        }
-        format!(
-            "{} is ready: {}\nend it with Ctrl-C; look at it with: {}\n",
-            device.name,
-            places.join(", "),
-            ways.join(", or ")
-        )
-    }
-
-    fn recorder(&self, device: &Resolved, pace: &Pace) -> Result<Option<Recorder>, Failure> {
-        let Some(path) = &self.record else { return Ok(None) };
-        let mut metadata = metadata(device, &capabilities_of(device)?, self.seed);
-        pace.describe(&mut metadata);
-        let writer = seeklab_columnar::create(path, None, &metadata)?;
-        Ok(Some(Recorder::new(writer)))
+    fn options(&self) -> Result<EmulationOptions, Failure> {
+        Ok(EmulationOptions {
+            device: resolve(&self.device, &self.setup.setup())?,
+            frontends: FrontendOptions {
+                nbd: self.nbd.clone(),
+                fuse: self.fuse.clone(),
+                block: self.block.then(|| self.queue.options()),
+                connections: self.connections,
+            },
+            size: self.size,
+            contents: Contents {
+                store: self.store_choice()?,
+                image: self.image.clone(),
+                destroy: self.destroy.clone(),
+                read_only: self.read_only,
+            },
+            pace: self.pace.options(),
+            follow_host: self.follow_host,
+            record: self.record.clone(),
+            seed: self.seed,
+        })
     }
 
     fn store_choice(&self) -> Result<StoreChoice, Failure> {
@@ -212,151 +152,61 @@ impl Arguments {
             (file, None) => Ok(file.clone()),
         }
     }
+}
 
-    fn wishes(&self, session: &Session, device: &Resolved) -> Result<Wishes, Failure> {
-        let elsewhere = self.block || self.fuse.is_some();
-        let nbd = match &self.nbd {
-            Some(address) => Some(address.clone()),
-            None if elsewhere => None,
-            None => Some(own_socket()?),
-        };
-        let block = self
-            .block
-            .then(|| -> Result<_, Failure> {
-                let rotational = capabilities_of(device)?.rotational;
-                Ok(self.queue.wishes().or(QueueWishes::of_device(rotational)))
-            })
-            .transpose()?;
-        let doors = Doors { nbd, fuse: self.fuse.clone(), block, connections: self.connections };
-        let pace = self.pace.pace(session, doors.kind())?;
-        Ok(Wishes {
-            doors,
-            read_only: self.read_only,
-            pace,
-            seed: self.seed,
-            observe: None,
-            feedback: None,
-            live: true,
-        })
+/// Returns the text for the user: the places where the device is served, and commands to try.
+fn ready(name: &str, endpoints: &Endpoints) -> String {
+    let block = endpoints.block.as_ref().map(|path| path.display());
+    let file = endpoints.file.as_ref().map(|path| path.display());
+    let commands: Vec<String> = [
+        block.map(|path| format!("mkfs.ext4 {path}; mount {path} /mnt")),
+        file.map(|path| format!("fio --name=x --filename={path} --direct=1 --rw=randread")),
+        endpoints.nbd.as_ref().map(|uri| format!("nbdinfo '{uri}'")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    format!("{name} is ready: {endpoints}\nend it with Ctrl-C; look at it with: {}\n", commands.join(", or "))
+}
+
+fn summary(result: &EmulationResult) -> String {
+    if result.requests == 0 {
+        return format!("no request in {:.1} s\n", result.elapsed_s);
     }
-}
-
-pub(super) fn own_socket() -> Result<Address, Failure> {
-    let socket = std::env::temp_dir().join(format!("seeklab-{}.sock", std::process::id()));
-    format!("unix:{}", socket.display())
-        .parse()
-        .map_err(|error| Failure::new(format!("{}: {error}", socket.display())))
-}
-
-fn us(duration: Option<Duration>) -> f64 {
-    duration.unwrap_or_default().as_us()
-}
-
-/// Returns the evidence for the accuracy of the run. Without `host`, the errors at the host are unknown.
-fn evidence(outcome: &Outcome, host: Option<HostFigures>) -> Evidence {
-    let tally = &outcome.tally;
-    let mean_ms = |times: &Distribution| times.moments().mean().map(|ns| ns / 1e6);
-    let possible = tally.requests - tally.deadlines.below_floor().min(tally.requests);
-    let misses = MissCause::ALL.map(|cause| tally.deadlines.missed(cause));
-    let host_seen = host.filter(|host| host.requests > 0);
-    Evidence {
-        requests: tally.requests,
-        model_mean_ms: host_seen
-            .map_or_else(|| mean_ms(&tally.modelled).unwrap_or_default(), |host| host.model_mean_ms),
-        host_error_ms: host_seen.map(|host| host.ei_avg_ms),
-        unmatched: host.map(|host| host.unmatched),
-        reply_error_ms: mean_ms(tally.deadlines.lateness()),
-        limit: outcome.deadline_limit,
-        beyond_limit_pct: (possible > 0)
-            .then(|| 100.0 * tally.deadlines.missed_above_floor() as f64 / possible as f64),
-        misses: MissCounts::new(misses),
-        below_floor: outcome.floor.map(|_| tally.deadlines.below_floor()),
-    }
-}
-
-fn summary(device: &Resolved, outcome: &Outcome, host: Option<HostFigures>, not_recorded: u64) -> String {
-    let tally = &outcome.tally;
-    if tally.requests == 0 {
-        return format!("no request in {:.1} s\n", outcome.elapsed.as_s());
-    }
-    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
+    let figure = Option::unwrap_or_default;
     let mut text = format!(
         "\n{} requests in {:.1} s, {} refused by the store\n",
-        tally.requests,
-        outcome.elapsed.as_s(),
-        tally.refused
+        result.requests, result.elapsed_s, result.refused_requests
     );
     text += &format!(
         "response  mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
-        response.moments().mean().unwrap_or(0.0) / 1e6,
-        us(response.quantile(0.5)) / 1e3,
-        us(response.quantile(0.99)) / 1e3,
-        response.moments().max().unwrap_or(0.0) / 1e6,
+        figure(result.response_mean_ms),
+        figure(result.response_p50_ms),
+        figure(result.response_p99_ms),
+        figure(result.response_max_ms),
     );
     text += &format!(
         "lateness  p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1}\n",
-        us(lateness.quantile(0.5)),
-        us(lateness.quantile(0.9)),
-        us(lateness.quantile(0.99)),
-        lateness.moments().max().unwrap_or(0.0) / 1e3,
+        figure(result.lateness_p50_us),
+        figure(result.lateness_p90_us),
+        figure(result.lateness_p99_us),
+        figure(result.lateness_max_us),
     );
-    if let Some(host) = host {
+    if let Some(host) = &result.host {
         text += &format!(
-            "host      mean {:.3} ms, {:+.1} us beside the model, {} of {} requests seen there\n",
+            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there\n",
             host.mean_ms,
             host.ei_avg_ms * 1e3,
             host.requests,
-            tally.requests,
+            result.requests,
         );
     }
-    text += &format!("trust     {}\n", evidence(outcome, host).trust().sentence);
-    if let Some(note) = device.unlike_its_fit(tally.coverage) {
+    text += &format!("trust     {}\n", result.trust.sentence);
+    for note in &result.notes {
         text += &format!("warning: {note}\n");
     }
-    if not_recorded > 0 {
-        text += &format!("warning: {not_recorded} requests are missing in the trace\n");
+    if result.unrecorded_requests > 0 {
+        text += &format!("warning: {} requests are missing in the trace\n", result.unrecorded_requests);
     }
     text
-}
-
-fn document(
-    device: &Resolved,
-    arguments: &Arguments,
-    outcome: &Outcome,
-    host_queue: Option<&Queue>,
-    host: Option<HostFigures>,
-    not_recorded: u64,
-) -> Value {
-    let tally = &outcome.tally;
-    let (response, lateness) = (&tally.response, tally.deadlines.lateness());
-    let misses: serde_json::Map<String, Value> = MissCause::ALL
-        .iter()
-        .map(|cause| (cause.name().to_owned(), tally.deadlines.missed(*cause).into()))
-        .collect();
-    json!({
-        "device": device.name,
-        "seed": arguments.seed.0,
-        "version": VERSION,
-        "elapsed_s": outcome.elapsed.as_s(),
-        "requests": tally.requests,
-        "refused": tally.refused,
-        "failed_requests": tally.failed_requests,
-        "undelivered_replies": tally.undelivered_replies,
-        "response_mean_ms": response.moments().mean().map(|ns| ns / 1e6),
-        "response_p50_ms": response.quantile(0.5).map(Duration::as_ms),
-        "response_p99_ms": response.quantile(0.99).map(Duration::as_ms),
-        "lateness_p50_us": lateness.quantile(0.5).map(Duration::as_us),
-        "lateness_p90_us": lateness.quantile(0.9).map(Duration::as_us),
-        "lateness_p99_us": lateness.quantile(0.99).map(Duration::as_us),
-        "deadline_misses": misses,
-        "out_of_validated_range":
-            device.out_of_validated_range(tally.coverage, tally.requests, tally.transfers),
-        "not_recorded": not_recorded,
-        "emulator_cpu_s": outcome.cpu.as_s(),
-        "processors": outcome.processors.name(),
-        "host_queue": host_queue,
-        "host": host,
-        "trust": evidence(outcome, host).trust().level,
-        "trust_sentence": evidence(outcome, host).trust().sentence,
-    })
 }

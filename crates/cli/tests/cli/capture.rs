@@ -157,7 +157,7 @@ fn writes_of_the_recorder_to_the_captured_device_are_marked() {
     }
     let told = document(&output);
     assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the device that is captured"));
-    let own = told["recorders_own"].as_u64().unwrap();
+    let own = told["recorder_requests"].as_u64().unwrap();
     assert!(own > 0, "{told}");
     assert_eq!(told["requests"].as_u64().unwrap() + own, told["rows"].as_u64().unwrap());
     assert_eq!(document(&report)["summary"]["requests"], told["requests"], "no figure counts them");

@@ -96,7 +96,10 @@ fn every_request_is_recorded_and_its_data_is_in_the_backing() {
     let rows =
         rows(Path::new(&trace), &["op", "fua", "lbn", "blocks", "arrival_ns", "issue_ns", "completion_ns"]);
     assert_eq!(document["rows"].as_u64(), Some(rows.len() as u64), "{document}");
-    assert_eq!((document["lost_requests"].as_u64(), document["errors"].as_u64()), (Some(0), Some(0)));
+    assert_eq!(
+        (document["lost_requests"].as_u64(), document["failed_requests"].as_u64()),
+        (Some(0), Some(0))
+    );
     let block = document["block_size_bytes"].as_u64().unwrap();
     let asked = |op: &str, fua: &str, offset: u64, length: u64| {
         let (lbn, blocks) = ((offset / block).to_string(), (length / block).to_string());

@@ -17,7 +17,7 @@ use crate::client::{ClientError, nbd};
 use crate::clock::Clock;
 use crate::frontend::Frontend;
 use crate::frontend::fuse::{self, DetachedFile};
-use crate::frontend::loop_device::{LoopDevice, QueueWishes, Settings};
+use crate::frontend::loop_device::{LoopDevice, QueueOptions, Settings};
 use crate::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 
 /// A way by which clients reach an emulated device.
@@ -121,7 +121,7 @@ impl Way {
             Self::Nbd(uri) => Ok(Box::new(nbd::Client::connect(uri, clock)?)),
             Self::Fuse(file) => Ok(Box::new(FileHost::start(file.clone(), None, clock)?)),
             Self::Block(file) => {
-                let queue = QueueWishes::of_device(false);
+                let queue = QueueOptions::of_device(false);
                 let settings = Settings { block_size_bytes: BLOCK_BYTES, read_only: false, queue };
                 let device = LoopDevice::attach(file, &settings).map_err(|source| {
                     let server = "a loop device".to_owned();

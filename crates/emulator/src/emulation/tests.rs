@@ -177,8 +177,8 @@ fn requests_that_the_model_fails_are_answered_with_an_input_output_error() {
         for command in 3..6 {
             assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Io), "{command}");
         }
-        let (tally, _) = emulation.finish();
-        assert_eq!((tally.requests, tally.failed_requests, tally.refused), (6, 3, 0));
+        let (statistics, _) = emulation.finish();
+        assert_eq!((statistics.requests, statistics.failed_requests, statistics.refused), (6, 3, 0));
     }
 }
 
@@ -195,7 +195,7 @@ fn writes_to_a_read_only_store_are_not_permitted() {
     for command in 0..2 {
         assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Permission));
     }
-    assert_eq!(emulation.tally().refused, 2);
+    assert_eq!(emulation.statistics().refused, 2);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn replies_that_a_client_does_not_take_are_late_by_its_fault() {
         take(&mut emulation, command, 0, Action::Read);
         settle(&mut emulation, &mut frontend);
     }
-    assert_eq!(emulation.tally().requests, 0, "none has left");
+    assert_eq!(emulation.statistics().requests, 0, "none has left");
     let limit = Duration::from_ms(1);
     emulation = emulation.judged_by(Deadlines::new(limit, Duration::ZERO));
     let taken_from = emulation.clock.now() + Duration::from_ms(5);
@@ -217,8 +217,8 @@ fn replies_that_a_client_does_not_take_are_late_by_its_fault() {
     settle(&mut emulation, &mut frontend);
     // Booked in the next turn.
     settle(&mut emulation, &mut frontend);
-    let deadlines = &emulation.tally().deadlines;
-    assert_eq!((emulation.tally().requests, deadlines.misses()), (100, 100));
+    let deadlines = &emulation.statistics().deadlines;
+    assert_eq!((emulation.statistics().requests, deadlines.misses()), (100, 100));
     let by_client = deadlines.missed(MissCause::ClientNotReading);
     // A reply that the machine held up for longer than the limit before it was offered is not the client's.
     assert!(by_client > 50, "{by_client}");
@@ -233,9 +233,9 @@ fn replies_to_clients_that_have_gone_are_not_late() {
     emulation.left(tag(0), Departure::Dropped);
     take(&mut emulation, 1, 0, Action::Read);
     settle(&mut emulation, &mut frontend);
-    let (tally, _) = emulation.finish();
-    assert_eq!((tally.requests, tally.undelivered_replies), (2, 2));
-    assert_eq!(tally.deadlines.lateness().moments().count(), 0);
+    let (statistics, _) = emulation.finish();
+    assert_eq!((statistics.requests, statistics.undelivered_replies), (2, 2));
+    assert_eq!(statistics.deadlines.lateness().moments().count(), 0);
 }
 
 #[test]
@@ -261,8 +261,8 @@ fn reply_that_does_not_leave_holds_back_few_others() {
     for tag in stuck {
         emulation.left(tag, Departure::Taken(emulation.clock.now()));
     }
-    let (tally, _) = emulation.finish();
-    assert_eq!(tally.requests, 20);
+    let (statistics, _) = emulation.finish();
+    assert_eq!(statistics.requests, 20);
     assert_eq!(shown.lock().unwrap().len(), 20, "each is shown once");
 }
 
@@ -288,6 +288,6 @@ fn reply_that_is_due_soon_is_sent_by_the_loop_alone() {
     assert_eq!(frontend.prepared, [tag(0)], "prepared, and not sent");
     frontend.send(&mut |tag, _| emulation.left(tag, Departure::Taken(due))).unwrap();
     assert_eq!(emulation.reply(due, &mut frontend).unwrap(), Next::WaitUntil(None));
-    assert_eq!(emulation.tally().requests, 1);
-    assert_eq!(emulation.tally().deadlines.lateness().moments().max(), Some(0.0));
+    assert_eq!(emulation.statistics().requests, 1);
+    assert_eq!(emulation.statistics().deadlines.lateness().moments().max(), Some(0.0));
 }

@@ -17,13 +17,13 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// A command, found and not yet started.
 #[derive(Debug)]
-pub struct Child(Command);
+pub(super) struct Child(Command);
 
 /// Exit of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub(super) struct Ended {
     /// Exit code of the command; 128 plus the signal number if a signal ended it, as in shells.
-    pub exit_code: i32,
+    pub(super) exit_code: i32,
 }
 
 impl Child {
@@ -32,7 +32,7 @@ impl Child {
     ///
     /// # Errors
     /// If there is no such program.
-    pub fn new(words: &[OsString], output_to_stderr: bool) -> Result<Self, Failure> {
+    pub(super) fn new(words: &[OsString], output_to_stderr: bool) -> Result<Self, Failure> {
         let words = resolve(words).map_err(|missing| Failure::new(missing.what).hint(missing.remedy))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -47,7 +47,7 @@ impl Child {
         let failed =
             |error| Failure::from(error).context(format!("{}: cannot be started", program.display()));
         let child = self.0.spawn().map_err(failed)?;
-        Ok(Running { child, interrupted_ns: None, told: 0 })
+        Ok(Running { child, interrupted_ns: None, sent: 0 })
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Running {
     child: std::process::Child,
     interrupted_ns: Option<u64>,
     /// Highest signal sent to the command: 0 for none, 1 for terminate, 2 for kill.
-    told: u8,
+    sent: u8,
 }
 
 impl Running {
@@ -71,8 +71,8 @@ impl Running {
 
     fn send(&mut self, what: u8) {
         let signal = if what == 2 { Signal::KILL } else { Signal::TERM };
-        if what > self.told {
-            self.told = what;
+        if what > self.sent {
+            self.sent = what;
             // It has not been waited for, so the number is still its own.
             if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
                 let _ = kill_process(pid, signal);

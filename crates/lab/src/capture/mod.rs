@@ -10,26 +10,28 @@ mod child;
 mod live;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration as Pause;
 
-use seeklab_analysis::{Metrics, MetricsSummary};
+use seeklab_analysis::{Metrics, MetricsSummary, TimeSummary};
 use seeklab_core::{ByteSize, Duration, HostRequest, Instant, ProcessName, TraceRecord};
+use seeklab_files::check_writable;
 use seeklab_traces::capture::{
-    Capture, CaptureError, Captured, Observed, Options, Rows, RowsCounts, Way, holds, look_at, monotonic_ns,
-    recording,
+    self as traces, Capture, CaptureError, Captured, Observed, Rows, RowsCounts, Way, holds, look_at,
+    monotonic_ns, recording,
 };
 use seeklab_traces::{Metadata, Recorder, TraceError, TraceWriter, recorder};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::VERSION;
+use crate::output::{VERSION, path_text};
 use crate::session::Session;
 use crate::stop::StopWatch;
-use seeklab_files::check_writable;
 
-pub use child::{Child, Ended};
+use child::{Child, Ended};
 use live::{Live, Seen};
 
 /// Requests that each of the two buffers holds: about 60 MiB together.
@@ -40,45 +42,98 @@ const LOOK: Pause = Pause::from_millis(20);
 
 /// Options of a capture.
 #[derive(Debug, Clone)]
-pub struct Wishes {
+pub struct CaptureOptions {
     /// The block device.
     pub device: PathBuf,
     /// The trace.
     pub output: PathBuf,
-    /// Duration of the capture [default: until the command ends or a signal arrives]. A command's end or a signal
-    /// also ends it earlier.
+    /// Duration of the capture [default: until the command ends or the caller stops it]. Both also end it earlier.
     pub duration: Option<Duration>,
     /// Record when and by which process requests were made.
     pub queue_times: bool,
-    /// Bytes of each of the kernel's buffers.
+    /// Bytes of the kernel's buffer for each processor.
     pub buffer: Option<ByteSize>,
+    /// Command to run during the capture, with its arguments. Empty: none.
+    pub command: Vec<OsString>,
+    /// Write the output of the command to stderr.
+    pub output_to_stderr: bool,
 }
 
-/// Result of a capture.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Counts of the kernel's events.
-    pub captured: Captured,
-    /// Counts of the rows made from the requests.
-    pub rows: RowsCounts,
-    /// Requests that the writer was too slow for.
-    pub lost_requests: u64,
-    /// Requests that this process made itself, which are in the trace, marked, and not in the figures.
-    pub own: u64,
-    /// Figures of all others.
-    pub summary: MetricsSummary,
+/// Result of a capture. Its serialized form is the JSON document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CaptureResult {
+    /// The block device.
+    #[serde(serialize_with = "path_text")]
+    pub device: PathBuf,
+    /// The trace.
+    #[serde(serialize_with = "path_text")]
+    pub output: PathBuf,
+    /// Program and version.
+    pub version: &'static str,
     /// Time that was captured.
-    pub elapsed: Duration,
+    pub elapsed_s: f64,
+    /// Exit code of the command; 128 plus the signal number if a signal ended it. `None` without a command.
+    pub command_exit_code: Option<i32>,
+    /// Requests of the device, without those of the recorder itself.
+    pub requests: u64,
+    /// Reads among them.
+    pub reads: u64,
+    /// Writes among them.
+    pub writes: u64,
+    /// Flushes, discards and writes of zeroes among them.
+    pub others: u64,
+    /// Requests that failed.
+    pub failed_requests: u64,
+    /// Requests per second of the captured time.
+    pub requests_per_second: f64,
+    /// Mean response time.
+    pub response_mean_ms: Option<f64>,
+    /// Median response time.
+    pub response_p50_ms: Option<f64>,
+    /// 99th percentile of the response time.
+    pub response_p99_ms: Option<f64>,
+    /// Longest response time.
+    pub response_max_ms: Option<f64>,
+    /// Response times of reads. Not part of the document.
+    #[serde(skip)]
+    pub read_response: Option<TimeSummary>,
+    /// Response times of writes. Not part of the document.
+    #[serde(skip)]
+    pub write_response: Option<TimeSummary>,
+    /// Rows of the trace.
+    pub rows: u64,
+    /// Requests of the recorder itself, which are marked in the trace.
+    pub recorder_requests: u64,
+    /// Events for which the kernel's buffers had no room.
+    pub lost_events: u64,
+    /// Requests that the writer of the trace was too slow for.
+    pub lost_requests: u64,
+    /// Requests with an event missing.
+    pub given_up: u64,
+    /// Requests that were outstanding at the end.
+    pub pending: u64,
+    /// Completions of requests whose issue was not captured.
+    pub unpaired_completions: u64,
+    /// Events that came after later events had been used.
+    pub late_events: u64,
+    /// Records of an unknown form.
+    pub malformed_records: u64,
+    /// Commands other than reads, writes, flushes, discards and writes of zeroes. They are not in the trace.
+    pub other_commands: u64,
+    /// Rows that follow a row that arrived later.
+    pub out_of_order: u64,
+    /// Requests whose ends lie within a block, widened to whole blocks.
+    pub widened: u64,
     /// Processor time of this process from start to end.
-    pub cpu: Duration,
-    /// Exit of the command, if there was one.
-    pub command: Option<Ended>,
+    pub capture_cpu_s: f64,
+    /// Notes on the result.
+    pub notes: Vec<String>,
 }
 
-impl Outcome {
-    /// Requests that are missing, and events of which it is not known to how many requests they belong.
+impl CaptureResult {
+    /// Returns true if no request is missing in the trace.
     pub const fn is_complete(&self) -> bool {
-        self.captured.lost_events == 0 && self.captured.given_up == 0 && self.lost_requests == 0
+        self.lost_events == 0 && self.given_up == 0 && self.lost_requests == 0
     }
 }
 
@@ -89,14 +144,19 @@ impl From<CaptureError> for Failure {
     }
 }
 
-/// Captures until `command` has ended, the time is over, or a signal comes.
+/// Captures until the command has ended, the time is over, or the caller stops it.
 ///
 /// # Errors
-/// What is missing, with its remedy, before anything starts; a trace that cannot be written.
-pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result<Outcome, Failure> {
-    check_writable(&wishes.output)?;
-    let device = look_at(&wishes.device)?;
-    if let Some(own) = own_device(wishes) {
+/// Missing requirements and their remedy, before anything starts; a trace that cannot be written. A command that
+/// fails is part of the result.
+pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureResult, Failure> {
+    let command = match &options.command[..] {
+        [] => None,
+        words => Some(Child::new(words, options.output_to_stderr)?),
+    };
+    check_writable(&options.output)?;
+    let device = look_at(&options.device)?;
+    if let Some(own) = own_device(options) {
         session.remark(format!(
             "note: {} lies on the device that is captured; what writing it adds is marked as the recorder's \
              and left out of fits, but for what the file system adds; another place is better",
@@ -108,7 +168,7 @@ pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result
         block_size: ByteSize::from_bytes(device.block_bytes),
         version: Some(VERSION.to_owned()),
         clock: Some("monotonic".to_owned()),
-        labels: vec![wishes.device.display().to_string()],
+        labels: vec![options.device.display().to_string()],
         other: BTreeMap::from([
             ("capture.command".to_owned(), session.command().unwrap_or_default()),
             ("capture.started_unix_ns".to_owned(), unix_ns().to_string()),
@@ -126,26 +186,26 @@ pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result
              marked; write the trace to another device than the one that is captured"
         ),
     }
-    let options = Options {
+    let events = traces::Options {
         origin_ns,
         way: Way::Tracefs,
-        queue_times: wishes.queue_times,
-        buffer_bytes: wishes.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
+        queue_times: options.queue_times,
+        buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
     };
     let (input, output) = recording::pair(BUFFERED_MAX, Instant::ZERO);
-    let capture = Capture::start(&wishes.device, &options, move |observed| match observed {
+    let capture = Capture::start(&options.device, &events, move |observed| match observed {
         Observed::Request(request) => input.push(request),
         Observed::Settled { arrived, .. } => input.mark(arrived),
     })?;
     // Only now, when nothing is missing, is there a file.
-    let writer = seeklab_columnar::create(&wishes.output, None, &metadata)?;
+    let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
     let seen = Arc::<Seen>::default();
     let writing = Writing {
         rows: Rows::new(device.block_bytes),
         kept: Kept {
             recorder: metadata.recorder(),
             metrics: Metrics::new(metadata.block_size),
-            own: 0,
+            recorder_requests: 0,
             writer,
             failed: None,
         },
@@ -155,18 +215,18 @@ pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result
         .name("writer".to_owned())
         .spawn(move || writing.run(output))
         .map_err(Failure::from)?;
-    let live = Live::start(session.figures("capturing"), seen, wishes.duration);
+    let live = Live::start(session.figures("capturing"), seen, options.duration);
     let command = match command {
         Some(command) => Some(command.start()?),
         None => None,
     };
     let mut watch = session.stop().watch();
-    let ended = wait(wishes, command, &mut watch, &thread)?;
+    let ended = wait(options, command, &mut watch, &thread)?;
     let elapsed = Duration::from_ns(monotonic_ns() - origin_ns);
     let captured = capture.finish()?;
     let written = thread.join().map_err(|_| Failure::new("the writer of the trace panicked"))?;
     drop(live);
-    let outcome = written.finish(captured, elapsed)?;
+    let figures = written.finish(&captured, elapsed)?;
     let command = match ended {
         Over::Command(ended) => Some(ended),
         Over::Running(child) => {
@@ -175,7 +235,7 @@ pub fn run(session: &Session, wishes: &Wishes, command: Option<Child>) -> Result
         }
         Over::Alone => None,
     };
-    Ok(Outcome { command, ..outcome })
+    Ok(CaptureResult::new(options, &captured, &figures, elapsed, command))
 }
 
 /// The number of this process in the kernel's events, which are those of the initial PID namespace; `None` in another.
@@ -186,9 +246,9 @@ fn own_number() -> Option<u32> {
 }
 
 /// The trace, if it is written to the device that is captured.
-fn own_device(wishes: &Wishes) -> Option<&Path> {
-    let folder = wishes.output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    holds(&wishes.device, folder.unwrap_or(Path::new("."))).then_some(wishes.output.as_path())
+fn own_device(options: &CaptureOptions) -> Option<&Path> {
+    let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    holds(&options.device, folder.unwrap_or(Path::new("."))).then_some(options.output.as_path())
 }
 
 fn unix_ns() -> u64 {
@@ -204,7 +264,7 @@ enum Over {
 }
 
 fn wait(
-    wishes: &Wishes,
+    options: &CaptureOptions,
     mut command: Option<child::Running>,
     watch: &mut StopWatch,
     writer: &JoinHandle<Written>,
@@ -223,7 +283,7 @@ fn wait(
         {
             return Ok(Over::Command(ended));
         }
-        let over = wishes.duration.is_some_and(|duration| monotonic_ns() - started_ns >= duration.as_ns());
+        let over = options.duration.is_some_and(|duration| monotonic_ns() - started_ns >= duration.as_ns());
         // A writer that ends early has failed: there is nothing to wait for.
         if over || writer.is_finished() {
             return Ok(command.map_or(Over::Alone, Over::Running));
@@ -241,7 +301,7 @@ struct Writing {
 struct Kept {
     recorder: Recorder,
     metrics: Metrics,
-    own: u64,
+    recorder_requests: u64,
     writer: Box<dyn TraceWriter>,
     failed: Option<TraceError>,
 }
@@ -249,7 +309,7 @@ struct Kept {
 impl Kept {
     fn take(&mut self, record: &TraceRecord) {
         if self.recorder.is_recorders_own(record) {
-            self.own += 1;
+            self.recorder_requests += 1;
         } else {
             self.metrics.record(record);
         }
@@ -289,7 +349,7 @@ impl Writing {
 
 impl Written {
     /// Records losses and process names in the trace, and gives the file its name.
-    fn finish(self, captured: Captured, elapsed: Duration) -> Result<Outcome, Failure> {
+    fn finish(self, captured: &Captured, elapsed: Duration) -> Result<TraceFigures, Failure> {
         let Self { kept, names, rows, lost_requests } = self;
         if let Some(error) = kept.failed {
             return Err(error.into());
@@ -307,7 +367,7 @@ impl Written {
             ("requeues", captured.requeues),
             ("out_of_order", rows.out_of_order),
             ("widened", rows.widened),
-            ("recorders_own", kept.own),
+            ("recorder_requests", kept.recorder_requests),
             ("elapsed_ns", elapsed.as_ns()),
         ];
         for (key, count) in counts {
@@ -317,16 +377,70 @@ impl Written {
             writer.annotate(&format!("process.{process}"), &name.to_string())?;
         }
         writer.finish()?;
-        Ok(Outcome {
-            captured,
+        Ok(TraceFigures {
             rows,
             lost_requests,
-            own: kept.own,
+            recorder_requests: kept.recorder_requests,
             summary: kept.metrics.summary(),
-            elapsed,
-            cpu: processor_time(),
-            command: None,
         })
+    }
+}
+
+/// Figures of a written trace.
+struct TraceFigures {
+    rows: RowsCounts,
+    lost_requests: u64,
+    recorder_requests: u64,
+    /// All requests except those of the recorder.
+    summary: MetricsSummary,
+}
+
+impl CaptureResult {
+    fn new(
+        options: &CaptureOptions,
+        captured: &Captured,
+        trace: &TraceFigures,
+        elapsed: Duration,
+        command: Option<Ended>,
+    ) -> Self {
+        let summary = &trace.summary;
+        let times = summary.response;
+        let is_passed_on = captured.completed == 0 && captured.issued > 0;
+        let note = "requests were issued to the device and none was completed. The device may pass them on \
+                    unchanged: capture the device beneath it";
+        Self {
+            device: options.device.clone(),
+            output: options.output.clone(),
+            version: VERSION,
+            elapsed_s: elapsed.as_s(),
+            command_exit_code: command.map(|ended| ended.exit_code),
+            requests: summary.requests,
+            reads: summary.reads,
+            writes: summary.writes,
+            others: summary.others,
+            failed_requests: summary.errors,
+            requests_per_second: summary.requests as f64 / elapsed.as_s().max(1e-9),
+            response_mean_ms: times.map(|times| times.mean_ms),
+            response_p50_ms: times.map(|times| times.p50_ms),
+            response_p99_ms: times.map(|times| times.p99_ms),
+            response_max_ms: times.map(|times| times.max_ms),
+            read_response: summary.read_response,
+            write_response: summary.write_response,
+            rows: trace.rows.rows,
+            recorder_requests: trace.recorder_requests,
+            lost_events: captured.lost_events,
+            lost_requests: trace.lost_requests,
+            given_up: captured.given_up,
+            pending: captured.pending,
+            unpaired_completions: captured.unpaired_completions,
+            late_events: captured.late_events,
+            malformed_records: captured.malformed_records,
+            other_commands: captured.other_commands,
+            out_of_order: trace.rows.out_of_order,
+            widened: trace.rows.widened,
+            capture_cpu_s: processor_time().as_s(),
+            notes: is_passed_on.then(|| note.to_owned()).into_iter().collect(),
+        }
     }
 }
 

@@ -31,6 +31,13 @@ pub struct Contents {
     pub read_only: bool,
 }
 
+impl Default for Contents {
+    /// Zeroes in memory.
+    fn default() -> Self {
+        Self { store: StoreChoice::Ram(None), image: None, destroy: None, read_only: false }
+    }
+}
+
 impl Contents {
     /// Opens the store for a device of `size` and fills it from the image, if there is one.
     ///
@@ -96,7 +103,7 @@ fn holds_something(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the image could not be written at `path`; the message names the file that holds the contents instead, if any.
-pub fn save(store: &Store, path: &Path) -> Result<(), Failure> {
+pub(super) fn save(store: &Store, path: &Path) -> Result<(), Failure> {
     let Err(error) = store.save_image(path) else { return Ok(()) };
     let failure = Failure::from(error);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Emulation ── completed request ─▶ Observer ─▶ Joining ─▶ requests with both sides' stamps
-//!  kernel ── issue, completion ─▶ watch ── Told ──▲             ├─▶ Follower ─▶ the emulation's compensation
+//!  kernel ── issue, completion ─▶ watch ── HostMessage ──▲             ├─▶ Follower ─▶ the emulation's compensation
 //!                                                               └─▶ trace, HostFigures
 //! ```
 //! # Scope and limits
@@ -20,12 +20,12 @@ use serde::Serialize;
 
 use super::feedback::{Feedback, Follower, feedback};
 use super::observer::{Observer, Recorder, Sink};
-use super::{Outcome, Running};
+use super::{Measurements, Running};
 use crate::failure::Failure;
 
 /// Message from the host's side.
 #[derive(Debug, Clone, Copy)]
-pub enum Told {
+pub enum HostMessage {
     /// A request of the host is complete.
     Request(HostRequest),
     /// Times up to which all requests have been sent.
@@ -36,15 +36,17 @@ pub enum Told {
 ///
 /// # Errors
 /// Requirements for observing the block layer that are missing, and their remedy.
-pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture, Failure> {
+pub fn watch(block: &Path, origin_ns: u64, host: Sender<HostMessage>) -> Result<Capture, Failure> {
     let options = Options { origin_ns, queue_times: false, ..Options::default() };
     let sink = move |observed| {
-        let told = match observed {
-            Observed::Request(request) => Told::Request(request),
-            Observed::Settled { arrived, happened } => Told::Until(HostKnown { issued: arrived, happened }),
+        let message = match observed {
+            Observed::Request(request) => HostMessage::Request(request),
+            Observed::Settled { arrived, happened } => {
+                HostMessage::Until(HostKnown { issued: arrived, happened })
+            }
         };
-        // Who joins has ended early only if it panicked, which is told there.
-        let _ = host.send(told);
+        // The joining thread has ended early only if it panicked, which is reported there.
+        let _ = host.send(message);
     };
     Capture::start(block, &options, sink).map_err(|error| {
         let hint = error.hint();
@@ -55,14 +57,14 @@ pub fn watch(block: &Path, origin_ns: u64, host: Sender<Told>) -> Result<Capture
 /// Joins the host's messages with the emulator's records as they arrive.
 pub struct Joining {
     matcher: Matcher,
-    host: Receiver<Told>,
+    host: Receiver<HostMessage>,
     host_known: HostKnown,
     emulator_until: Instant,
 }
 
 impl Joining {
     /// Joins records in blocks of that many bytes with the messages from `host`.
-    pub fn new(block_bytes: u32, host: Receiver<Told>) -> Self {
+    pub fn new(block_bytes: u32, host: Receiver<HostMessage>) -> Self {
         let (host_known, emulator_until) = (HostKnown::default(), Instant::ZERO);
         Self { matcher: Matcher::new(block_bytes), host, host_known, emulator_until }
     }
@@ -70,8 +72,8 @@ impl Joining {
     fn listen(&mut self) {
         loop {
             match self.host.try_recv() {
-                Ok(Told::Request(request)) => self.matcher.host(&request),
-                Ok(Told::Until(known)) => self.host_known = known,
+                Ok(HostMessage::Request(request)) => self.matcher.host(&request),
+                Ok(HostMessage::Until(known)) => self.host_known = known,
                 Err(TryRecvError::Empty) => return,
                 // It tells nothing more, so nothing waits for it.
                 Err(TryRecvError::Disconnected) => return self.host_known = HostKnown::ALL,
@@ -203,19 +205,19 @@ impl Sink for Following {
 /// Keeps an emulated block device to its model's times by the host's own stamps.
 pub struct HostFollowed {
     observer: Observer<Following>,
-    host: Option<Sender<Told>>,
+    host: Option<Sender<HostMessage>>,
     capture: Option<Capture>,
 }
 
 impl HostFollowed {
     /// Prepares the observation of an emulation in blocks of that many bytes. Before the emulation starts, the
-    /// returned feedback must be set as its [`feedback`](super::Wishes::feedback), and the callback of
-    /// [`Self::observe`] as its [`observe`](super::Wishes::observe). `recorder` writes the joined requests.
+    /// returned feedback must be set as its [`feedback`](super::StartOptions::feedback), and the callback of
+    /// [`Self::observe`] as its [`observe`](super::StartOptions::observe). `recorder` writes the joined requests.
     pub fn prepare(block_bytes: u32, recorder: Option<Recorder>) -> (Self, Feedback) {
-        let (host, told) = channel();
+        let (host, messages) = channel();
         let (follower, feedback) = feedback();
         let taken = Taken { follower, sums: Sums::default(), recorder };
-        let observer = Observer::start(Following { joining: Joining::new(block_bytes, told), taken });
+        let observer = Observer::start(Following { joining: Joining::new(block_bytes, messages), taken });
         (Self { observer, host: Some(host), capture: None }, feedback)
     }
 
@@ -231,7 +233,7 @@ impl HostFollowed {
     ///
     /// # Panics
     /// If it is no block device, or watched already.
-    pub fn watch(&mut self, running: &Running<Outcome>) -> Result<(), Failure> {
+    pub fn watch(&mut self, running: &Running<Measurements>) -> Result<(), Failure> {
         let host = self.host.take().expect("it is watched once");
         let block = running.block().expect("a block device is watched");
         self.capture = Some(watch(block.path(), running.clock().origin_ns(), host)?);
@@ -295,12 +297,12 @@ mod tests {
 
     #[test]
     fn host_that_has_ended_delays_nothing() {
-        let (host, told) = channel();
-        let mut joining = Joining::new(512, told);
+        let (host, messages) = channel();
+        let mut joining = Joining::new(512, messages);
         let mut seen = Vec::new();
         let us = |time: u64| Instant::ZERO + Duration::from_us(time);
         let request = HostRequest::new(us(1_000), us(1_300), Operation::Write, 4096, 4096);
-        host.send(Told::Request(request)).unwrap();
+        host.send(HostMessage::Request(request)).unwrap();
         joining.take(&write((1_005, 1_290), None), |record| seen.push(*record));
         joining.take(&write((5_000, 5_100), None), |record| seen.push(*record));
         assert!(seen.is_empty(), "the host may have more to tell");

@@ -94,15 +94,15 @@ impl Live {
     }
 
     fn show(&self, now: Instant, deadline: Option<Instant>, emulation: &Emulation) {
-        self.shared.requests.store(emulation.tally().requests, Ordering::Relaxed);
+        self.shared.requests.store(emulation.statistics().requests, Ordering::Relaxed);
         self.shared.outstanding.store(emulation.outstanding() as u64, Ordering::Relaxed);
         let looked = self.shared.looked_at_ns.load(Ordering::Relaxed);
         let leisure = deadline.is_none_or(|deadline| deadline.saturating_since(now) > LEISURE);
         if leisure && now.as_ns() - looked > 1_000_000_000 {
-            let tally = emulation.tally();
+            let statistics = emulation.statistics();
             let ns = |duration: Option<Duration>| duration.unwrap_or_default().as_ns();
-            self.shared.response_p50_ns.store(ns(tally.response.quantile(0.5)), Ordering::Relaxed);
-            let lateness = tally.deadlines.lateness();
+            self.shared.response_p50_ns.store(ns(statistics.response.quantile(0.5)), Ordering::Relaxed);
+            let lateness = statistics.deadlines.lateness();
             self.shared.lateness_p99_ns.store(ns(lateness.quantile(0.99)), Ordering::Relaxed);
             self.shared.looked_at_ns.store(now.as_ns(), Ordering::Relaxed);
         }

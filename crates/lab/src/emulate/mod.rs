@@ -1,18 +1,20 @@
-//! Emulating a device in real time, on a thread of its own.
+//! Emulating a device in real time, on a thread of its own. [`serve`] does all of it; series use [`start`].
 //!
 //! ```text
-//! Wishes ─▶ start ─▶ Running ─┬─ clients connect to its frontends
-//!                             └▶ end ─▶ Outcome
+//! StartOptions ─▶ start ─▶ Running ─┬─ clients connect to its frontends
+//!                             └▶ end ─▶ Measurements
 //! ```
 
 mod calibrated;
 mod contents;
+mod endpoints;
 mod feedback;
 mod host;
 mod live;
 mod observer;
 mod pace;
-pub mod passing;
+pub(crate) mod passing;
+mod serve;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -24,12 +26,12 @@ use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
     Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
-use seeklab_emulator::emulation::{Emulation, Observe, Tally};
+use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe};
 use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
-use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueWishes, Settings, is_attached};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
-use seeklab_emulator::frontend::{Frontend, Frontends, Stop, serve};
-use seeklab_emulator::pacer::{Deadlines, Options, Pacer};
+use seeklab_emulator::frontend::{self, Frontend, Frontends, Stop};
+use seeklab_emulator::pacer::{self, Deadlines, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
@@ -38,26 +40,29 @@ use crate::session::Session;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
-pub use contents::{Contents, StoreChoice, save};
+use contents::save;
+pub use contents::{Contents, StoreChoice};
+pub use endpoints::Endpoints;
 pub use feedback::{Feedback, Follower, feedback};
-pub use host::{HostFigures, HostFollowed, Joining, Told, watch};
+pub use host::{HostFigures, HostFollowed, HostMessage, Joining, watch};
 pub use observer::{Observer, Recorder, Sink};
-pub use pace::Pace;
+pub use pace::{Pace, PaceOptions};
+pub use serve::{EmulationOptions, EmulationResult, serve};
 
 /// Frontends that clients connect to.
 #[derive(Debug, Clone, Default)]
-pub struct Doors {
+pub struct FrontendOptions {
     /// Address that NBD clients connect to, if enabled.
     pub nbd: Option<Address>,
     /// The directory in which the device is a file, if it is to be one.
     pub fuse: Option<PathBuf>,
     /// Options of the host's queue, if the device is to be a block device of the host.
-    pub block: Option<QueueWishes>,
+    pub block: Option<QueueOptions>,
     /// NBD connections at a time.
     pub connections: Option<NonZeroUsize>,
 }
 
-impl Doors {
+impl FrontendOptions {
     /// Returns the frontend that selects the calibration: if there are several, the frontend nearest to the
     /// kernel.
     pub const fn kind(&self) -> FrontendKind {
@@ -71,9 +76,9 @@ impl Doors {
 }
 
 /// Options of an emulation, apart from the device.
-pub struct Wishes {
+pub struct StartOptions {
     /// Frontends that clients connect to.
-    pub doors: Doors,
+    pub frontends: FrontendOptions,
     /// Refuse writes.
     pub read_only: bool,
     /// Accuracy of the emulation.
@@ -90,9 +95,9 @@ pub struct Wishes {
 
 /// Result of an emulation.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Measurements {
     /// Requests, times and lateness.
-    pub tally: Tally,
+    pub statistics: EmulationStatistics,
     /// From the start to the end.
     pub elapsed: Duration,
     /// Processor time that it took.
@@ -118,7 +123,7 @@ impl From<StoreError> for Failure {
 
 /// An emulation that serves clients.
 #[derive(Debug)]
-pub struct Running<O = Outcome> {
+pub struct Running<O = Measurements> {
     uri: Option<Uri>,
     block: Option<LoopDevice>,
     clock: Clock,
@@ -192,17 +197,17 @@ pub fn start(
     session: &Session,
     device: &Resolved,
     store: Store,
-    wishes: Wishes,
+    options: StartOptions,
     stop: &Stop,
 ) -> Result<Running, Failure> {
     let session = session.clone();
-    let model = device.build(wishes.seed, "disk0")?;
+    let model = device.build(options.seed, "disk0")?;
     let title = device.description.header.title.clone();
-    let (seen, block) = (stop.clone(), wishes.doors.block.clone());
-    let read_only = wishes.read_only;
+    let (seen, block) = (stop.clone(), options.frontends.block.clone());
+    let read_only = options.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let settings = block.map(|queue| Settings { block_size_bytes, read_only, queue });
-    run_beside(stop, settings, move |ready| emulate(&session, model, title, store, wishes, &seen, ready))
+    run_beside(stop, settings, move |ready| emulate(&session, model, title, store, options, &seen, ready))
 }
 
 /// Runs what serves on a thread of its own, and makes a block device of it once it does.
@@ -240,7 +245,7 @@ struct Open {
     file: Option<DetachedFile>,
 }
 
-impl Doors {
+impl FrontendOptions {
     /// Opens them for `export`.
     fn open(&self, export: Export, clock: Clock) -> Result<Open, Failure> {
         let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
@@ -276,67 +281,72 @@ fn emulate(
     model: Box<dyn Device>,
     title: String,
     store: Store,
-    wishes: Wishes,
+    options: StartOptions,
     stop: &Stop,
     ready: &Sender<Opened>,
-) -> Result<Outcome, Failure> {
+) -> Result<Measurements, Failure> {
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
     let export_block_bytes = block_size(capabilities.block_size)?;
     let export = Export {
         description: title,
-        read_only: wishes.read_only,
+        read_only: options.read_only,
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
-    let Open { frontends, uri, file } = wishes.doors.open(export, clock)?;
-    let held = KeptAwake::under(wishes.pace.pacing);
-    let correction = wishes.pace.calibrated.correction(export_block_bytes, wishes.pace.pacing);
+    let Open { frontends, uri, file } = options.frontends.open(export, clock)?;
+    let held = KeptAwake::under(options.pace.pacing);
+    let correction = options.pace.calibrated.correction(export_block_bytes, options.pace.pacing);
     let mut compensation = correction.compensation;
-    if let Some(lookahead) = wishes.pace.lookahead {
+    if let Some(lookahead) = options.pace.lookahead {
         compensation = compensation.with_lookahead(lookahead);
     }
-    let options = Options { mode: wishes.pace.mode, compensation, run_behind: true, ..Options::default() };
+    let pacer_options = pacer::Options {
+        mode: options.pace.mode,
+        compensation,
+        run_behind: true,
+        ..pacer::Options::default()
+    };
     let transfers = transfers(session, &store, clock);
-    let mut emulation = Emulation::new(Pacer::new(model, options), store, clock).over(transfers);
+    let mut emulation = Emulation::new(Pacer::new(model, pacer_options), store, clock).over(transfers);
     let floor = correction.floor.unwrap_or_default();
-    emulation = emulation.judged_by(Deadlines::new(wishes.pace.deadline_limit, floor));
-    if let Some(send_cost) = correction.send_cost.filter(|_| wishes.feedback.is_none()) {
+    emulation = emulation.judged_by(Deadlines::new(options.pace.deadline_limit, floor));
+    if let Some(send_cost) = correction.send_cost.filter(|_| options.feedback.is_none()) {
         emulation = emulation.following(send_cost);
     }
-    if let Some(observe) = wishes.observe {
+    if let Some(observe) = options.observe {
         emulation = emulation.observed_by(observe);
     }
-    if wishes.pace.pacing != Pacing::Frugal {
+    if options.pace.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();
     }
     let _ = wake_this_thread_exactly();
-    let mut waiter = Waiter::new(clock, wishes.pace.pacing, correction.margin);
+    let mut waiter = Waiter::new(clock, options.pace.pacing, correction.margin);
     let mut watched = Watched {
         emulation,
-        live: Live::start(wishes.live.then(|| session.figures("serving"))),
-        feedback: wishes.feedback,
+        live: Live::start(options.live.then(|| session.figures("serving"))),
+        feedback: options.feedback,
         clock,
     };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
     let _ = ready.send(Opened { uri, file, clock });
-    let result = serve(&mut frontends, &mut watched, &mut waiter, stop);
+    let result = frontend::serve(&mut frontends, &mut watched, &mut waiter, stop);
     let processors = KeptAwake::processors(held.as_ref());
     drop(held);
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
-    let (tally, store) = emulation.finish();
-    let flushed = if wishes.read_only { Ok(()) } else { store.flush() };
+    let (statistics, store) = emulation.finish();
+    let flushed = if options.read_only { Ok(()) } else { store.flush() };
     result?;
     flushed?;
-    Ok(Outcome {
-        tally,
+    Ok(Measurements {
+        statistics,
         elapsed,
         cpu: thread_cpu_time(),
         floor: correction.floor,
-        deadline_limit: wishes.pace.deadline_limit,
+        deadline_limit: options.pace.deadline_limit,
         waited: waiter.waited(),
         processors,
         store,

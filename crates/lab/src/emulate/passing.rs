@@ -10,7 +10,7 @@ use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Frontends, Stop, serve};
 use seeklab_emulator::passthrough::{Backing, BackingError, Passed, Passthrough};
 
-use super::{Doors, Open, Opened, Running, run_beside};
+use super::{FrontendOptions, Open, Opened, Running, run_beside};
 use crate::failure::Failure;
 
 /// Commands that may be with the backing at a time.
@@ -28,28 +28,28 @@ impl From<BackingError> for Failure {
 
 /// Commands that passed, and the elapsed time.
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct PassthroughResult {
     /// Counts of the commands that passed.
-    pub passed: Passed,
+    pub(crate) passed: Passed,
     /// From the start to the end.
-    pub elapsed: Duration,
+    pub(crate) elapsed: Duration,
 }
 
-/// Serves `backing` by the frontends `doors` until `stop` is set. `observe` receives every command.
+/// Serves `backing` by the frontends `frontends` until `stop` is set. `observe` receives every command.
 ///
 /// # Errors
 /// Resources that cannot be opened or bound.
-pub fn start(
+pub(crate) fn start(
     backing: Backing,
     title: String,
-    doors: Doors,
+    frontends: FrontendOptions,
     read_only: bool,
     observe: Observe,
     stop: &Stop,
-) -> Result<Running<Outcome>, Failure> {
+) -> Result<Running<PassthroughResult>, Failure> {
     let backing = Arc::new(backing);
     let block_size_bytes = backing.block_bytes();
-    let settings = doors.block.clone().map(|queue| Settings { block_size_bytes, read_only, queue });
+    let settings = frontends.block.clone().map(|queue| Settings { block_size_bytes, read_only, queue });
     let seen = stop.clone();
     run_beside(stop, settings, move |ready| {
         let clock = Clock::start();
@@ -58,7 +58,7 @@ pub fn start(
             read_only,
             ..Export::new("", backing.size().as_bytes(), block_size_bytes)
         };
-        let Open { frontends, uri, file } = doors.open(export, clock)?;
+        let Open { frontends, uri, file } = frontends.open(export, clock)?;
         let mut frontends = Frontends::new(frontends)?;
         let mut passthrough = Passthrough::new(backing, WORKERS, clock, Some(observe))?;
         let mut waiter = Waiter::new(clock, Pacing::Frugal, Duration::ZERO);
@@ -68,6 +68,6 @@ pub fn start(
         let elapsed = clock.now().saturating_since(Instant::ZERO);
         let passed = passthrough.finish();
         served?;
-        Ok(Outcome { passed, elapsed })
+        Ok(PassthroughResult { passed, elapsed })
     })
 }

@@ -13,17 +13,21 @@ pub mod report;
 pub mod sweep;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
+use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
 use seeklab_devices::table::Classes;
-use seeklab_learning::fit::{DeviceInfo, LeftOut, Model};
-use seeklab_traces::OpenTrace;
+use seeklab_learning::fit::{DeviceInfo, LeftOut, Model, find};
 use seeklab_traces::schema::Column;
+use seeklab_traces::{OpenTrace, ReadOptions};
 use serde::Serialize;
 use toml::Table;
 
+use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
+use crate::output::VERSION;
 use crate::session::Session;
 use crate::told::reading;
 use capacity::Capacity;
@@ -60,6 +64,23 @@ pub struct FitOptions {
     pub seed: Seed,
 }
 
+impl Default for FitOptions {
+    /// The model `station`, fitted to the first half of the trace; seed 1.
+    fn default() -> Self {
+        Self {
+            models: vec![find("station").expect("the model is registered")],
+            device: None,
+            capacity: None,
+            split: Ratio::new(0.5).expect("a half is a ratio"),
+            is_open: false,
+            times_from: None,
+            classes: Classes::default(),
+            left_out: LeftOut::default(),
+            seed: Seed(1),
+        }
+    }
+}
+
 /// Start of the response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,6 +98,17 @@ pub struct Fitted {
     pub description: Table,
     /// Report on the fitted requests and the prediction.
     pub report: FitReport,
+}
+
+impl Fitted {
+    /// Returns the fitted device under that name, ready to be simulated or emulated.
+    ///
+    /// # Errors
+    /// If the description is wrong.
+    pub fn device(&self, name: &str) -> Result<Resolved, Failure> {
+        let description = Description::from_table(name, name, self.description.clone(), 0)?;
+        customise(name, description, &Setup::default())
+    }
 }
 
 /// Report on the fitted requests and the prediction.
@@ -179,6 +211,22 @@ fn check_end(place: &DeviceInfo, trace: Option<&String>) -> Result<(), Failure> 
         place.block_size
     ))
     .hint("the addresses may have been read in a wrong unit; `seeklab trace head` shows them"))
+}
+
+/// Fits models to the trace at `path`, whose format is guessed.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_trace(session: &Session, path: &Path, options: &FitOptions) -> Result<Fitted, Failure> {
+    let open = |columns| {
+        let options = ReadOptions { columns, ..ReadOptions::default() };
+        Ok(seeklab_columnar::open(path, None, &options)?)
+    };
+    let about = BTreeMap::from([
+        ("trace".to_owned(), path.display().to_string()),
+        ("version".to_owned(), VERSION.to_owned()),
+    ]);
+    fit(session, &open, options, about)
 }
 
 /// Fits models to the trace, which `open` opens twice with the given columns. `about` becomes part of the

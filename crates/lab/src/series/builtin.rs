@@ -10,8 +10,8 @@ use seeklab_workloads::application::{Builtin, Phase};
 
 use super::figures::PhaseFigures;
 use super::repetition::{Ran, Repetition};
+use crate::emulate::HostMessage;
 use crate::emulate::Running;
-use crate::emulate::Told;
 use crate::failure::Failure;
 
 /// Runs `builtin` on the device that is emulated; `connected` is called once its clients have connected.
@@ -19,7 +19,7 @@ pub(super) fn run(
     what: &Repetition<'_>,
     builtin: &Builtin,
     running: &Running,
-    host: &Sender<Told>,
+    host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
 ) -> Result<Ran, Failure> {
     let uri = running.uri().expect("it was asked for");
@@ -41,8 +41,8 @@ pub(super) fn run(
         _ => Failure::chain(&error),
     })?;
     for request in &outcome.requests {
-        // Who joins has ended early only if it panicked, which is told there.
-        let _ = host.send(Told::Request(*request));
+        // The joining thread has ended early only if it panicked, which is reported there.
+        let _ = host.send(HostMessage::Request(*request));
     }
     for mismatch in &outcome.mismatches {
         what.session.warn(format!("{}: {mismatch:?}", what.device.label()));

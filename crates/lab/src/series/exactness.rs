@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Response times of the requests that were seen in the host (MP1) and in the model (MP3). All figures are of these
 /// requests, so `ei_avg_ms` is `mp1_mean_ms` less `mp3_mean_ms`; all are `None` if there are no such requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Exactness {
+pub struct Exactness {
     /// Requests that are compared. Requests of the emulator that stand for one of the host count as one.
     #[serde(default)]
     pub compared_requests: u64,

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::exactness::Exactness;
 use crate::devices::Resolved;
-use crate::emulate::Outcome;
+use crate::emulate::Measurements;
 
 /// The figures of one repetition. What was not measured is `None`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Figures {
+pub struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
     /// Time for syncing and unmounting, all phases together.
@@ -72,7 +72,7 @@ pub(super) struct Figures {
 
 /// Figures of one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct PhaseFigures {
+pub struct PhaseFigures {
     /// Its name.
     pub name: String,
     /// From exec to exit.
@@ -91,7 +91,7 @@ pub(super) struct PhaseFigures {
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
-    pub(super) outcome: &'a Outcome,
+    pub(super) outcome: &'a Measurements,
     pub(super) stamps: &'a Stamps,
     pub(super) matched: Option<&'a MatchCounts>,
     pub(super) lost: u64,
@@ -104,17 +104,17 @@ pub(super) struct Seen<'a> {
 impl Figures {
     /// Computes the figures from the measurements made while these phases ran.
     pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
-        let tally = &seen.outcome.tally;
+        let statistics = &seen.outcome.statistics;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
         let points = between
             .as_ref()
             .map(|between| Box::new(PointsSection::new(seen.label, seen.stamps, between, &evidence)));
-        let us = |quantile| tally.deadlines.lateness().quantile(quantile).unwrap_or_default().as_us();
-        let misses = MissCause::ALL.map(|cause| (cause, tally.deadlines.missed(cause)));
-        let stalled = tally.deadlines.missed(MissCause::DataNotThere);
-        let share = |count: u64| 100.0 * count as f64 / tally.requests.max(1) as f64;
+        let us = |quantile| statistics.deadlines.lateness().quantile(quantile).unwrap_or_default().as_us();
+        let misses = MissCause::ALL.map(|cause| (cause, statistics.deadlines.missed(cause)));
+        let stalled = statistics.deadlines.missed(MissCause::DataNotThere);
+        let share = |count: u64| 100.0 * count as f64 / statistics.requests.max(1) as f64;
         Self {
             elapsed_s: sum(|phase| phase.elapsed_s),
             flush_s: sum(|phase| phase.flush_s),
@@ -123,20 +123,22 @@ impl Figures {
             emulator_cpu_s: seen.outcome.cpu.as_s(),
             processors: seen.outcome.processors,
             host_queue: seen.host_queue.clone(),
-            requests: tally.requests,
+            requests: statistics.requests,
             exactness: Exactness::of(between.as_ref()),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),
             stall_pct: share(stalled),
             out_of_validated_range: seen.device.out_of_validated_range(
-                tally.coverage,
-                tally.requests,
+                statistics.coverage,
+                statistics.requests,
                 seen.transfers,
             ),
-            below_floor: tally.deadlines.below_floor(),
-            clamped: tally.clamped.by_completion + tally.clamped.by_arrival + tally.clamped.by_model_clock,
-            changed_by_clamping: tally.changed.map_or(0, |changed| changed.changed),
+            below_floor: statistics.deadlines.below_floor(),
+            clamped: statistics.clamped.by_completion
+                + statistics.clamped.by_arrival
+                + statistics.clamped.by_model_clock,
+            changed_by_clamping: statistics.changed.map_or(0, |changed| changed.changed),
             unmatched: seen.matched.map(|counts| counts.unmatched_host + counts.unmatched_emulated),
             lost: seen.lost,
             exit_code: phases.iter().map(|phase| phase.exit_code).find(|code| *code != 0).unwrap_or(0),

@@ -6,7 +6,7 @@ use seeklab_analysis::{MatchCounts, Stamps};
 use seeklab_core::{Operation, TraceRecord};
 use seeklab_traces::{TraceError, TraceWriter};
 
-use crate::emulate::{Follower, Joining, Sink, Told};
+use crate::emulate::{Follower, HostMessage, Joining, Sink};
 
 /// Joins the records of host and emulator and processes the joined requests.
 pub(super) struct Join {
@@ -38,7 +38,7 @@ impl Join {
     /// `follower` and writes them to `writer`.
     pub(super) fn new(
         block_bytes: u32,
-        host: Receiver<Told>,
+        host: Receiver<HostMessage>,
         follower: Follower,
         writer: Option<Box<dyn TraceWriter>>,
     ) -> Self {

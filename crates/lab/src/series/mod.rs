@@ -12,7 +12,6 @@
 //! a device that takes no time. Each repetition begins with the device as it was described and the seed.
 
 mod builtin;
-mod document;
 mod exactness;
 mod figures;
 mod host;
@@ -20,6 +19,7 @@ mod join;
 mod prepare;
 mod repetition;
 mod report;
+mod result;
 mod uncounted;
 
 use std::ffi::OsString;
@@ -27,22 +27,22 @@ use std::path::PathBuf;
 
 use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
-use seeklab_report::Report;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
 use seeklab_workloads::application::Builtin;
-use serde_json::Value;
 
 use crate::devices::Resolved;
-use crate::emulate::Pace;
+use crate::emulate::{Pace, exported_size};
 use crate::failure::Failure;
 use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
 use crate::session::Session;
-use figures::Figures;
+use host::Interruption;
 use repetition::Repetition;
 
-use host::Interruption;
+pub use exactness::Exactness;
+pub use figures::{Figures, PhaseFigures};
+pub use result::{ApplicationResult, DeviceResult, SeriesResult, Statistics};
 
 /// A series: devices, application and repetitions.
 #[derive(Debug, Clone)]
@@ -70,6 +70,18 @@ pub struct Series {
 }
 
 impl Series {
+    /// Returns the size that each of `devices` is emulated in: `wanted`, or the capacity of the smallest. It is a
+    /// multiple of 4096B, which every block size of the catalog divides.
+    ///
+    /// # Errors
+    /// If a device cannot have the size, or there is no device.
+    pub fn common_size(devices: &[Resolved], wanted: Option<ByteSize>) -> Result<ByteSize, Failure> {
+        let sizes = devices.iter().map(|device| exported_size(device, wanted));
+        let sizes = sizes.collect::<Result<Vec<ByteSize>, Failure>>()?;
+        let least = sizes.into_iter().min().ok_or_else(|| Failure::new("there is no device"))?;
+        Ok(ByteSize::from_bytes(least.as_bytes() / 4096 * 4096))
+    }
+
     /// Returns true where several devices are compared, which an uncounted pass precedes.
     const fn has_uncounted_pass(&self) -> bool {
         self.devices.len() > 1
@@ -92,7 +104,7 @@ pub enum Application {
 
 impl Application {
     /// Returns the frontend that the application uses.
-    pub const fn door(&self) -> FrontendKind {
+    pub const fn frontend(&self) -> FrontendKind {
         match self {
             Self::Commands(_) => FrontendKind::Block,
             Self::Builtin { .. } => FrontendKind::NbdUnix,
@@ -108,7 +120,7 @@ pub struct Commands {
     /// Mount options.
     pub mount_options: MountOptions,
     /// Options of the host's queue that override the values for the device.
-    pub queue: QueueWishes,
+    pub queue: QueueOptions,
     /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
@@ -123,22 +135,11 @@ pub struct Commands {
     pub user: Option<String>,
 }
 
-/// A series that was run.
-#[derive(Debug)]
-pub struct Finished {
-    /// For machines.
-    pub document: Value,
-    /// For people.
-    pub report: Report,
-    /// True if every command succeeded.
-    pub succeeded: bool,
-}
-
-/// Tests what the series needs, before anything is made.
+/// Tests the requirements of the series, before anything is made.
 ///
 /// # Errors
-/// Everything that is missing, with its remedy.
-pub fn check(series: &Series) -> Result<(), Failure> {
+/// All missing requirements, each with its remedy.
+fn check(series: &Series) -> Result<(), Failure> {
     match &series.application {
         Application::Commands(commands) => host::check(commands),
         Application::Builtin { .. } => Ok(()),
@@ -148,8 +149,9 @@ pub fn check(series: &Series) -> Result<(), Failure> {
 /// Runs what the journal does not hold yet, until the caller stops it.
 ///
 /// # Errors
-/// What keeps a repetition from running; a command that fails is a result.
-pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
+/// Missing requirements; errors that keep a repetition from running. A command that fails is a result.
+pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
+    check(series)?;
     let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
@@ -184,11 +186,7 @@ pub fn run(session: &Session, series: &Series) -> Result<Finished, Failure> {
         }
     }
     drop(steps);
-    Ok(Finished {
-        document: document::document(series, &results),
-        report: report::report(series, &results),
-        succeeded: results.iter().flatten().all(Figures::succeeded),
-    })
+    Ok(SeriesResult::new(session, series, results))
 }
 
 /// The indices of the devices in the order of one repetition: each begins with the next device.

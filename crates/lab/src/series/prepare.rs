@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::pacer::Mode;
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage};
@@ -13,7 +13,7 @@ use seeklab_stage::{CommandLine, Phase, Stage};
 use super::host::{self, Interruption};
 use super::{Commands, Series};
 use crate::devices::Resolved;
-use crate::emulate::{Doors, Pace, Wishes, capabilities_of, start, without_time};
+use crate::emulate::{FrontendOptions, Pace, StartOptions, capabilities_of, start, without_time};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -56,8 +56,11 @@ fn make(
     if let Some(image) = &commands.image {
         store.load_image(image)?;
     }
-    let wishes = Wishes {
-        doors: Doors { block: Some(QueueWishes::of_device(false)), ..Doors::default() },
+    let options = StartOptions {
+        frontends: FrontendOptions {
+            block: Some(QueueOptions::of_device(false)),
+            ..FrontendOptions::default()
+        },
         read_only: false,
         pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         seed: Seed(0),
@@ -65,7 +68,7 @@ fn make(
         feedback: None,
         live: false,
     };
-    let running = start(session, &without_time(device)?, store, wishes, &Stop::new()?)?;
+    let running = start(session, &without_time(device)?, store, options, &Stop::new()?)?;
     let block = running.block().expect("it was asked for").path();
     let made = host::options(series, commands, block, None)
         .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))

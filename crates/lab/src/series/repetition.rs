@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 
 use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::loop_device::QueueWishes;
+use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
@@ -16,7 +16,9 @@ use super::join::Join;
 use super::prepare::Prepared;
 use super::{Application, Commands, Series, builtin};
 use crate::devices::Resolved;
-use crate::emulate::{Doors, Observer, Running, Told, Wishes, capabilities_of, feedback, start, watch};
+use crate::emulate::{
+    FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
+};
 use crate::failure::Failure;
 use crate::run::metadata;
 use crate::session::Session;
@@ -53,17 +55,18 @@ impl Repetition<'_> {
             Application::Commands(commands) => {
                 let store =
                     prepared.copy(self.session, self.series, commands, self.device, self.interruption)?;
-                let queue = commands.queue.clone().or(QueueWishes::of_device(capabilities.rotational));
-                let doors = Doors { block: Some(queue), ..Doors::default() };
-                self.emulated(store, doors, |running, host| self.phases(commands, running, host))
+                let queue = commands.queue.clone().or(QueueOptions::of_device(capabilities.rotational));
+                let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
+                self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
             Application::Builtin { builtin, .. } => {
                 let store = Store::in_ram(self.series.size, None)?;
                 // Gone as soon as its client has connected, so that nothing stays if this process is killed.
                 let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
                 let socket = folder.as_ref().expect("it was made").path().join("nbd");
-                let doors = Doors { nbd: Some(Address::Unix(socket)), ..Doors::default() };
-                self.emulated(store, doors, |running, host| {
+                let frontends =
+                    FrontendOptions { nbd: Some(Address::Unix(socket)), ..FrontendOptions::default() };
+                self.emulated(store, frontends, |running, host| {
                     builtin::run(self, builtin, running, &host, &mut || drop(folder.take()))
                 })
             }
@@ -74,16 +77,16 @@ impl Repetition<'_> {
     fn emulated(
         &self,
         store: Store,
-        doors: Doors,
-        application: impl FnOnce(&Running, Sender<Told>) -> Result<Ran, Failure>,
+        frontends: FrontendOptions,
+        application: impl FnOnce(&Running, Sender<HostMessage>) -> Result<Ran, Failure>,
     ) -> Result<Figures, Failure> {
         let capabilities = capabilities_of(self.device)?;
-        let (host, told) = channel();
+        let (host, messages) = channel();
         let block_bytes = capabilities.block_size.as_bytes() as u32;
         let (follower, feedback) = feedback();
-        let observer = Observer::start(Join::new(block_bytes, told, follower, self.writer()?));
-        let wishes = Wishes {
-            doors,
+        let observer = Observer::start(Join::new(block_bytes, messages, follower, self.writer()?));
+        let options = StartOptions {
+            frontends,
             read_only: false,
             pace: self.series.pace.clone(),
             seed: self.series.seed,
@@ -91,7 +94,7 @@ impl Repetition<'_> {
             feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };
-        let running = start(self.session, self.device, store, wishes, &Stop::new()?)?;
+        let running = start(self.session, self.device, store, options, &Stop::new()?)?;
         let host_queue = running.block().map(|block| block.queue().clone());
         let ran = application(&running, host);
         let outcome = running.end();
@@ -117,7 +120,12 @@ impl Repetition<'_> {
     }
 
     /// Runs every phase while the host's block layer is watched.
-    fn phases(&self, commands: &Commands, running: &Running, host: Sender<Told>) -> Result<Ran, Failure> {
+    fn phases(
+        &self,
+        commands: &Commands,
+        running: &Running,
+        host: Sender<HostMessage>,
+    ) -> Result<Ran, Failure> {
         let block = running.block().expect("it was asked for").path();
         let options = host::options(self.series, commands, block, None)?;
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;

@@ -7,10 +7,11 @@ use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, Report
 use super::figures::Figures;
 use super::{Application, Series};
 use crate::devices::Resolved;
-use crate::output::{VERSION, command_line};
+use crate::output::VERSION;
+use crate::session::Session;
 
 /// Returns the report of the series.
-pub(super) fn report(series: &Series, results: &[Vec<Figures>]) -> Report {
+pub(super) fn report(session: &Session, series: &Series, results: &[Vec<Figures>]) -> Report {
     let rows = series
         .devices
         .iter()
@@ -24,7 +25,7 @@ pub(super) fn report(series: &Series, results: &[Vec<Figures>]) -> Report {
     Report {
         title: format!("{} on {}", title(&series.application), names.join(", ")),
         subtitle: subtitle(series),
-        command: Some(command_line()),
+        command: session.command(),
         seed: Some(series.seed),
         generated_by: VERSION.to_owned(),
         parameters: parameters(series),

@@ -78,7 +78,7 @@ fn full_store_is_reported_and_keeps_its_contents() {
         let read = client.call(&Request::new(READ, number, number << 18, 1 << 18)).unwrap();
         assert!(read.error == 0 && read.data.iter().all(|byte| *byte == number as u8 + 1), "{number}");
     }
-    assert_eq!(served.interrupt()["refused"].as_u64(), Some(refused));
+    assert_eq!(served.interrupt()["refused_requests"].as_u64(), Some(refused));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn full_block_device_reports_no_space() {
     assert!(written < 8 << 20, "{errors}");
     let line = format!("dd if={} bs=1M count=2 iflag=direct 2>/dev/null | sha256sum", served.place);
     assert_eq!(succeed("sh", &["-c", &line]), before);
-    assert!(served.interrupt()["refused"].as_u64() > Some(0));
+    assert!(served.interrupt()["refused_requests"].as_u64() > Some(0));
 }
 
 #[test]

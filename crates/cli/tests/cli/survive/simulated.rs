@@ -43,7 +43,7 @@ fn agrees(device: &[&str], mode: &str) {
     }
     let document = served.interrupt();
     assert_eq!(document["requests"].as_u64(), Some(REQUESTS), "{document}");
-    assert_eq!(document["not_recorded"].as_u64(), Some(0), "{document}");
+    assert_eq!(document["unrecorded_requests"].as_u64(), Some(0), "{document}");
     // What is prepared ahead of its due leaves at its due.
     let exact = succeed(SEEKLAB, &["compare", &seen, "--between", "mp2,due", "--json"]);
     let exact: serde_json::Value = serde_json::from_str(&exact).unwrap();

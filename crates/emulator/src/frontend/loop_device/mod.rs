@@ -41,7 +41,7 @@ use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
 pub(crate) use kernel::own_descriptor_only;
-pub use queue::{Queue, QueueWishes, is_attached};
+pub use queue::{Queue, QueueOptions, is_attached};
 
 use crate::frontend::fuse::DetachedFile;
 
@@ -53,7 +53,7 @@ pub struct Settings {
     /// Refuse writes.
     pub read_only: bool,
     /// Options of the host's queue in front of the block device.
-    pub queue: QueueWishes,
+    pub queue: QueueOptions,
 }
 
 /// A block device, until it is dropped; it stays while somebody else uses it.

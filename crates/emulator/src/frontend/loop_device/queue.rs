@@ -10,7 +10,7 @@ use super::Settings;
 
 /// Options of the host's queue; `None` leaves the choice to the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct QueueWishes {
+pub struct QueueOptions {
     /// True if the host is to treat the block device as a rotating disk.
     pub rotational: Option<bool>,
     /// The host's scheduler, by the kernel's name.
@@ -21,7 +21,7 @@ pub struct QueueWishes {
     pub request_count: Option<u32>,
 }
 
-impl QueueWishes {
+impl QueueOptions {
     /// Returns the options that Linux chooses for such a device when it is real: `mq-deadline` for a rotating
     /// disk, otherwise no scheduler; a read-ahead of 128 KiB for both (a loop device has twice its largest
     /// request, 2560).
@@ -36,7 +36,7 @@ impl QueueWishes {
     }
 }
 
-impl QueueWishes {
+impl QueueOptions {
     /// These, and `other` where they are open.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn rotating_disk_gets_the_default_scheduler_of_linux() {
-        assert_eq!(QueueWishes::of_device(true).scheduler.as_deref(), Some("mq-deadline"));
-        assert_eq!(QueueWishes::of_device(false).scheduler.as_deref(), Some("none"));
-        assert_eq!(QueueWishes::of_device(false).read_ahead_kib, Some(128));
+        assert_eq!(QueueOptions::of_device(true).scheduler.as_deref(), Some("mq-deadline"));
+        assert_eq!(QueueOptions::of_device(false).scheduler.as_deref(), Some("none"));
+        assert_eq!(QueueOptions::of_device(false).read_ahead_kib, Some(128));
     }
 }

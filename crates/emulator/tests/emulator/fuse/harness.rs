@@ -16,7 +16,7 @@ use seeklab_devices::simple::{Server as Model, ServerParameters};
 use seeklab_emulator::clock::{Clock, Pacing, Waiter};
 use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::frontend::fuse::{DetachedFile, FILE_NAME, Place, Server, unavailability};
-use seeklab_emulator::frontend::loop_device::{self, LoopDevice, QueueWishes, Settings};
+use seeklab_emulator::frontend::loop_device::{self, LoopDevice, QueueOptions, Settings};
 use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Stop, serve};
 use seeklab_emulator::pacer::{Options, Pacer};
@@ -83,7 +83,7 @@ fn serve_when_asked() {
     let thread = std::thread::spawn(move || serve_here(&wanted, &seen, &sender));
     let file = receiver.recv().expect("it is mounted");
     let device = served.directory.is_none().then(|| {
-        let queue = QueueWishes::of_device(served.rotational);
+        let queue = QueueOptions::of_device(served.rotational);
         let (block_size_bytes, read_only) = (served.block_size, served.read_only);
         let settings = Settings { block_size_bytes, read_only, queue };
         let file = file.expect("a mount without a place has it");
@@ -136,12 +136,12 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
     let mut waiter = Waiter::new(clock, Pacing::Balanced, Duration::from_us(50));
     serve(&mut server, &mut emulation, &mut waiter, stop).expect("serving ends when asked to");
     let statistics = server.statistics();
-    let (tally, store) = emulation.finish();
+    let (statistics, store) = emulation.finish();
     store.flush().expect("the store takes it");
     let (flushes, fua_writes) = *counts.lock().expect("nobody panicked");
     Figures {
-        requests: tally.requests,
-        refused: tally.refused,
+        requests: statistics.requests,
+        refused: statistics.refused,
         outstanding_max: statistics.outstanding_max,
         malformed: statistics.oddities.malformed_count,
         allocated_bytes: store.allocated_bytes().expect("it can be told").as_bytes(),
