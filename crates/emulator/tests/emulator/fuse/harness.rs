@@ -135,15 +135,15 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
     ready.send(server.detached_file()).expect("the main thread waits for it");
     let mut waiter = Waiter::new(clock, Pacing::Balanced, Duration::from_us(50));
     serve(&mut server, &mut emulation, &mut waiter, stop).expect("serving ends when asked to");
-    let statistics = server.statistics();
+    let served = server.statistics();
     let (statistics, store) = emulation.finish();
     store.flush().expect("the store takes it");
     let (flushes, fua_writes) = *counts.lock().expect("nobody panicked");
     Figures {
         requests: statistics.requests,
         refused: statistics.refused,
-        outstanding_max: statistics.outstanding_max,
-        malformed: statistics.oddities.malformed_count,
+        outstanding_max: served.outstanding_max,
+        malformed: served.oddities.malformed_count,
         allocated_bytes: store.allocated_bytes().expect("it can be told").as_bytes(),
         flushes,
         fua_writes,
