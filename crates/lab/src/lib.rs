@@ -23,5 +23,5 @@ pub mod run;
 pub mod series;
 pub mod session;
 pub mod stop;
-pub mod told;
+pub mod trace_notes;
 pub mod workload;

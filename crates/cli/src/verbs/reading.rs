@@ -6,7 +6,7 @@ use clap::Args;
 use seeklab_core::ByteSize;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_lab::told::notes;
+use seeklab_lab::trace_notes::notes;
 use seeklab_traces::guess::by_name;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Note, OpenTrace, Position, ReadOptions, Setting, Source};

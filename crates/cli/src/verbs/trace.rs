@@ -13,7 +13,7 @@ use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
-use seeklab_traces::Learnt;
+use seeklab_traces::NameTable;
 use serde::Serialize;
 
 use super::reading::{Reading, guess, told};
@@ -229,15 +229,15 @@ fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Fa
         requests_with_response: addresses.with_response,
         has_think_times: addresses.with_think > 0,
         has_breakdown: addresses.with_breakdown > 0,
-        lacks: trace.lacks().iter().map(|lack| lack.name()).collect(),
-        lacks_in_words: trace.lacks().iter().map(ToString::to_string).collect(),
+        lacks: trace.missing_columns().iter().map(|lack| lack.name()).collect(),
+        lacks_in_words: trace.missing_columns().iter().map(ToString::to_string).collect(),
         options: trace
             .applied()
             .iter()
             .map(|applied| AppliedOption {
                 name: applied.name,
                 value: applied.value.clone(),
-                is_default: !applied.is_said,
+                is_default: !applied.is_explicit,
                 meaning: applied.meaning,
             })
             .collect(),
@@ -357,16 +357,16 @@ fn convert(
     let mut trace = reading.open(session, input)?;
     let mut progress = session.progress_of(&input.display().to_string(), &trace);
     let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
-    let mut learnt = Learnt::of(trace.metadata());
+    let mut names = NameTable::of(trace.metadata());
     let mut rows = 0_u64;
     while let Some(record) = trace.next() {
         let record = record?;
-        learnt.tell_labels(trace.metadata(), &mut *writer)?;
+        names.pass_labels(trace.metadata(), &mut *writer)?;
         writer.write(&record)?;
         rows += 1;
         progress.step()?;
     }
-    learnt.tell_all(trace.metadata(), &mut *writer)?;
+    names.pass_all(trace.metadata(), &mut *writer)?;
     let lost = writer.notes();
     writer.finish()?;
     drop(progress);
@@ -473,7 +473,7 @@ fn formats(json: bool) -> Result<(), Failure> {
                     "writable": format.is_writable(),
                     "description": format.description(),
                     "suffixes": format.suffixes(),
-                    "lacks": format.lacks().iter().map(|lack| lack.name()).collect::<Vec<_>>(),
+                    "lacks": format.missing_columns().iter().map(|lack| lack.name()).collect::<Vec<_>>(),
                     "options": options.collect::<Vec<_>>(),
                 })
             })

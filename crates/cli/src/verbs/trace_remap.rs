@@ -13,8 +13,8 @@ use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print_json};
 use seeklab_lab::session::Session;
-use seeklab_lab::told::check_device;
-use seeklab_traces::{Learnt, Metadata, Setting};
+use seeklab_lab::trace_notes::check_device;
+use seeklab_traces::{Metadata, NameTable, Setting};
 use serde_json::{Value, json};
 
 use super::reading::{Reading, guess, told};
@@ -121,11 +121,11 @@ impl RemapArguments {
         let metadata = self.metadata(trace.metadata());
         let mut writer = seeklab_columnar::create(&self.output, None, &metadata)?;
         let mut progress = session.progress_of(&format!("remapping {}", self.input.display()), &trace);
-        let mut learnt = Learnt::of(trace.metadata());
+        let mut names = NameTable::of(trace.metadata());
         while let Some(record) = trace.next() {
             let record = record?;
             progress.step()?;
-            learnt.tell_labels(trace.metadata(), &mut *writer)?;
+            names.pass_labels(trace.metadata(), &mut *writer)?;
             let Some(device) = devices.get_mut(&record.device).filter(|_| self.concerns(&record)) else {
                 writer.write(&record)?;
                 continue;
@@ -141,7 +141,7 @@ impl RemapArguments {
             });
             written?;
         }
-        learnt.tell_all(trace.metadata(), &mut *writer)?;
+        names.pass_all(trace.metadata(), &mut *writer)?;
         let lost = writer.notes();
         writer.finish()?;
         drop(progress);
@@ -401,7 +401,7 @@ impl SliceArguments {
             .length
             .map_or(Instant::MAX, |length| Instant::from_ns(start.as_ns().saturating_add(length.as_ns())));
         let (mut requests, mut rows, mut devices) = (0_u64, 0_u64, BTreeSet::new());
-        let mut learnt = Learnt::of(trace.metadata());
+        let mut names = NameTable::of(trace.metadata());
         while let Some(record) = trace.next() {
             let mut record = record?;
             requests += 1;
@@ -418,12 +418,12 @@ impl SliceArguments {
             if !self.keep_time {
                 shift(&mut record, self.start);
             }
-            learnt.tell_labels(trace.metadata(), &mut *writer)?;
+            names.pass_labels(trace.metadata(), &mut *writer)?;
             writer.write(&record)?;
             rows += 1;
         }
         check_device(self.device, &devices)?;
-        learnt.tell_all(trace.metadata(), &mut *writer)?;
+        names.pass_all(trace.metadata(), &mut *writer)?;
         let lost = writer.notes();
         writer.finish()?;
         drop(progress);

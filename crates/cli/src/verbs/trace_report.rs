@@ -11,7 +11,7 @@ use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
 use seeklab_lab::session::Session;
-use seeklab_lab::told::check_device;
+use seeklab_lab::trace_notes::check_device;
 use seeklab_report::{TraceReport, render_trace_html};
 use seeklab_traces::Metadata;
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ use toml::Table;
 
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::told::reading;
+use crate::trace_notes::reading;
 use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
