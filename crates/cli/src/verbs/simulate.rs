@@ -9,9 +9,9 @@ use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::run::{Followed, Outcome, metadata, run};
+use seeklab_lab::run::{Followed, RunResult, metadata, run};
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{Chosen, Wishes, choose};
+use seeklab_lab::workload::{Chosen, WorkloadOptions, choose};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
 use seeklab_traces::{Setting, TraceWriter};
 use seeklab_workloads::replay::{ArrivalMode, Beyond, Population};
@@ -192,7 +192,7 @@ struct Document<'a> {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let devices = self.resolve_devices()?;
-        let workload = choose(&self.workload, &self.wishes())?;
+        let workload = choose(&self.workload, &self.workload_options())?;
         let outputs = self.outputs(&devices)?;
         for path in self.report.iter().chain(outputs.iter().flatten()) {
             check_distinct(path, self.inputs(&workload))?;
@@ -225,7 +225,7 @@ impl Arguments {
         self.device.iter().map(|name| resolve(name, &setup)).collect()
     }
 
-    fn wishes(&self) -> Wishes {
+    fn workload_options(&self) -> WorkloadOptions {
         let arrivals = match (self.closed, self.scaled) {
             (Some(population), _) => Some(ArrivalMode::Closed(population)),
             (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
@@ -234,7 +234,7 @@ impl Arguments {
             _ if self.follow => Some(ArrivalMode::Follow),
             _ => None,
         };
-        Wishes {
+        WorkloadOptions {
             arrivals,
             requests: self.requests,
             beyond: self.beyond,
@@ -276,7 +276,7 @@ impl Arguments {
         device: &Resolved,
         workload: &Chosen,
         out: Option<&Path>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<RunResult, Failure> {
         let limits = Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) };
         let Some(path) = out else {
             return run(device, workload, self.seed, limits, None, session);
@@ -290,7 +290,12 @@ impl Arguments {
         Ok(outcome)
     }
 
-    fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &mut [Outcome]) -> Result<(), Failure> {
+    fn tell(
+        &self,
+        devices: &[Resolved],
+        workload: &Chosen,
+        outcomes: &mut [RunResult],
+    ) -> Result<(), Failure> {
         let report = self.make_report(devices, workload, outcomes);
         let printed = if self.json {
             self.print_document(devices, workload, outcomes)
@@ -308,7 +313,7 @@ impl Arguments {
         &self,
         devices: &[Resolved],
         workload: &Chosen,
-        outcomes: &[Outcome],
+        outcomes: &[RunResult],
     ) -> Result<(), Failure> {
         let devices = outcomes
             .iter()
@@ -342,7 +347,7 @@ impl Arguments {
         })
     }
 
-    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Report {
+    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[RunResult]) -> Report {
         let mut notes: Vec<Note> = Vec::new();
         for (outcome, device) in outcomes.iter().zip(devices) {
             notes

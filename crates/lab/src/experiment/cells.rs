@@ -18,7 +18,7 @@ use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::journal::Key;
 use crate::output::VERSION;
-use crate::workload::{Chosen, Wishes, from_spec};
+use crate::workload::{Chosen, WorkloadOptions, from_spec};
 
 /// Prefix of the name of a workload's parameter.
 const WORKLOAD: &str = "workload.";
@@ -191,15 +191,15 @@ fn choose(
         workload = WorkloadSpec::from_table(table).map_err(|error| context(error.into()))?;
     }
     mode.check(&workload).map_err(context)?;
-    let wishes = Wishes {
+    let options = WorkloadOptions {
         arrivals: mode.0,
         format: named.format.clone(),
         block_size: named.block_size,
         settings: named.settings.clone(),
         shape: named.shape.clone(),
-        ..Wishes::default()
+        ..WorkloadOptions::default()
     };
-    let chosen = from_spec(&named.name, workload, &wishes).map_err(context)?;
+    let chosen = from_spec(&named.name, workload, &options).map_err(context)?;
     let identity = workload_identity(&chosen).map_err(context)?;
     Ok((Arc::new(chosen), identity.into()))
 }
