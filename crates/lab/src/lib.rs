@@ -8,6 +8,7 @@
 //! ```
 
 pub mod capture;
+pub mod compare;
 pub mod devices;
 pub mod emulate;
 pub mod experiment;
@@ -23,5 +24,6 @@ pub mod run;
 pub mod series;
 pub mod session;
 pub mod stop;
+pub mod trace;
 pub mod trace_notes;
 pub mod workload;

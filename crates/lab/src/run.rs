@@ -30,7 +30,7 @@ use crate::workload::Chosen;
 
 /// Result of a run.
 #[derive(Debug)]
-pub struct RunResult {
+pub struct SimulationResult {
     /// Figures of all requests that completed.
     pub metrics: Metrics,
     /// Notes that a reader needs.
@@ -49,7 +49,7 @@ pub struct RunResult {
     pub write_error: Option<Failure>,
 }
 
-impl RunResult {
+impl SimulationResult {
     /// Requests simulated in a second of CPU time.
     pub fn requests_per_cpu_s(&self) -> f64 {
         self.metrics.summary().requests as f64 / self.cpu_s.max(1e-9)
@@ -131,7 +131,7 @@ pub fn run(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     session: &Session,
-) -> Result<RunResult, Failure> {
+) -> Result<SimulationResult, Failure> {
     let progress = &mut session.progress(&device.name, workload.requests());
     let mut outcome = match &workload.spec {
         WorkloadSpec::Synthetic(spec) => {
@@ -165,7 +165,7 @@ fn application(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<RunResult, Failure> {
+) -> Result<SimulationResult, Failure> {
     let mut built = device.build(seed, "disk0")?;
     let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
@@ -276,7 +276,7 @@ fn replay(
     limits: Limits,
     mut writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<RunResult, Failure> {
+) -> Result<SimulationResult, Failure> {
     let mut bank = device.build_bank(seed)?;
     let capabilities = bank.capabilities().clone();
     let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
@@ -408,7 +408,7 @@ fn drive<W: Workload, D: Device>(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<RunResult, Failure> {
+) -> Result<SimulationResult, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
     let interrupted = Cell::new(false);
     let mut observer = Observer {
@@ -435,7 +435,7 @@ fn drive<W: Workload, D: Device>(
         Err(error) => return Err(Failure::new(error.to_string())),
     };
     let coverage = device.coverage();
-    Ok(RunResult {
+    Ok(SimulationResult {
         metrics,
         notes: Vec::new(),
         saturated,

@@ -9,7 +9,7 @@ use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::run::{Followed, RunResult, metadata, run};
+use seeklab_lab::run::{Followed, SimulationResult, metadata, run};
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{Chosen, WorkloadOptions, choose};
 use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
@@ -27,7 +27,7 @@ Examples:
   seeklab simulate hp-c2247a barracuda --workload server.csv --closed 8 --scheduler sptf --report out.html
   seeklab simulate cheetah-36es --set rpm=50000rpm --set head_switch=0.2ms --workload oltp --json
 
-A workload is a trace (csv, parquet, disksim-ascii, disksim-validate, spc, msr; .gz and .zst too), a TOML
+A workload is a trace in any format that `seeklab trace formats` lists (.gz and .zst too), a TOML
 file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, an
 application (postmark, build, database), or
 synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
@@ -276,7 +276,7 @@ impl Arguments {
         device: &Resolved,
         workload: &Chosen,
         out: Option<&Path>,
-    ) -> Result<RunResult, Failure> {
+    ) -> Result<SimulationResult, Failure> {
         let limits = Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) };
         let Some(path) = out else {
             return run(device, workload, self.seed, limits, None, session);
@@ -294,7 +294,7 @@ impl Arguments {
         &self,
         devices: &[Resolved],
         workload: &Chosen,
-        outcomes: &mut [RunResult],
+        outcomes: &mut [SimulationResult],
     ) -> Result<(), Failure> {
         let report = self.make_report(devices, workload, outcomes);
         let printed = if self.json {
@@ -313,7 +313,7 @@ impl Arguments {
         &self,
         devices: &[Resolved],
         workload: &Chosen,
-        outcomes: &[RunResult],
+        outcomes: &[SimulationResult],
     ) -> Result<(), Failure> {
         let devices = outcomes
             .iter()
@@ -347,7 +347,7 @@ impl Arguments {
         })
     }
 
-    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[RunResult]) -> Report {
+    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[SimulationResult]) -> Report {
         let mut notes: Vec<Note> = Vec::new();
         for (outcome, device) in outcomes.iter().zip(devices) {
             notes

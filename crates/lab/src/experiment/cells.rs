@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use seeklab_core::Seed;
+use seeklab_files::check_rereadable;
 use seeklab_workloads::WorkloadSpec;
 use toml::{Table, Value};
 
@@ -233,11 +234,12 @@ fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
     for file in trace.iter().map(Path::new).chain(chosen.shape.as_deref()) {
-        let told = |error: std::io::Error| {
+        let unreadable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be read", file.display()))
         };
-        let metadata = fs::metadata(file).map_err(told)?;
-        let age = metadata.modified().map_err(told)?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        check_rereadable(file)?;
+        let metadata = fs::metadata(file).map_err(unreadable)?;
+        let age = metadata.modified().map_err(unreadable)?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let _ = write!(identity, "\nfile {} {}", metadata.len(), age.as_nanos());
     }
     Ok(identity)
