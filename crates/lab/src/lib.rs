@@ -23,6 +23,7 @@ pub mod progress;
 pub mod run;
 pub mod series;
 pub mod session;
+pub mod simulate;
 pub mod stop;
 pub mod trace;
 pub mod trace_notes;
