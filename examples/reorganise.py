@@ -48,7 +48,7 @@ whole = path("whole.parquet")
 run("trace", "slice", trace, "-o", whole, "--device", disk)
 about = run("trace", "info", whole)["traces"][0]
 block_bytes = about["block_size_bytes"]
-capacity = f"{about['extent_blocks'] * block_bytes}B"
+capacity = f"{about['address_range_blocks'] * block_bytes}B"
 
 
 

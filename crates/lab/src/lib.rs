@@ -9,6 +9,7 @@
 
 pub mod calibrate;
 pub mod capture;
+pub mod compare;
 pub mod devices;
 pub mod drive;
 pub mod emulate;
@@ -25,6 +26,8 @@ pub mod record;
 pub mod run;
 pub mod series;
 pub mod session;
+pub mod simulate;
 pub mod stop;
-pub mod told;
+pub mod trace;
+pub mod trace_notes;
 pub mod workload;

@@ -19,7 +19,7 @@ use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
-use seeklab_workloads::{Application, Builtin, Supplied, Synthetic, Target, WorkloadSpec};
+use seeklab_workloads::{AddressSpace, Application, Builtin, Supplied, Synthetic, WorkloadSpec};
 
 use crate::devices::Resolved;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ use crate::workload::Chosen;
 
 /// Result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// Figures of all requests that completed.
     pub metrics: Metrics,
     /// Notes that a reader needs.
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub write_error: Option<Failure>,
 }
 
-impl Outcome {
+impl SimulationResult {
     /// Requests simulated in a second of CPU time.
     pub fn requests_per_cpu_s(&self) -> f64 {
         self.metrics.summary().requests as f64 / self.cpu_s.max(1e-9)
@@ -131,15 +131,17 @@ pub fn run(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     session: &Session,
-) -> Result<Outcome, Failure> {
+) -> Result<SimulationResult, Failure> {
     let progress = &mut session.progress(&device.name, workload.requests());
     let mut outcome = match &workload.spec {
         WorkloadSpec::Synthetic(spec) => {
             let mut built = device.build(seed, "disk0")?;
             let supplied = supplied(device, workload, spec)?;
             let (spec, rounded) = in_whole_blocks(spec, built.capabilities().block_size);
-            let mut requests = Synthetic::new(&spec, Target::from(built.capabilities()), seed, supplied)
-                .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+            let mut requests =
+                Synthetic::new(&spec, AddressSpace::from(built.capabilities()), seed, supplied).map_err(
+                    |error| Failure::from(error).context(format!("--workload `{}`", workload.name)),
+                )?;
             let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
             outcome.notes.extend(rounded);
             outcome
@@ -163,9 +165,9 @@ fn application(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<Outcome, Failure> {
+) -> Result<SimulationResult, Failure> {
     let mut built = device.build(seed, "disk0")?;
-    let mut requests = Application::new(builtin, Target::from(built.capabilities()), seed)
+    let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
     for phase in requests.phases() {
@@ -274,7 +276,7 @@ fn replay(
     limits: Limits,
     mut writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<Outcome, Failure> {
+) -> Result<SimulationResult, Failure> {
     let mut bank = device.build_bank(seed)?;
     let capabilities = bank.capabilities().clone();
     let convert = |record: TraceRecord, from: ByteSize| in_blocks_of(record, from, capabilities.block_size);
@@ -406,7 +408,7 @@ fn drive<W: Workload, D: Device>(
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     progress: &mut Progress,
-) -> Result<Outcome, Failure> {
+) -> Result<SimulationResult, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
     let interrupted = Cell::new(false);
     let mut observer = Observer {
@@ -433,7 +435,7 @@ fn drive<W: Workload, D: Device>(
         Err(error) => return Err(Failure::new(error.to_string())),
     };
     let coverage = device.coverage();
-    Ok(Outcome {
+    Ok(SimulationResult {
         metrics,
         notes: Vec::new(),
         saturated,

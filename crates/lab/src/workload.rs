@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 /// Options beside the workload itself.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct WorkloadOptions {
     /// Arrivals of requests [default: as the workload defines them].
     pub arrivals: Option<ArrivalMode>,
     /// Maximum number of requests.
@@ -50,8 +50,8 @@ pub struct Chosen {
 ///
 /// # Errors
 /// A file that cannot be read, a description that is wrong, arrivals that do not fit.
-pub fn choose(text: &str, wishes: &Wishes) -> Result<Chosen, Failure> {
-    from_spec(text, describe(text, Path::new(""), "--workload")?, wishes)
+pub fn choose(text: &str, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+    from_spec(text, describe(text, Path::new(""), "--workload")?, options)
 }
 
 /// The description of the workload that `text` means, its files looked for in `folder`; `key` is what
@@ -99,22 +99,22 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
 ///
 /// # Errors
 /// Arrivals that do not fit the kind of workload.
-pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<Chosen, Failure> {
-    if let Some(requests) = wishes.requests {
+pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+    if let Some(requests) = options.requests {
         spec.limit_requests(requests);
     }
     match &mut spec {
         WorkloadSpec::Synthetic(synthetic) => {
-            if wishes.beyond.is_some() {
+            if options.beyond.is_some() {
                 return Err(Failure::new("--beyond: a synthetic workload never leaves the device"));
             }
-            if wishes.format.is_some() && wishes.shape.is_none() {
+            if options.format.is_some() && options.shape.is_none() {
                 return Err(Failure::new("--format: a synthetic workload reads no trace"));
             }
-            if !wishes.settings.is_empty() && wishes.shape.is_none() {
+            if !options.settings.is_empty() && options.shape.is_none() {
                 return Err(Failure::new("--format-option: a synthetic workload reads no trace"));
             }
-            match wishes.arrivals {
+            match options.arrivals {
                 None | Some(ArrivalMode::Open) => {}
                 Some(ArrivalMode::Closed(Population::Count(population))) => {
                     synthetic.arrivals = closed(&synthetic.arrivals, population)
@@ -130,10 +130,10 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             }
         }
         WorkloadSpec::Replay(replay) => {
-            if let Some(beyond) = wishes.beyond {
+            if let Some(beyond) = options.beyond {
                 replay.beyond = beyond;
             }
-            if let Some(arrivals) = wishes.arrivals {
+            if let Some(arrivals) = options.arrivals {
                 replay.arrivals = arrivals;
             }
             if replay.trace.is_none() {
@@ -145,13 +145,17 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
     }
     if spec.builtin().is_some() {
         let wish = [
-            ("--requests", wishes.requests.is_some(), "it does its work whole; say scale=0.1 for less of it"),
-            ("--beyond", wishes.beyond.is_some(), "it never leaves the device"),
-            ("--format", wishes.format.is_some(), "it reads no trace"),
-            ("--format-option", !wishes.settings.is_empty(), "it reads no trace"),
+            (
+                "--requests",
+                options.requests.is_some(),
+                "it does its work whole; say scale=0.1 for less of it",
+            ),
+            ("--beyond", options.beyond.is_some(), "it never leaves the device"),
+            ("--format", options.format.is_some(), "it reads no trace"),
+            ("--format-option", !options.settings.is_empty(), "it reads no trace"),
             (
                 "--open, --closed, --scaled, --think and --follow",
-                wishes.arrivals.is_some(),
+                options.arrivals.is_some(),
                 "its processes wait as they do",
             ),
         ];
@@ -159,14 +163,14 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, wishes: &Wishes) -> Result<
             return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
         }
     }
-    let settings = wishes.settings.clone();
-    let options = ReadOptions { block_size: wishes.block_size, settings, ..ReadOptions::default() };
+    let settings = options.settings.clone();
+    let reading = ReadOptions { block_size: options.block_size, settings, ..ReadOptions::default() };
     Ok(Chosen {
         name: name.to_owned(),
         spec,
-        format: wishes.format.clone(),
-        options,
-        shape: wishes.shape.clone(),
+        format: options.format.clone(),
+        options: reading,
+        shape: options.shape.clone(),
     })
 }
 

@@ -21,8 +21,8 @@ mod error;
 mod event;
 mod format;
 mod issued;
-mod learnt;
 mod metadata;
+mod name_table;
 mod options;
 mod output;
 mod parse;
@@ -39,9 +39,9 @@ pub use format::{
     DiskSimValidate, Dtb, FORMATS, FioIolog, FioLog, Fiu, HplSrt, IssueCsv, Msr, MsrCut, Octf, OracleGeneral,
     Spc, SsdSim, Systor, Tencent, Thesios, TraceFs, Vscsi, Wpa,
 };
-pub use learnt::Learnt;
 pub use metadata::{Metadata, capacity_key, check_key};
-pub use options::{Allowed, Applied, FormatOption, Lack, Setting};
+pub use name_table::NameTable;
+pub use options::{Allowed, Applied, FormatOption, MissingColumn, Setting};
 pub use output::create_file;
 pub use output::losses::Holds;
 pub use recorder::Recorder;

@@ -57,7 +57,7 @@ pub struct Applied {
     /// The value.
     pub value: String,
     /// True if the user gave the value, false if it is the default.
-    pub is_said: bool,
+    pub is_explicit: bool,
     /// Meaning of the option.
     pub meaning: &'static str,
 }
@@ -65,7 +65,7 @@ pub struct Applied {
 /// Information about a request or a trace that a format lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Lack {
+pub enum MissingColumn {
     /// Times of arrival. The format has no times at all.
     ArrivalTimes,
     /// Arrival times finer than a second.
@@ -82,7 +82,7 @@ pub enum Lack {
     Devices,
 }
 
-impl Lack {
+impl MissingColumn {
     /// Returns the name of the missing information, for programs.
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl Lack {
     }
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for MissingColumn {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::ArrivalTimes => "arrival times",
@@ -213,8 +213,8 @@ pub(crate) fn apply(format: &dyn TraceFormat, options: &ReadOptions) -> Result<V
         .iter()
         .map(|option| {
             let value = option.text(options)?.to_owned();
-            let is_said = options.settings.iter().any(|setting| setting.name == option.name);
-            Ok(Applied { name: option.name, value, is_said, meaning: option.meaning })
+            let is_explicit = options.settings.iter().any(|setting| setting.name == option.name);
+            Ok(Applied { name: option.name, value, is_explicit, meaning: option.meaning })
         })
         .collect()
 }

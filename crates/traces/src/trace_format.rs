@@ -8,7 +8,7 @@ use seeklab_core::{ByteSize, Duration, TraceRecord};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::issued::Issued;
 use crate::metadata::Metadata;
-use crate::options::{Applied, FormatOption, Lack, Setting};
+use crate::options::{Applied, FormatOption, MissingColumn, Setting};
 use crate::output::losses::Holds;
 use crate::schema::Column;
 use crate::source::position::Position;
@@ -31,7 +31,7 @@ pub trait TraceFormat: Sync {
     }
 
     /// Returns the information that every trace of this format lacks.
-    fn lacks(&self) -> &'static [Lack] {
+    fn missing_columns(&self) -> &'static [MissingColumn] {
         &[]
     }
 
@@ -321,7 +321,7 @@ pub struct OpenTrace {
     reader: Box<dyn TraceReader>,
     format: &'static str,
     guess: Option<String>,
-    lacks: &'static [Lack],
+    missing_columns: &'static [MissingColumn],
     applied: Vec<Applied>,
     position: Position,
     buffer: RowBuffer,
@@ -337,8 +337,8 @@ impl OpenTrace {
         applied: Vec<Applied>,
         position: Position,
     ) -> Self {
-        let (lacks, format) = (format.lacks(), format.name());
-        Self { reader, format, guess, lacks, applied, position, buffer: RowBuffer::default() }
+        let (missing_columns, format) = (format.missing_columns(), format.name());
+        Self { reader, format, guess, missing_columns, applied, position, buffer: RowBuffer::default() }
     }
 
     /// Returns the same trace as the driver received it: [`arrival`](TraceRecord::arrival) is the issue where
@@ -362,8 +362,8 @@ impl OpenTrace {
     }
 
     /// Returns the information that the format lacks.
-    pub fn lacks(&self) -> &'static [Lack] {
-        self.lacks
+    pub fn missing_columns(&self) -> &'static [MissingColumn] {
+        self.missing_columns
     }
 
     /// Returns the options of the format with the values that were used.

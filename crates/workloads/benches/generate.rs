@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time;
 
 use seeklab_core::{Arrival, ByteSize, Instant, Seed, Workload};
-use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
 const LINES: &[&str] = &[
     "size=8KiB,align=8KiB,read=66%,poisson=100/s",
@@ -26,7 +26,7 @@ fn main() {
     let requests: u64 = if large { 20_000_000 } else { 1_000 };
     for line in LINES {
         let spec = SyntheticSpec::parse(&format!("{line},requests={requests}")).expect("the line is right");
-        let target = Target { capacity_blocks: 1 << 26, block_size: ByteSize::from_bytes(512) };
+        let target = AddressSpace { capacity_blocks: 1 << 26, block_size: ByteSize::from_bytes(512) };
         let mut workload =
             Synthetic::new(&spec, target, Seed(1), Supplied::default()).expect("the line fits the device");
         let start = time::Instant::now();

@@ -15,10 +15,10 @@
 //!
 //! ```
 //! use seeklab_core::{Arrival, ByteSize, Instant, Seed, Workload};
-//! use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+//! use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, AddressSpace};
 //!
 //! let spec = SyntheticSpec::parse("random,size=8KiB,constant=100/s,requests=2")?;
-//! let target = Target { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
+//! let target = AddressSpace { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(512) };
 //! let mut workload = Synthetic::new(&spec, target, Seed(1), Supplied::default())?;
 //!
 //! let first = Instant::from_ns(10_000_000);
@@ -48,4 +48,4 @@ pub use error::{Error, ErrorKind};
 pub use rate::Rate;
 pub use replay::{Replay, ReplaySpec};
 pub use spec::WorkloadSpec;
-pub use synthetic::{Supplied, Synthetic, SyntheticSpec, Target};
+pub use synthetic::{AddressSpace, Supplied, Synthetic, SyntheticSpec};

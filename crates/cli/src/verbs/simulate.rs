@@ -1,21 +1,17 @@
 //! `seeklab simulate`: simulates a workload on one or more devices.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_analysis::{MetricsSummary, TimeBin};
-use seeklab_core::{ByteSize, Duration, Limits, Ratio, Seed};
-use seeklab_files::check_distinct;
-use seeklab_lab::devices::{Resolved, resolve};
+use seeklab_core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{VERSION, command_line, print, print_json};
-use seeklab_lab::run::{Followed, Outcome, metadata, run};
+use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{Chosen, Wishes, choose};
-use seeklab_report::{DeviceSection, Note, Parameter, Report, render_html, render_terminal};
-use seeklab_traces::{Setting, TraceWriter};
+use seeklab_lab::simulate::{SimulateOptions, simulate};
+use seeklab_lab::workload::WorkloadOptions;
+use seeklab_report::{render_html, render_terminal};
+use seeklab_traces::Setting;
 use seeklab_workloads::replay::{ArrivalMode, Beyond, Population};
-use serde::Serialize;
 
 use super::setup::SetupFlags;
 
@@ -27,7 +23,7 @@ Examples:
   seeklab simulate hp-c2247a barracuda --workload server.csv --closed 8 --scheduler sptf --report out.html
   seeklab simulate cheetah-36es --set rpm=50000rpm --set head_switch=0.2ms --workload oltp --json
 
-A workload is a trace (csv, parquet, disksim-ascii, disksim-validate, spc, msr; .gz and .zst too), a TOML
+A workload is a trace in any format that `seeklab trace formats` lists (.gz and .zst too), a TOML
 file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, an
 application (postmark, build, database), or
 synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
@@ -119,113 +115,35 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
     }
 }
 
-/// One device of the JSON document.
-#[derive(Debug, Serialize)]
-struct DeviceDocument<'a> {
-    device: &'a str,
-    bare: bool,
-    validated: &'a str,
-    #[serde(flatten)]
-    summary: MetricsSummary,
-    requests_per_cpu_s: f64,
-    cpu_s: f64,
-    wall_s: f64,
-    saturated: bool,
-    out_of_validated_range: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    followed: Option<FollowedDocument>,
-    notes: Vec<&'a str>,
-    throughput: Throughput,
-}
-
-/// Dependencies that were inferred from the trace.
-#[derive(Debug, Serialize)]
-struct FollowedDocument {
-    /// Longest time from a completion to the request that had waited for it; null if none had.
-    follows_within_ms: Option<f64>,
-    after_idle_requests: u64,
-    after_completion_requests: u64,
-    independent_requests: u64,
-}
-
-impl From<Followed> for FollowedDocument {
-    fn from(Followed { within, counts }: Followed) -> Self {
-        Self {
-            follows_within_ms: within.map(Duration::as_ms),
-            after_idle_requests: counts.after_idle,
-            after_completion_requests: counts.after_completion,
-            independent_requests: counts.independent,
-        }
-    }
-}
-
-/// Throughput over time, in intervals of equal length from the first arrival.
-#[derive(Debug, Serialize)]
-struct Throughput {
-    stretch_s: f64,
-    requests_per_second: Vec<f64>,
-    mib_per_second: Vec<f64>,
-}
-
-impl Throughput {
-    fn of(timeline: &[TimeBin]) -> Self {
-        let per_second = |value: fn(&TimeBin) -> f64| {
-            timeline.iter().map(|bin| (value(bin) / bin.width_s * 1e3).round() / 1e3).collect()
-        };
-        Self {
-            stretch_s: timeline.first().map_or(0.0, |bin| bin.width_s),
-            requests_per_second: per_second(|bin| bin.requests as f64),
-            mib_per_second: per_second(|bin| bin.bytes as f64 / f64::from(1 << 20)),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    seed: u64,
-    workload: &'a str,
-    version: &'a str,
-    command: String,
-    devices: Vec<DeviceDocument<'a>>,
-}
-
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        let devices = self.resolve_devices()?;
-        let workload = choose(&self.workload, &self.wishes())?;
-        let outputs = self.outputs(&devices)?;
-        for path in self.report.iter().chain(outputs.iter().flatten()) {
-            check_distinct(path, self.inputs(&workload))?;
-        }
-        let mut outcomes = Vec::with_capacity(devices.len());
-        for (device, out) in devices.iter().zip(&outputs) {
-            let outcome = self.simulate(session, device, &workload, out.as_deref())?;
-            let stop = outcome.saturated.is_some();
-            outcomes.push(outcome);
-            if stop {
-                break;
-            }
-        }
-        let delivered = self.tell(&devices, &workload, &mut outcomes);
-        match outcomes
-            .iter()
-            .zip(&devices)
-            .find_map(|(outcome, device)| Some((outcome.saturated.as_ref()?, device)))
-        {
+        let options = self.options();
+        let result = simulate(session, &options)?;
+        let printed =
+            if self.json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };
+        let delivery = Delivery::of(printed).file(options.report.as_deref(), || render_html(&result.report));
+        let failures = result.write_failures.into_iter();
+        let delivered = failures.fold(delivery, |delivery, failure| delivery.and(Err(failure))).finish();
+        match result.saturated {
             None => delivered,
-            Some((saturated, device)) => {
-                delivered.and(Err(Failure::check(format!("{}: {saturated}", device.name))
-                    .hint("lower the rate, replay closed (--closed N), or raise --max-outstanding")))
-            }
+            Some(failure) => delivered.and(Err(failure)),
         }
     }
 
-    fn resolve_devices(&self) -> Result<Vec<Resolved>, Failure> {
-        let setup = self.setup.setup();
-        self.device.iter().map(|name| resolve(name, &setup)).collect()
+    fn options(&self) -> SimulateOptions {
+        SimulateOptions {
+            devices: self.device.clone(),
+            setup: self.setup.setup(),
+            workload: self.workload.clone(),
+            workload_options: self.workload_options(),
+            seed: self.seed,
+            limits: Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) },
+            out: self.out.clone(),
+            report: self.report.clone(),
+        }
     }
 
-    fn wishes(&self) -> Wishes {
+    fn workload_options(&self) -> WorkloadOptions {
         let arrivals = match (self.closed, self.scaled) {
             (Some(population), _) => Some(ArrivalMode::Closed(population)),
             (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
@@ -234,7 +152,7 @@ impl Arguments {
             _ if self.follow => Some(ArrivalMode::Follow),
             _ => None,
         };
-        Wishes {
+        WorkloadOptions {
             arrivals,
             requests: self.requests,
             beyond: self.beyond,
@@ -244,152 +162,4 @@ impl Arguments {
             shape: self.shape.clone(),
         }
     }
-
-    /// Returns all arguments that may name an input file.
-    fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
-        let named = self.device.iter().chain([&self.workload]).map(PathBuf::from);
-        named.chain(workload.trace().map(PathBuf::from)).chain(self.shape.clone()).collect()
-    }
-
-    /// Returns the trace file for each device.
-    fn outputs(&self, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
-        let Some(out) = &self.out else { return Ok(vec![None; devices.len()]) };
-        if devices.len() > 1 && !out.contains("{device}") {
-            return Err(Failure::new(format!("--out `{out}`: is one file for {} devices", devices.len()))
-                .hint("write {device} where the device's name belongs, for example out-{device}.parquet"));
-        }
-        let file_name = |device: &Resolved| {
-            let name = device.name.replace(['/', ' ', '(', ')'], "-");
-            Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
-        };
-        let files: Vec<Option<PathBuf>> = devices.iter().map(file_name).collect();
-        match (1..files.len()).find(|index| files[..*index].contains(&files[*index])) {
-            None => Ok(files),
-            Some(index) => Err(Failure::new(format!("--out `{out}`: is one file for two devices"))
-                .hint(format!("name `{}` once", devices[index].name))),
-        }
-    }
-
-    fn simulate(
-        &self,
-        session: &Session,
-        device: &Resolved,
-        workload: &Chosen,
-        out: Option<&Path>,
-    ) -> Result<Outcome, Failure> {
-        let limits = Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) };
-        let Some(path) = out else {
-            return run(device, workload, self.seed, limits, None, session);
-        };
-        let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
-        let mut writer: Box<dyn TraceWriter> = seeklab_columnar::create(path, None, &metadata)?;
-        let mut outcome = run(device, workload, self.seed, limits, Some(&mut *writer), session)?;
-        if outcome.write_error.is_none() {
-            outcome.write_error = writer.finish().err().map(Failure::from);
-        }
-        Ok(outcome)
-    }
-
-    fn tell(&self, devices: &[Resolved], workload: &Chosen, outcomes: &mut [Outcome]) -> Result<(), Failure> {
-        let report = self.make_report(devices, workload, outcomes);
-        let printed = if self.json {
-            self.print_document(devices, workload, outcomes)
-        } else {
-            print(&render_terminal(&report))
-        };
-        let mut delivery = Delivery::of(printed).file(self.report.as_deref(), || render_html(&report));
-        for outcome in outcomes {
-            delivery = delivery.and(outcome.write_error.take().map_or(Ok(()), Err));
-        }
-        delivery.finish()
-    }
-
-    fn print_document(
-        &self,
-        devices: &[Resolved],
-        workload: &Chosen,
-        outcomes: &[Outcome],
-    ) -> Result<(), Failure> {
-        let devices = outcomes
-            .iter()
-            .zip(devices)
-            .map(|(outcome, device)| (outcome, device, outcome.metrics.summary()))
-            .map(|(outcome, device, summary)| DeviceDocument {
-                device: &device.name,
-                bare: device.bare,
-                validated: device.description.validated(),
-                out_of_validated_range: device.out_of_validated_range(
-                    outcome.coverage,
-                    summary.requests,
-                    summary.reads + summary.writes,
-                ),
-                summary,
-                requests_per_cpu_s: outcome.requests_per_cpu_s().round(),
-                cpu_s: outcome.cpu_s,
-                wall_s: outcome.wall_s,
-                saturated: outcome.saturated.is_some(),
-                followed: outcome.followed.map(FollowedDocument::from),
-                notes: outcome.notes.iter().map(Note::text).collect(),
-                throughput: Throughput::of(&outcome.metrics.timeline()),
-            })
-            .collect();
-        print_json(&Document {
-            seed: self.seed.0,
-            workload: &workload.name,
-            version: VERSION,
-            command: command_line(),
-            devices,
-        })
-    }
-
-    fn make_report(&self, devices: &[Resolved], workload: &Chosen, outcomes: &[Outcome]) -> Report {
-        let mut notes: Vec<Note> = Vec::new();
-        for (outcome, device) in outcomes.iter().zip(devices) {
-            notes
-                .extend(outcome.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
-            for note in &outcome.notes {
-                if !notes.contains(note) {
-                    notes.push(note.clone());
-                }
-            }
-        }
-        let speed: Vec<String> = outcomes
-            .iter()
-            .zip(devices)
-            .map(|(outcome, device)| format!("{} {:.2} M", device.name, outcome.requests_per_cpu_s() / 1e6))
-            .collect();
-        notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
-        let spec = toml::to_string(&workload.spec).unwrap_or_default();
-        let parameters = spec
-            .lines()
-            .filter_map(|line| line.split_once(" = "))
-            .map(|(name, value)| Parameter {
-                name: format!("workload.{name}"),
-                value: value.trim_matches('"').to_owned(),
-                source: None,
-            })
-            .collect();
-        Report {
-            title: format!("{} on {}", workload.name, names(devices)),
-            subtitle: String::new(),
-            command: Some(command_line()),
-            seed: Some(self.seed),
-            generated_by: VERSION.to_owned(),
-            parameters,
-            devices: outcomes
-                .iter()
-                .zip(devices)
-                .map(|(outcome, device)| {
-                    DeviceSection::new(device.label(), device.about(), &outcome.metrics)
-                        .with_parameters(device.parameters())
-                })
-                .collect(),
-            notes,
-            ..Report::default()
-        }
-    }
-}
-
-fn names(devices: &[Resolved]) -> String {
-    devices.iter().map(Resolved::label).collect::<Vec<_>>().join(", ")
 }

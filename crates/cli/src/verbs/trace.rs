@@ -1,22 +1,18 @@
 //! `seeklab trace`: describes, converts, cuts and rewrites traces.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_analysis::seeks::Seeks;
-use seeklab_analysis::{Metrics, MetricsSummary};
-use seeklab_columnar::FORMATS;
-use seeklab_core::{Duration, Instant, TraceRecord};
-use seeklab_files::check_distinct;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
-use seeklab_traces::Learnt;
-use serde::Serialize;
+use seeklab_lab::trace::convert::{ConvertOptions, convert};
+use seeklab_lab::trace::head::{TraceHead, head};
+use seeklab_lab::trace::info::{TraceInfo, info};
+use seeklab_lab::trace::{Traces, check_streams, formats};
 
-use super::reading::{Reading, guess, told};
+use super::reading::{Reading, in_brackets, print_notes, trace_path};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,8 +33,8 @@ pub(crate) struct Arguments {
 enum TraceCommand {
     /// Describe the contents of traces, in one pass
     Info {
-        /// Traces
-        #[arg(required = true)]
+        /// Traces. `-` is standard input
+        #[arg(required = true, value_parser = trace_path())]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,
@@ -48,7 +44,8 @@ enum TraceCommand {
     },
     /// Write a trace in another format
     Convert {
-        /// Trace to read
+        /// Trace to read. `-` is standard input
+        #[arg(value_parser = trace_path())]
         input: PathBuf,
         /// Trace to write. The suffix selects format and compression
         output: PathBuf,
@@ -63,8 +60,8 @@ enum TraceCommand {
     },
     /// Print the first rows of traces
     Head {
-        /// Traces
-        #[arg(required = true)]
+        /// Traces. `-` is standard input
+        #[arg(required = true, value_parser = trace_path())]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,
@@ -92,174 +89,37 @@ enum TraceCommand {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self.command {
-            TraceCommand::Info { files, reading, json } => info(session, &files, &reading, json),
+            TraceCommand::Info { files, reading, json } => print_infos(session, &files, &reading, json),
             TraceCommand::Convert { input, output, reading, to, json } => {
-                convert(session, &input, &output, &reading, to.as_deref(), json)
+                let options = ConvertOptions { input, output, reading: reading.options(), format: to };
+                print_conversion(session, &options, json)
             }
-            TraceCommand::Head { files, reading, rows, json: false } => head(session, &files, &reading, rows),
-            TraceCommand::Head { files, reading, rows, json: true } => {
-                head_json(session, &files, &reading, rows)
+            TraceCommand::Head { files, reading, rows, json } => {
+                print_heads(session, &files, &reading, rows, json)
             }
             TraceCommand::Report(arguments) => arguments.run(session),
             TraceCommand::Remap(arguments) => arguments.run(session),
             TraceCommand::Slice(arguments) => arguments.run(session),
-            TraceCommand::Formats { json } => formats(json),
+            TraceCommand::Formats { json } => print_formats(json),
         }
     }
 }
 
-/// Contents of a trace.
-#[derive(Debug, Serialize)]
-struct Info {
-    file: String,
-    format: &'static str,
-    guess: Option<String>,
-    block_size_bytes: u64,
-    devices: BTreeMap<u16, u64>,
-    labels: Vec<String>,
-    extent_blocks: u64,
-    request_blocks_min: u32,
-    request_blocks_mean: f64,
-    request_blocks_max: u32,
-    sequential_pct: Option<f64>,
-    has_response_times: bool,
-    /// Requests whose response time is known.
-    requests_with_response: u64,
-    has_think_times: bool,
-    has_breakdown: bool,
-    /// Columns that the format cannot record.
-    lacks: Vec<&'static str>,
-    #[serde(skip)]
-    lacks_in_words: Vec<String>,
-    /// Options of the format, and the values used to read the trace.
-    options: Vec<AppliedOption>,
-    metadata: BTreeMap<String, String>,
-    notes: Vec<String>,
-    #[serde(flatten)]
-    summary: MetricsSummary,
-}
-
-#[derive(Debug, Serialize)]
-struct AppliedOption {
-    name: &'static str,
-    value: String,
-    is_default: bool,
-    meaning: &'static str,
-}
-
-/// Accumulates the figures that [`Metrics`] does not have.
-#[derive(Debug, Default)]
-struct Addresses {
-    devices: BTreeMap<u16, u64>,
-    extent_blocks: u64,
-    requests: u64,
-    blocks: u64,
-    blocks_min: Option<u32>,
-    blocks_max: u32,
-    with_think: u64,
-    with_response: u64,
-    with_breakdown: u64,
-    /// Latest arrival so far, and number of rows that arrived before an earlier row.
-    latest: Instant,
-    backward: u64,
-}
-
-impl Addresses {
-    fn record(&mut self, record: &TraceRecord) {
-        let end = record.lbn.saturating_add(u64::from(record.blocks));
-        self.requests += 1;
-        *self.devices.entry(record.device).or_default() += 1;
-        self.backward += u64::from(record.arrival < self.latest);
-        self.latest = self.latest.max(record.arrival);
-        self.extent_blocks = self.extent_blocks.max(end);
-        self.blocks += u64::from(record.blocks);
-        self.blocks_min = Some(self.blocks_min.map_or(record.blocks, |min| min.min(record.blocks)));
-        self.blocks_max = self.blocks_max.max(record.blocks);
-        self.with_think += u64::from(record.think.is_some());
-        self.with_response += u64::from(record.completion.is_some());
-        self.with_breakdown += u64::from(record.breakdown.is_some());
-    }
-}
-
-impl Addresses {
-    /// Returns a note on rows that are not in order of arrival.
-    fn note(&self) -> Option<String> {
-        (self.backward > 0).then(|| {
-            format!(
-                "{} rows arrive before a row that comes before them: sort them by `arrival_ns` for `seeklab fit` and replay",
-                self.backward
-            )
-        })
-    }
-}
-
-fn examine(session: &Session, path: &Path, reading: &Reading) -> Result<Info, Failure> {
-    let mut trace = reading.open(session, path)?;
-    let mut progress = session.progress_of(&path.display().to_string(), &trace);
-    let mut metrics = Metrics::new(trace.metadata().block_size);
-    let (mut addresses, mut seeks) =
-        (Addresses::default(), Seeks::new(trace.metadata().block_size.as_bytes()));
-    let recorder = trace.metadata().recorder();
-    for record in trace.by_ref() {
-        let record = record?;
-        metrics.record(&record);
-        addresses.record(&record);
-        if !recorder.is_recorders_own(&record) {
-            seeks.record(&record);
-        }
-        progress.step()?;
-    }
-    let metadata = trace.metadata();
-    let notes = trace.notes().iter().map(ToString::to_string).chain(addresses.note()).collect();
-    let requests = addresses.requests.max(1) as f64;
-    Ok(Info {
-        file: path.display().to_string(),
-        format: trace.format(),
-        guess: trace.guess().map(str::to_owned),
-        block_size_bytes: metadata.block_size.as_bytes(),
-        labels: metadata.labels.clone(),
-        metadata: metadata.to_pairs().unwrap_or_default().into_iter().collect(),
-        devices: addresses.devices,
-        extent_blocks: addresses.extent_blocks,
-        request_blocks_min: addresses.blocks_min.unwrap_or(0),
-        request_blocks_mean: (addresses.blocks as f64 / requests * 1e3).round() / 1e3,
-        request_blocks_max: addresses.blocks_max,
-        sequential_pct: seeks.sequential_pct(),
-        has_response_times: addresses.with_response > 0,
-        requests_with_response: addresses.with_response,
-        has_think_times: addresses.with_think > 0,
-        has_breakdown: addresses.with_breakdown > 0,
-        lacks: trace.lacks().iter().map(|lack| lack.name()).collect(),
-        lacks_in_words: trace.lacks().iter().map(ToString::to_string).collect(),
-        options: trace
-            .applied()
-            .iter()
-            .map(|applied| AppliedOption {
-                name: applied.name,
-                value: applied.value.clone(),
-                is_default: !applied.is_said,
-                meaning: applied.meaning,
-            })
-            .collect(),
-        notes,
-        summary: metrics.summary(),
-    })
-}
-
-fn info(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
-    let infos: Vec<Info> =
-        files.iter().map(|path| examine(session, path, reading)).collect::<Result<_, _>>()?;
+fn print_infos(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
+    check_streams(files.iter().map(PathBuf::as_path))?;
+    let reading = reading.options();
+    let traces: Vec<TraceInfo> =
+        files.iter().map(|path| info(session, path, &reading)).collect::<Result<_, _>>()?;
     if json {
-        return print_json(&serde_json::json!({ "traces": infos }));
+        return print_json(&Traces { traces });
     }
-    let text: Vec<String> = infos.iter().map(page).collect();
-    print(&text.join("\n"))
+    print(&traces.iter().map(page).collect::<Vec<_>>().join("\n"))
 }
 
 /// Maximum number of initiators on a page.
 const INITIATORS_SHOWN: usize = 16;
 
-fn page(info: &Info) -> String {
+fn page(info: &TraceInfo) -> String {
     let summary = &info.summary;
     let mut lines = vec![info.file.clone()];
     let mut line = |name: &str, value: String| lines.push(format!("  {name:<16} {value}"));
@@ -287,7 +147,7 @@ fn page(info: &Info) -> String {
     let more =
         if info.devices.len() > 12 { format!(", … {} in all", info.devices.len()) } else { String::new() };
     line("devices", devices.join(", ") + &more);
-    line("extent", format!("{} blocks of {} B", info.extent_blocks, info.block_size_bytes));
+    line("address range", format!("{} blocks of {} B", info.address_range_blocks, info.block_size_bytes));
     line(
         "request size",
         format!(
@@ -312,18 +172,15 @@ fn page(info: &Info) -> String {
                     _ => String::new(),
                 }
             ),
-            None => "none: this trace cannot be compared, only replayed".to_owned(),
+            None => "none: this trace can be replayed, but not compared".to_owned(),
         },
     );
     line("think times", if info.has_think_times { "yes, for --think" } else { "none" }.to_owned());
-    if !info.lacks_in_words.is_empty() {
-        line("format lacks", info.lacks_in_words.join(", "));
-    }
     for option in &info.options {
-        let source = if option.is_default { "assumed" } else { "as said" };
+        let source = if option.is_default { "assumed" } else { "option" };
         line(source, format!("{}={} ({})", option.name, option.value, option.meaning));
     }
-    // Names of processes are in a report, by what each asked.
+    // A report lists the processes with their requests.
     let shown =
         |key: &str| !matches!(key, "block_size" | "schema" | "device") && !key.starts_with("process.");
     if let Some(description) = info.metadata.get("device") {
@@ -345,146 +202,75 @@ fn page(info: &Info) -> String {
     lines.join("\n") + "\n"
 }
 
-fn convert(
+fn print_conversion(session: &Session, options: &ConvertOptions, json: bool) -> Result<(), Failure> {
+    let result = convert(session, options)?;
+    session.remark(format!(
+        "{} requests from {}{} to {}",
+        result.requests,
+        result.input,
+        in_brackets(result.guess.as_deref()),
+        result.output
+    ));
+    print_notes(session, &result.notes);
+    if json { print_json(&result) } else { Ok(()) }
+}
+
+fn print_heads(
     session: &Session,
-    input: &Path,
-    output: &Path,
+    files: &[PathBuf],
     reading: &Reading,
-    to: Option<&str>,
+    rows: u64,
     json: bool,
 ) -> Result<(), Failure> {
-    check_distinct(output, [input])?;
-    let mut trace = reading.open(session, input)?;
-    let mut progress = session.progress_of(&input.display().to_string(), &trace);
-    let mut writer = seeklab_columnar::create(output, to, trace.metadata())?;
-    let mut learnt = Learnt::of(trace.metadata());
-    let mut rows = 0_u64;
-    while let Some(record) = trace.next() {
-        let record = record?;
-        learnt.tell_labels(trace.metadata(), &mut *writer)?;
-        writer.write(&record)?;
-        rows += 1;
-        progress.step()?;
-    }
-    learnt.tell_all(trace.metadata(), &mut *writer)?;
-    let lost = writer.notes();
-    writer.finish()?;
-    drop(progress);
-    session.remark(format!(
-        "{rows} requests from {}{} to {}",
-        input.display(),
-        guess(&trace),
-        output.display()
-    ));
-    let notes = told(session, &trace, &lost);
+    check_streams(files.iter().map(PathBuf::as_path))?;
+    let reading = reading.options();
+    let heads = files.iter().map(|path| head(session, path, &reading, rows));
     if json {
-        return print_json(&serde_json::json!({
-            "input": input.display().to_string(),
-            "output": output.display().to_string(),
-            "format": trace.format(),
-            "requests": rows,
-            "notes": notes,
-        }));
+        return print_json(&Traces { traces: heads.collect::<Result<Vec<_>, _>>()? });
+    }
+    for head in heads {
+        let head = head?;
+        let title = if files.len() > 1 { format!("==> {} <==\n", head.file) } else { String::new() };
+        print(&format!("{title}{}\n", table(&head)))?;
     }
     Ok(())
 }
 
-fn head(session: &Session, files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
-    for path in files {
-        let mut trace = reading.open(session, path)?;
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header([
-            "arrival_ms",
-            "device",
-            "op",
-            "lbn",
-            "blocks",
-            "response_ms",
-            "queue_ms",
-            "think_ms",
+fn table(head: &TraceHead) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["arrival_ms", "device", "op", "lbn", "blocks", "response_ms", "queue_ms", "think_ms"]);
+    for column in [0, 1, 3, 4, 5, 6, 7] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let ms = |ns: u64| format!("{:.6}", ns as f64 / 1e6);
+    for request in &head.requests {
+        table.add_row([
+            ms(request.arrival_ns),
+            request.device.to_string(),
+            format!("{}{}", request.op, if request.fua { " fua" } else { "" }),
+            request.lbn.to_string(),
+            request.blocks.to_string(),
+            request.response_ns.map_or_else(String::new, ms),
+            request.queue_ns.map_or_else(String::new, ms),
+            request.think_ns.map_or_else(String::new, ms),
         ]);
-        for column in [0, 1, 3, 4, 5, 6, 7] {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let ms =
-            |time: Option<Duration>| time.map_or_else(String::new, |time| format!("{:.6}", time.as_ms()));
-        for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
-            let record = record?;
-            table.add_row([
-                format!("{:.6}", record.arrival.as_ms()),
-                record.device.to_string(),
-                format!("{}{}", record.op.name(), if record.fua { " fua" } else { "" }),
-                record.lbn.to_string(),
-                record.blocks.to_string(),
-                ms(record.response_time()),
-                ms(record.queue_time()),
-                ms(record.think),
-            ]);
-        }
-        let title = if files.len() > 1 { format!("==> {} <==\n", path.display()) } else { String::new() };
-        print(&format!("{title}{table}\n"))?;
     }
-    Ok(())
+    table
 }
 
-fn head_json(session: &Session, files: &[PathBuf], reading: &Reading, rows: u64) -> Result<(), Failure> {
-    let mut traces = Vec::new();
-    for path in files {
-        let mut trace = reading.open(session, path)?;
-        let mut requests = Vec::new();
-        for record in trace.by_ref().take(usize::try_from(rows).unwrap_or(usize::MAX)) {
-            let record = record?;
-            requests.push(serde_json::json!({
-                "arrival_ns": record.arrival.as_ns(),
-                "device": record.device,
-                "op": record.op.name(),
-                "fua": record.fua,
-                "lbn": record.lbn,
-                "blocks": record.blocks,
-                "completion_ns": record.completion.map(Instant::as_ns),
-                "response_ns": record.response_time().map(Duration::as_ns),
-                "queue_ns": record.queue_time().map(Duration::as_ns),
-                "think_ns": record.think.map(Duration::as_ns),
-            }));
-        }
-        traces.push(serde_json::json!({ "file": path.display().to_string(), "requests": requests }));
-    }
-    print_json(&serde_json::json!({ "traces": traces }))
-}
-
-fn formats(json: bool) -> Result<(), Failure> {
+fn print_formats(json: bool) -> Result<(), Failure> {
+    let formats = formats::formats();
     if json {
-        let formats: Vec<serde_json::Value> = FORMATS
-            .iter()
-            .map(|format| {
-                let options = format.options().iter().map(|option| {
-                    serde_json::json!({
-                        "name": option.name,
-                        "allowed": option.allowed.to_string(),
-                        "default": option.default,
-                        "meaning": option.meaning,
-                    })
-                });
-                serde_json::json!({
-                    "format": format.name(),
-                    "writable": format.is_writable(),
-                    "description": format.description(),
-                    "suffixes": format.suffixes(),
-                    "lacks": format.lacks().iter().map(|lack| lack.name()).collect::<Vec<_>>(),
-                    "options": options.collect::<Vec<_>>(),
-                })
-            })
-            .collect();
-        return print_json(&serde_json::json!({ "formats": formats }));
+        return print_json(&formats);
     }
     let mut lines = Vec::new();
-    for format in FORMATS {
-        let access = if format.is_writable() { "read, write" } else { "read" };
-        lines.push(format!("{:<18} {access:<12} {}", format.name(), format.description()));
-        for option in format.options() {
+    for format in &formats.formats {
+        let access = if format.writable { "read, write" } else { "read" };
+        lines.push(format!("{:<18} {access:<12} {}", format.format, format.description));
+        for option in &format.options {
             let default = option.default;
             lines.push(format!(
                 "    {}={} (default {default}): {}",

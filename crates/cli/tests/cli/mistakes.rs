@@ -76,7 +76,7 @@ fn hostile_traces_are_reported_with_the_place_of_the_mistake() {
         rows("50,1000,1,read,8,8\n100,1000,0,read,8,8\n70,1000,0,read,8,8\n40,1000,1,read,8,8\n"),
     );
     let told = bench.run(&["trace", "info", "back.csv"]).done();
-    assert!(told.contains("2 rows arrive before a row that comes before them"), "{told}");
+    assert!(told.contains("2 rows arrive before a row that precedes them"), "{told}");
     for model in ["station", "plain"] {
         let fit = ["fit", "back.csv", "-o", "x.toml", "--device", "0", "--model", model];
         bench.run(&fit).fails(&["row 4 arrives at 70 ns", "at 100 ns", "order of arrival", "hint: "]);

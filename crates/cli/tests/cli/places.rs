@@ -30,9 +30,7 @@ fn input_files_are_never_overwritten() {
             &["simulate", "hp-c2247a", "-w", "t.csv", "--out", output],
             &["simulate", "hp-c2247a", "-w", "load.toml", "--report", output],
         ] {
-            bench
-                .run(arguments)
-                .fails(&[&format!("{output}: cannot be written, it is what is read"), "hint: "]);
+            bench.run(arguments).fails(&[&format!("{output}: cannot be written, it is an input"), "hint: "]);
             assert!(bench.read("t.csv") == before, "{arguments:?}");
         }
     }
@@ -40,7 +38,7 @@ fn input_files_are_never_overwritten() {
         &["simulate", "disk.toml", "-w", RANDOM, "--report", "disk.toml"][..],
         &["devices", "disk.toml", "--report", "disk.toml"],
     ] {
-        bench.run(arguments).fails(&["disk.toml: cannot be written, it is what is read"]);
+        bench.run(arguments).fails(&["disk.toml: cannot be written, it is an input"]);
     }
     assert_eq!(bench.read("disk.toml"), toml.as_bytes());
     assert!(!bench.path("x.toml").exists());
@@ -59,7 +57,7 @@ fn no_file_of_a_multi_file_trace_is_overwritten() {
     bench.write("folder/sdb.csv", "beside");
     let convert = |input, output| bench.run(&["trace", "convert", input, output, "--to", "csv"]);
     for input in ["folder", "folder/sdb.blktrace", "folder/sdb"] {
-        convert(input, "folder/sdb.blktrace.0").fails(&["cannot be written, it is what is read"]);
+        convert(input, "folder/sdb.blktrace.0").fails(&["cannot be written, it is an input"]);
         // One that was written beside them is no part; what is wrong with the part is told.
         let beside = convert(input, "folder/sdb.csv");
         assert!(beside.code == 2 && !beside.stderr.contains("cannot be written"), "{}", beside.stderr);
@@ -75,6 +73,10 @@ fn pipe_is_refused_where_a_trace_is_read_twice() {
         &["fit", "/dev/stdin", "-o", "x.toml"][..],
         &["trace", "remap", "/dev/stdin", "-o", "x.csv", "--shuffle"],
         &["trace", "remap", "t.csv", "-o", "x.csv", "--hottest", "1", "--heat-of", "/dev/stdin"],
+        &["trace", "remap", "-", "-o", "x.csv", "--shuffle"],
+        &["trace", "info", "-", "-"],
+        &["trace", "head", "-", "/dev/stdin"],
+        &["compare", "-", "-"],
     ] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_seeklab"));
         let child = child.args(arguments).current_dir(bench.path(".")).stdin(Stdio::piped());
@@ -83,14 +85,32 @@ fn pipe_is_refused_where_a_trace_is_read_twice() {
         let output = child.wait_with_output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("/dev/stdin: is no file but a pipe"), "{told}");
+        assert!(told.contains("/dev/stdin: is a pipe or a device"), "{told}");
         assert!(told.contains("hint: write it to a file first"), "{told}");
     }
-    // Who reads it once takes it.
-    let mut cat = Command::new("cat").arg(bench.path("t.csv")).stdout(Stdio::piped()).spawn().unwrap();
-    let mut info = Command::new(env!("CARGO_BIN_EXE_seeklab"));
-    let output =
-        info.args(["trace", "info", "/dev/stdin"]).stdin(cat.stdout.take().unwrap()).output().unwrap();
-    assert!(cat.wait().unwrap().success());
-    assert!(String::from_utf8_lossy(&output.stdout).contains("200 ("));
+}
+
+#[test]
+fn dash_names_standard_input_where_a_trace_is_read_once() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    for (arguments, expected) in [
+        (&["trace", "info", "/dev/stdin"][..], "200 ("),
+        (&["trace", "info", "-"], "200 ("),
+        (&["trace", "head", "-", "--rows", "1", "--json"], "arrival_ns"),
+        (&["trace", "convert", "-", "out.parquet", "--json"], "\"requests\": 200"),
+        (&["trace", "slice", "-", "-o", "part.csv", "--json"], "\"rows\": 200"),
+        (&["trace", "report", "-", "--json"], "sequential_pct"),
+        (&["compare", "-", "t.csv", "--json"], "ei_rms_ms"),
+        (&["compare", "t.csv", "-", "--json"], "ei_rms_ms"),
+    ] {
+        let mut cat = Command::new("cat").arg(bench.path("t.csv")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut seeklab = Command::new(env!("CARGO_BIN_EXE_seeklab"));
+        let seeklab = seeklab.args(arguments).current_dir(bench.path("."));
+        let output = seeklab.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        let _ = cat.wait();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(printed.contains(expected), "{arguments:?}: {printed}");
+    }
 }

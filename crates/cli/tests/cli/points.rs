@@ -21,8 +21,8 @@ fn one_trace_is_compared_at_two_measurement_points() {
         let seen = bench.json(&["compare", "seen.csv", "--between", pair]);
         assert_eq!((&seen["point"], &seen["reference"]), (&"mp1".into(), &"mp3".into()));
         assert_eq!(
-            (&seen["requests"], &seen["trace_requests"], &seen["unmatched"]),
-            (&2.into(), &3.into(), &1.into())
+            (&seen["requests"], &seen["trace_requests"], &seen["driver_flushes"], &seen["unmatched"]),
+            (&2.into(), &3.into(), &1.into(), &0.into())
         );
         let number = |key: &str| seen[key].as_f64().unwrap_or_else(|| panic!("{key}: {seen}"));
         assert_eq!(

@@ -22,7 +22,7 @@ fn trace_survives_every_format_that_can_hold_it() {
         bench.run(&["trace", "convert", file, "back.csv", "--from", format]).done();
         let info = bench.json(&["trace", "info", "t.csv", "back.csv"]);
         let [before, after] = info["traces"].as_array().unwrap().as_slice() else { panic!("two traces") };
-        for key in ["requests", "reads", "writes", "extent_blocks", "request_blocks_max"] {
+        for key in ["requests", "reads", "writes", "address_range_blocks", "request_blocks_max"] {
             assert_eq!(before[key], after[key], "{format} {key}");
         }
         if ["parquet", "csv"].contains(&format) {
@@ -173,7 +173,7 @@ fn every_verb_that_reads_traces_takes_format_options() {
     assert_eq!((&option(&little)["value"], &option(&little)["is_default"]), (&"little".into(), &true.into()));
     let swapped = info(&[&["big.dtb", "--from", "dtb"], &big[..]].concat());
     assert_eq!(option(&swapped)["is_default"], false);
-    for key in ["requests", "reads", "extent_blocks", "requests_with_response", "labels"] {
+    for key in ["requests", "reads", "address_range_blocks", "requests_with_response", "labels"] {
         assert_eq!(little[key], swapped[key], "{key}");
     }
     assert_eq!(little["requests"], 2);

@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 /// Returns the descriptions of the formats as a table.
 fn table() -> String {
     let mut table =
-        "| format | what it is | suffixes | reads, writes | options, the default first | lacks |\n\
+        "| format | what it is | suffixes | reads, writes | options, the default first | missing columns |\n\
                      | --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
     for format in FORMATS {
@@ -29,14 +29,14 @@ fn table() -> String {
                 format!("`{name}={default}` ({}): {}", option.allowed, option.meaning).replace('|', "\\|")
             })
             .collect();
-        let lacks: Vec<_> = format.lacks().iter().map(ToString::to_string).collect();
+        let missing: Vec<_> = format.missing_columns().iter().map(ToString::to_string).collect();
         table += &format!(
             "| `{}` | {} | {} | {access} | {} | {} |\n",
             format.name(),
             format.description(),
             suffixes.join(", "),
             options.join("<br>"),
-            lacks.join(", ")
+            missing.join(", ")
         );
     }
     table

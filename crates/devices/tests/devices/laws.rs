@@ -12,7 +12,7 @@ use seeklab_core::{
 };
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::{Description, catalog};
-use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 use toml::{Table, Value};
 
 fn check(name: &str, seen: f64, expected: f64, tolerance: f64) {
@@ -162,7 +162,7 @@ fn drives_from_data_sheets_have_the_published_figures() {
 fn run(device: &mut dyn Device, line: &str, seed: u64) -> Vec<Completion> {
     let capabilities = device.capabilities();
     let target =
-        Target { capacity_blocks: capabilities.capacity_blocks, block_size: capabilities.block_size };
+        AddressSpace { capacity_blocks: capabilities.capacity_blocks, block_size: capabilities.block_size };
     let spec = SyntheticSpec::parse(line).unwrap();
     let mut workload = Synthetic::new(&spec, target, Seed(seed), Supplied::default()).unwrap();
     let mut completions = Vec::new();

@@ -23,7 +23,7 @@ use seeklab_core::{
     Arrival, ByteSize, Duration, HostRequest, Instant, Operation, Request, RequestId, Seed, Workload,
 };
 use seeklab_workloads::application::Phase;
-use seeklab_workloads::{Application, Builtin, Target};
+use seeklab_workloads::{AddressSpace, Application, Builtin};
 
 use super::content::Content;
 pub use super::content::Mismatch;
@@ -171,7 +171,7 @@ pub fn run_builtin_with(
     }
     let block_bytes = u64::from(export.block_bytes_min.max(512));
     let capacity_blocks = export.size_bytes / block_bytes;
-    let target = Target { capacity_blocks, block_size: ByteSize::from_bytes(block_bytes) };
+    let target = AddressSpace { capacity_blocks, block_size: ByteSize::from_bytes(block_bytes) };
     let application = Application::new(builtin, target, seed)
         .map_err(|source| ClientError::Workload { server: uri.to_string(), source })?;
     // Connecting is no part of the run.

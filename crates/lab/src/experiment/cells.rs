@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use seeklab_core::Seed;
+use seeklab_files::check_rereadable;
 use seeklab_workloads::WorkloadSpec;
 use toml::{Table, Value};
 
@@ -18,7 +19,7 @@ use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::journal::Key;
 use crate::output::VERSION;
-use crate::workload::{Chosen, Wishes, from_spec};
+use crate::workload::{Chosen, WorkloadOptions, from_spec};
 
 /// Prefix of the name of a workload's parameter.
 const WORKLOAD: &str = "workload.";
@@ -191,15 +192,15 @@ fn choose(
         workload = WorkloadSpec::from_table(table).map_err(|error| context(error.into()))?;
     }
     mode.check(&workload).map_err(context)?;
-    let wishes = Wishes {
+    let options = WorkloadOptions {
         arrivals: mode.0,
         format: named.format.clone(),
         block_size: named.block_size,
         settings: named.settings.clone(),
         shape: named.shape.clone(),
-        ..Wishes::default()
+        ..WorkloadOptions::default()
     };
-    let chosen = from_spec(&named.name, workload, &wishes).map_err(context)?;
+    let chosen = from_spec(&named.name, workload, &options).map_err(context)?;
     let identity = workload_identity(&chosen).map_err(context)?;
     Ok((Arc::new(chosen), identity.into()))
 }
@@ -233,11 +234,12 @@ fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
     for file in trace.iter().map(Path::new).chain(chosen.shape.as_deref()) {
-        let told = |error: std::io::Error| {
+        let unreadable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be read", file.display()))
         };
-        let metadata = fs::metadata(file).map_err(told)?;
-        let age = metadata.modified().map_err(told)?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        check_rereadable(file)?;
+        let metadata = fs::metadata(file).map_err(unreadable)?;
+        let age = metadata.modified().map_err(unreadable)?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let _ = write!(identity, "\nfile {} {}", metadata.len(), age.as_nanos());
     }
     Ok(identity)

@@ -63,10 +63,10 @@ use std::path::{Path, PathBuf};
 
 use seeklab_columnar::write_table;
 use seeklab_report::Report;
+use serde::Serialize;
 use serde_json::Value;
-
-pub use spec::Spec;
-pub use table::ResultTable;
+use spec::Spec;
+use table::ResultTable;
 
 use crate::failure::Failure;
 use crate::journal::Journal;
@@ -74,34 +74,59 @@ use crate::output::VERSION;
 use crate::session::Session;
 use seeklab_files::check_distinct;
 
-/// Options for running an experiment, apart from its file.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Runs at a time.
-    pub jobs: NonZero<usize>,
-    /// Run everything again, whatever the journal holds.
+/// Options of an experiment.
+#[derive(Debug, Clone, Default)]
+pub struct ExperimentOptions {
+    /// TOML file that describes the experiment.
+    pub file: PathBuf,
+    /// Path of the result files, without suffix [default: as the file says].
+    pub output: Option<PathBuf>,
+    /// Number of simultaneous runs [default: the number of processors].
+    pub jobs: Option<NonZero<usize>>,
+    /// Run everything again and ignore the journal.
     pub fresh: bool,
+    /// Path that the caller writes the report to.
+    pub report: Option<PathBuf>,
 }
 
-/// An experiment that has been run.
+/// Result of an experiment.
 #[derive(Debug)]
-pub struct Finished {
-    /// A row for each cell.
-    pub table: ResultTable,
+pub struct ExperimentResult {
+    /// Figures, as one JSON document.
+    pub figures: ExperimentFigures,
     /// The table, charts and notes.
     pub report: Report,
-    /// Paths of the table and the journal.
-    pub files: Files,
     /// Runs whose result was in the journal.
     pub reused: usize,
-    /// Runs in all.
+    /// Number of runs.
     pub runs: usize,
     /// Lines of the journal that could not be read.
     pub damaged: usize,
 }
 
+/// Figures of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExperimentFigures {
+    /// Title of the experiment.
+    pub title: String,
+    /// Seed of the random draws.
+    pub seed: u64,
+    /// Repetitions of every cell.
+    pub repetitions: u64,
+    /// Program and version.
+    pub version: &'static str,
+    /// Command that makes the figures again.
+    pub command: Option<String>,
+    /// Table of results, one object per cell.
+    pub cells: Vec<Value>,
+    /// Notes for people.
+    pub notes: Vec<String>,
+    /// Files of the experiment.
+    pub files: Files,
+}
+
 /// The files of an experiment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Files {
     /// The table as CSV.
     pub csv: PathBuf,
@@ -109,27 +134,41 @@ pub struct Files {
     pub parquet: PathBuf,
     /// A line for each run, from which an interrupted experiment goes on.
     pub journal: PathBuf,
+    /// The report, if the caller writes one.
+    pub report: Option<PathBuf>,
 }
 
 impl Files {
-    fn of(output: &Path) -> Self {
+    fn new(output: &Path, report: Option<&Path>) -> Self {
         let with = |suffix: &str| {
             let mut name = output.as_os_str().to_owned();
             name.push(suffix);
             PathBuf::from(name)
         };
-        Self { csv: with(".csv"), parquet: with(".parquet"), journal: with(".results.jsonl") }
+        Self {
+            csv: with(".csv"),
+            parquet: with(".parquet"),
+            journal: with(".results.jsonl"),
+            report: report.map(Path::to_owned),
+        }
     }
 }
 
-/// Runs what the journal does not hold yet and writes the table.
+/// Runs every combination that the file lists, except runs in the journal, and writes the table.
 ///
 /// # Errors
-/// A cell that cannot be run, or a file that cannot be written.
-pub fn run(session: &Session, spec: &Spec, settings: &Settings) -> Result<Finished, Failure> {
+/// If the file is wrong, a cell cannot be run, or a result cannot be written or is an input.
+pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<ExperimentResult, Failure> {
+    if let Some(path) = &options.report {
+        check_distinct(path, [&options.file])?;
+    }
+    let spec = &Spec::open(&options.file)?;
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+    let jobs = options.jobs.unwrap_or_else(cores);
     let cells = cells::expand(spec)?;
     let runs = cells::runs(spec, &cells);
-    let files = Files::of(&spec.output);
+    let output = options.output.as_deref().unwrap_or(&spec.output);
+    let files = Files::new(output, options.report.as_deref());
     if let Some(folder) = files.csv.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("{}: cannot be made", folder.display())))?;
@@ -140,20 +179,23 @@ pub fn run(session: &Session, spec: &Spec, settings: &Settings) -> Result<Finish
             workloads.flat_map(|one| one.trace().map(Path::new).into_iter().chain(one.shape.as_deref()));
         check_distinct(path, read)?;
     }
-    let mut journal = Journal::open(&files.journal, settings.fresh)?;
-    let (results, reused) = engine::run_all(session, spec, &cells, &runs, &mut journal, settings.jobs)?;
+    let mut journal = Journal::open(&files.journal, options.fresh)?;
+    let (results, reused) = engine::run_all(session, spec, &cells, &runs, &mut journal, jobs)?;
     let table = ResultTable::new(spec, &cells, &results);
     seeklab_files::write(&files.csv, table.to_csv().as_bytes())?;
     let metadata =
         [("version", VERSION.to_owned()), ("seed", spec.seed.to_string()), ("experiment", spec.text.clone())];
     write_table(&files.parquet, &table.columns, &metadata)?;
     let report = report::report(spec, &cells, &runs, &results);
-    Ok(Finished { table, report, files, reused, runs: runs.len(), damaged: journal.damaged() })
-}
-
-impl Finished {
-    /// The cells as JSON, an object each.
-    pub fn cells_json(&self) -> Vec<Value> {
-        self.table.to_json()
-    }
+    let figures = ExperimentFigures {
+        title: spec.title.clone(),
+        seed: spec.seed.0,
+        repetitions: spec.repetitions,
+        version: VERSION,
+        command: session.command(),
+        cells: table.to_json(),
+        notes: report.notes.iter().map(|note| note.text().to_owned()).collect(),
+        files,
+    };
+    Ok(ExperimentResult { figures, report, reused, runs: runs.len(), damaged: journal.damaged() })
 }

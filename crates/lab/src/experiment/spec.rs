@@ -43,7 +43,7 @@ const KEYS: [&str; 15] = [
 
 /// An experiment, as its file describes it.
 #[derive(Debug)]
-pub struct Spec {
+pub(super) struct Spec {
     /// The file as it was named, for messages.
     pub label: String,
     /// The file's text.
@@ -103,7 +103,7 @@ impl Spec {
     ///
     /// # Errors
     /// A file that cannot be read, and whatever is wrong in it: file and key, value, what is allowed.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let label = path.display().to_string();
         let told = |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
         let size = std::fs::metadata(path).map_err(told)?.len();
@@ -119,7 +119,7 @@ impl Spec {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn parse(path: &Path, text: String) -> Result<Self, Failure> {
+    pub(super) fn parse(path: &Path, text: String) -> Result<Self, Failure> {
         let label = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let stem =

@@ -11,7 +11,7 @@ use super::spec::Spec;
 /// Dimensions, `n` repetitions of which so many are `saturated`, and for each figure the mean over the
 /// repetitions, their standard deviation and half the width of the 95 % interval of the mean.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ResultTable {
+pub(super) struct ResultTable {
     /// The columns.
     pub columns: Vec<TableColumn>,
 }
@@ -72,7 +72,7 @@ impl ResultTable {
     }
 
     /// The table as CSV (RFC 4180, lines end in a line feed); what is absent is empty.
-    pub fn to_csv(&self) -> String {
+    pub(super) fn to_csv(&self) -> String {
         let header: Vec<String> = self.columns.iter().map(|column| quoted(&column.name)).collect();
         let mut text = header.join(",") + "\n";
         for row in 0..self.rows() {

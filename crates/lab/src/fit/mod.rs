@@ -29,7 +29,7 @@ use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
-use crate::told::reading;
+use crate::trace_notes::reading;
 use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};

@@ -7,7 +7,7 @@ use seeklab_traces::{Metadata, OpenTrace, Recorder, Rows};
 
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::told::{check_moved, devices, no_device};
+use crate::trace_notes::{check_moved, devices, no_device};
 
 /// The columns that it needs.
 pub(super) const LOOKED_AT: [Column; 7] = [

@@ -150,7 +150,7 @@ impl Capture {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| failed("make an event descriptor")(error.into()))?;
         let stop = Arc::new(stop);
-        let mut reader = Reader {
+        let mut reader = RingReader {
             buffers: match options.way {
                 Way::Perf => Buffers::Perf(Rings::open(&target.filter(), &layouts, options.buffer_bytes)?),
                 Way::Tracefs => {
@@ -315,7 +315,7 @@ impl Buffers {
     }
 }
 
-struct Reader<Sink> {
+struct RingReader<Sink> {
     buffers: Buffers,
     pairs: Pairs,
     /// Start of the partition on its device, in bytes.
@@ -328,7 +328,7 @@ struct Reader<Sink> {
     sink: Sink,
 }
 
-impl<Sink: FnMut(Observed)> Reader<Sink> {
+impl<Sink: FnMut(Observed)> RingReader<Sink> {
     /// Takes what the buffers hold and uses what is older than `hold_ns`.
     fn drain(&mut self, hold_ns: u64) {
         let until_ns = monotonic_ns().saturating_sub(hold_ns);

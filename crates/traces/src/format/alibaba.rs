@@ -24,7 +24,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::output::device_names::{DevicesOut, numbers, push_device};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
@@ -95,8 +95,8 @@ impl TraceFormat for Alibaba {
         &["alibaba.csv"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

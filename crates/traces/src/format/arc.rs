@@ -18,7 +18,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::parse::extent::checked_block_size;
 use crate::parse::extent::sector_extent;
 use crate::parse::number::integer;
@@ -64,8 +64,13 @@ impl TraceFormat for Arc {
         &["lis"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ArrivalTimes, Lack::ResponseTimes, Lack::Operations, Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[
+            MissingColumn::ArrivalTimes,
+            MissingColumn::ResponseTimes,
+            MissingColumn::Operations,
+            MissingColumn::Devices,
+        ]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -24,7 +24,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::event::rows::ARRIVAL;
 use crate::metadata::Metadata;
-use crate::options::{FormatOption, Lack};
+use crate::options::{FormatOption, MissingColumn};
 use crate::parse::extent::checked_block_size;
 use crate::parse::extent::{aligned, blocks};
 use crate::parse::names::Names;
@@ -174,8 +174,8 @@ impl TraceFormat for Biosnoop {
         &[ARRIVAL]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ArrivalOrder]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ArrivalOrder]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -178,7 +178,7 @@ fn operation(kind: Kind, action: u32, bytes: u32) -> (Option<Operation>, bool) {
     (Some(op), op == Operation::Write && is(category::FUA))
 }
 
-struct Reader {
+struct BlktraceReader {
     merge: Merge<Event>,
     rows: EventRows,
     metadata: Metadata,
@@ -187,7 +187,7 @@ struct Reader {
     at_end: bool,
 }
 
-impl Iterator for Reader {
+impl Iterator for BlktraceReader {
     type Item = Result<TraceRecord, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -218,7 +218,7 @@ impl Iterator for Reader {
     }
 }
 
-impl TraceReader for Reader {
+impl TraceReader for BlktraceReader {
     fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -267,6 +267,6 @@ impl TraceFormat for Blktrace {
         let beside = source.beside().to_vec();
         let merge = Merge::new(source.into_parts(siblings)?, &mut Parser)?;
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
-        Ok(Box::new(Reader { merge, rows, metadata, beside, failure: None, at_end: false }))
+        Ok(Box::new(BlktraceReader { merge, rows, metadata, beside, failure: None, at_end: false }))
     }
 }

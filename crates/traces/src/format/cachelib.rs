@@ -24,7 +24,7 @@ use seeklab_core::{ByteSize, Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{Allowed, FormatOption, Lack};
+use crate::options::{Allowed, FormatOption, MissingColumn};
 use crate::parse::columns::Columns;
 use crate::parse::extent::checked_block_size;
 use crate::parse::names::Names;
@@ -108,8 +108,8 @@ impl TraceFormat for CacheLib {
         &[SLOT]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::FineTimes, Lack::ResponseTimes, Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::FineTimes, MissingColumn::ResponseTimes, MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -20,7 +20,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{FormatOption, Lack};
+use crate::options::{FormatOption, MissingColumn};
 use crate::parse::columns::Columns;
 use crate::parse::extent::checked_block_size;
 use crate::parse::extent::{aligned, blocks};
@@ -97,8 +97,8 @@ impl TraceFormat for CloudPhysicsCsv {
         &[TIME_UNIT]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::FineTimes, Lack::ResponseTimes, Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::FineTimes, MissingColumn::ResponseTimes, MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -23,7 +23,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::output::TextOutput;
 use crate::output::losses::Holds;
 use crate::parse::number::{hexadecimal, integer, push_decimal, push_unsigned, time};
@@ -77,8 +77,8 @@ impl TraceFormat for DiskSimAscii {
         &["ascii"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -156,7 +156,7 @@ enum What {
     Done,
 }
 
-struct Reader {
+struct DtbReader {
     records: Records,
     reading: Reading,
     rows: EventRows,
@@ -166,7 +166,7 @@ struct Reader {
     at_end: bool,
 }
 
-impl Reader {
+impl DtbReader {
     /// Takes the next record; whether there was one.
     fn push(&mut self) -> Result<bool, TraceError> {
         let place = self.records.place();
@@ -226,7 +226,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for DtbReader {
     type Item = Result<TraceRecord, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -248,7 +248,7 @@ impl Iterator for Reader {
     }
 }
 
-impl TraceReader for Reader {
+impl TraceReader for DtbReader {
     fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -309,7 +309,7 @@ impl TraceFormat for Dtb {
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
-        Ok(Box::new(Reader {
+        Ok(Box::new(DtbReader {
             reading: Reading::of(options)?,
             rows: EventRows::of_arrivals(options)?,
             records: Records::of(source)?,

@@ -31,7 +31,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{FormatOption, Lack};
+use crate::options::{FormatOption, MissingColumn};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
 use crate::parse::extent::byte_extent;
@@ -221,8 +221,8 @@ impl TraceFormat for FioIolog {
         }
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -31,7 +31,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{Allowed, FormatOption, Lack};
+use crate::options::{Allowed, FormatOption, MissingColumn};
 use crate::parse::extent::byte_extent;
 use crate::parse::extent::checked_block_size;
 use crate::parse::number::{hexadecimal, integer};
@@ -208,8 +208,8 @@ impl TraceFormat for FioLog {
         &[UNIT, VALUES, WITHOUT_OFFSET, VALUE]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ArrivalOrder, Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ArrivalOrder, MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {
@@ -232,8 +232,8 @@ impl TraceFormat for FioLog {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let is_said = VALUE.text(options)? == "latency";
-        if let Some(what) = other_value(source.path()).filter(|_| !is_said) {
+        let is_explicit = VALUE.text(options)? == "latency";
+        if let Some(what) = other_value(source.path()).filter(|_| !is_explicit) {
             let message = format!("by its name this is a log of fio whose value is {what}, not a latency");
             return Err(TraceError::malformed(message).with_hint(
                 "take the log of the total latency, `_lat`, or say that it is one: `--format-option value-is=latency`",

@@ -20,7 +20,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::parse::extent::checked_block_size;
 use crate::parse::extent::sector_extent;
 use crate::parse::names::Names;
@@ -101,8 +101,8 @@ impl TraceFormat for Fiu {
         &[]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

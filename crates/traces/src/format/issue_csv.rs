@@ -19,7 +19,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::parse::columns::Columns;
 use crate::parse::extent::checked_block_size;
 use crate::parse::extent::sector_extent;
@@ -154,8 +154,8 @@ impl TraceFormat for IssueCsv {
         &[]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

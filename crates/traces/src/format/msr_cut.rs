@@ -23,7 +23,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{FormatOption, Lack};
+use crate::options::{FormatOption, MissingColumn};
 use crate::parse::extent::byte_extent;
 use crate::parse::extent::checked_block_size;
 use crate::parse::number::{integer, time};
@@ -80,8 +80,8 @@ impl TraceFormat for MsrCut {
         &[READ_CODE]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -160,7 +160,7 @@ impl Next<(Place, Event)> for Parser {
     }
 }
 
-struct Reader {
+struct OctfReader {
     merge: Merge<(Place, Event)>,
     parser: Parser,
     block_size: u64,
@@ -183,7 +183,7 @@ struct Reader {
 /// Devices that descriptions may name.
 const DEVICES_MAX: usize = 1 << 16;
 
-impl Reader {
+impl OctfReader {
     fn device(&mut self, id: u64) -> Result<u16, Box<Problem>> {
         if let Some(device) = self.devices.get(&id) {
             return Ok(*device);
@@ -273,7 +273,7 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
+impl Iterator for OctfReader {
     type Item = Result<TraceRecord, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -301,7 +301,7 @@ impl Iterator for Reader {
     }
 }
 
-impl TraceReader for Reader {
+impl TraceReader for OctfReader {
     fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -364,7 +364,7 @@ impl TraceFormat for Octf {
         let mut parser = Parser { buffer: Vec::new() };
         let merge = Merge::new(source.into_parts(siblings)?, &mut parser)?;
         let metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
-        Ok(Box::new(Reader {
+        Ok(Box::new(OctfReader {
             merge,
             parser,
             block_size,

@@ -19,7 +19,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{Allowed, FormatOption, Lack};
+use crate::options::{Allowed, FormatOption, MissingColumn};
 use crate::parse::extent::checked_block_size;
 use crate::parse::records::{RecordParser, RecordReader, Records, blocks_of_bytes, chunk};
 use crate::parse::text::Order;
@@ -127,8 +127,13 @@ impl TraceFormat for OracleGeneral {
         &[OPERATION, ID]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::Operations, Lack::ResponseTimes, Lack::FineTimes, Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[
+            MissingColumn::Operations,
+            MissingColumn::ResponseTimes,
+            MissingColumn::FineTimes,
+            MissingColumn::Devices,
+        ]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

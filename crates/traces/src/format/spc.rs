@@ -23,7 +23,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::output::TextOutput;
 use crate::output::losses::Holds;
 use crate::parse::extent::{blocks_of, checked_block_size};
@@ -79,8 +79,8 @@ impl TraceFormat for Spc {
         &["spc"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

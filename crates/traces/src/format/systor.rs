@@ -22,7 +22,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::parse::extent::byte_extent;
 use crate::parse::extent::checked_block_size;
 use crate::parse::names::Names;
@@ -98,8 +98,8 @@ impl TraceFormat for Systor {
         &[]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::ArrivalOrder]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::ArrivalOrder]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

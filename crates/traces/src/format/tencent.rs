@@ -23,7 +23,7 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::output::device_names::{DevicesOut, numbers, push_device};
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
@@ -94,8 +94,8 @@ impl TraceFormat for Tencent {
         &["tencent.csv"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::FineTimes, Lack::ResponseTimes]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::FineTimes, MissingColumn::ResponseTimes]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

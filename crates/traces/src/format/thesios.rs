@@ -27,7 +27,7 @@ use seeklab_core::{BufferOutcome, ByteSize, Instant, Operation, TraceRecord};
 
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::{Allowed, FormatOption, Lack};
+use crate::options::{Allowed, FormatOption, MissingColumn};
 use crate::parse::columns::Columns;
 use crate::parse::extent::checked_block_size;
 use crate::parse::names::Names;
@@ -150,8 +150,8 @@ impl TraceFormat for Thesios {
         &[SLOT]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -26,7 +26,7 @@ use seeklab_core::{Duration, Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
-use crate::options::Lack;
+use crate::options::MissingColumn;
 use crate::output::TextOutput;
 use crate::output::losses::Holds;
 use crate::parse::extent::checked_block_size;
@@ -193,8 +193,8 @@ impl TraceFormat for Vscsi {
         &["vscsi"]
     }
 
-    fn lacks(&self) -> &'static [Lack] {
-        &[Lack::Devices]
+    fn missing_columns(&self) -> &'static [MissingColumn] {
+        &[MissingColumn::Devices]
     }
 
     fn sniff(&self, head: Head<'_>) -> Sniff {

@@ -79,7 +79,7 @@ fn tencent_has_0_for_a_read_and_whole_seconds() {
             (2 * second, 1, Write, 2_097_152, 64)
         ]
     );
-    assert!(trace.lacks().iter().any(|lack| lack.name() == "fine_times"));
+    assert!(trace.missing_columns().iter().any(|lack| lack.name() == "fine_times"));
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn arc_reports_that_times_and_operations_are_missing() {
     let mut trace = open("arc/sample.lis", "arc");
     let rows = rows(&mut trace);
     assert_eq!(requests(&rows), [(0, 0, Read, 1, 1), (0, 0, Read, 36_443, 8), (0, 0, Read, 1, 2)]);
-    let lacks: Vec<_> = trace.lacks().iter().map(|lack| lack.name()).collect();
-    assert_eq!(lacks, ["arrival_times", "response_times", "operations", "devices"]);
+    let missing: Vec<_> = trace.missing_columns().iter().map(|lack| lack.name()).collect();
+    assert_eq!(missing, ["arrival_times", "response_times", "operations", "devices"]);
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn fio_log_arrival_is_the_completion_less_the_response_time() {
         open_with(FORMATS, &sample("fio-log/sample.log"), None, &options(&["latency-unit=us"])).unwrap();
     assert_eq!(responses(&self::rows(&mut trace))[0], Some(16_302_000));
     let applied: Vec<_> =
-        trace.applied().iter().map(|option| (option.name, &*option.value, option.is_said)).collect();
+        trace.applied().iter().map(|option| (option.name, &*option.value, option.is_explicit)).collect();
     assert_eq!(
         applied,
         [

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use seeklab_core::{Operation, TraceRecord};
-use seeklab_traces::{FORMATS, Lack, Note, OpenTrace, ReadOptions, open_with};
+use seeklab_traces::{FORMATS, MissingColumn, Note, OpenTrace, ReadOptions, open_with};
 
 use crate::shared::shared;
 
@@ -19,7 +19,7 @@ fn check(path: &Path, format: &str, rows: usize, settings: &[&str]) -> (Vec<Trac
     assert_eq!(records[0].arrival.as_ns(), 0);
     let has_responses = records.iter().any(|record| record.completion.is_some());
     // DTB and vscsi have some or none, as the trace is.
-    assert!(!(has_responses && trace.lacks().contains(&Lack::ResponseTimes)));
+    assert!(!(has_responses && trace.missing_columns().contains(&MissingColumn::ResponseTimes)));
     (records, trace)
 }
 
@@ -129,7 +129,15 @@ fn encodings_of_one_trace_agree_in_their_common_fields() {
     assert_eq!(count(&vscsi, Operation::Read), 46_974);
     let path = shared("cloudphysics-sample/cloudPhysicsIO.oracleGeneral.bin.zst");
     let (oracle, trace) = check(&path, "oracle-general", 113_872, &[]);
-    assert_eq!(trace.lacks(), [Lack::Operations, Lack::ResponseTimes, Lack::FineTimes, Lack::Devices]);
+    assert_eq!(
+        trace.missing_columns(),
+        [
+            MissingColumn::Operations,
+            MissingColumn::ResponseTimes,
+            MissingColumn::FineTimes,
+            MissingColumn::Devices
+        ]
+    );
     // The microseconds of the first timestamp, which is time zero here.
     const FIRST_NS: u64 = 368_802_000;
     let mut first = std::collections::BTreeMap::new();

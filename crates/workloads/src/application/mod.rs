@@ -46,7 +46,7 @@ use self::plan::{Io, PAGE_BYTES};
 use self::process::{Process, Step};
 use crate::error::{Error, ErrorKind};
 use crate::spec::WorkloadSpec;
-use crate::synthetic::Target;
+use crate::synthetic::AddressSpace;
 
 /// An application, as it is described.
 #[derive(Debug, Clone, PartialEq)]
@@ -218,7 +218,7 @@ impl Application {
     ///
     /// # Errors
     /// A value out of range, or a device that is too small or whose blocks are too large.
-    pub fn new(builtin: &Builtin, target: Target, seed: Seed) -> Result<Self, Error> {
+    pub fn new(builtin: &Builtin, target: AddressSpace, seed: Seed) -> Result<Self, Error> {
         let block_bytes = target.block_size.as_bytes();
         let unfit = |problem: String, hint: &str| {
             Err(Error::new(ErrorKind::DoesNotFit, "", problem).with_hint(hint.to_owned()))

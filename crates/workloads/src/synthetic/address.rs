@@ -23,9 +23,9 @@ use seeklab_core::{ByteSize, Ratio};
 use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::address_space::AddressSpace;
 use super::keys::{need, refuse};
 use super::space::Space;
-use super::target::Target;
 use crate::error::{Error, ErrorKind};
 
 /// The distribution of the addresses at which requests begin.
@@ -231,7 +231,7 @@ impl<'de> Deserialize<'de> for Zones {
 
 impl AddressSpec {
     /// The space on that device, with `align` blocks from start to start.
-    pub(super) fn space(&self, target: Target, align: u64) -> Result<Space, Error> {
+    pub(super) fn space(&self, target: AddressSpace, align: u64) -> Result<Space, Error> {
         let capacity = target.capacity_blocks;
         let block = |share: Option<Ratio>, otherwise: u64, at: &str| match share {
             None => Ok(otherwise),

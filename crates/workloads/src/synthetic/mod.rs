@@ -22,6 +22,7 @@
 //! Zipf's law by rejection sampling as in `rand_distr`.
 
 mod address;
+mod address_space;
 mod arrivals;
 mod geometric;
 mod keys;
@@ -32,17 +33,16 @@ mod size;
 mod source;
 mod space;
 mod spec;
-mod target;
 
 use std::sync::Arc;
 
 use seeklab_core::{Arrival, Completion, Duration, Instant, Operation, Request, Seed, Stream, Workload};
 
 pub use address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
+pub use address_space::AddressSpace;
 pub use arrivals::{ArrivalSpec, BurstDistribution, Pace, TimeDistribution};
 pub use size::{SizeSpec, WeightedSize};
 pub use spec::SyntheticSpec;
-pub use target::Target;
 
 use places::Places;
 use population::Population;
@@ -81,7 +81,12 @@ impl Synthetic {
     ///
     /// # Errors
     /// [`Error`], if a quantity is out of range, does not fit the device, or was not supplied.
-    pub fn new(spec: &SyntheticSpec, target: Target, seed: Seed, supplied: Supplied) -> Result<Self, Error> {
+    pub fn new(
+        spec: &SyntheticSpec,
+        target: AddressSpace,
+        seed: Seed,
+        supplied: Supplied,
+    ) -> Result<Self, Error> {
         if spec.read.as_f64() > 1.0 {
             return Err(Error::invalid("read", format!("{} is more than 1", spec.read))
                 .with_hint("write a share, at most 100%"));

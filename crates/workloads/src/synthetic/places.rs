@@ -5,11 +5,11 @@ use std::sync::Arc;
 use seeklab_core::{Seed, Stream};
 
 use super::address::{AddressDistribution, Extent};
+use super::address_space::AddressSpace;
 use super::size::SizeSource;
 use super::source::AddressSource;
 use super::space::Space;
 use super::spec::SyntheticSpec;
-use super::target::Target;
 use crate::error::{Error, ErrorKind};
 
 /// Draws where requests lie.
@@ -34,7 +34,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn new(
         spec: &SyntheticSpec,
-        target: Target,
+        target: AddressSpace,
         seed: Seed,
         extents: Option<Arc<[Extent]>>,
     ) -> Result<Self, Error> {

@@ -19,9 +19,9 @@ use seeklab_core::{ByteSize, Stream};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::address_space::AddressSpace;
 use super::geometric::Geometric;
 use super::keys::{need, refuse};
-use super::target::Target;
 use crate::error::{Error, ErrorKind};
 
 /// The distribution of request sizes.
@@ -196,7 +196,7 @@ pub(super) enum SizeSource {
 
 impl SizeSource {
     /// The source for sizes up to `limit_blocks`, which is what there is room for.
-    pub(super) fn new(spec: &SizeSpec, target: Target, limit_blocks: u64) -> Result<Self, Error> {
+    pub(super) fn new(spec: &SizeSpec, target: AddressSpace, limit_blocks: u64) -> Result<Self, Error> {
         let blocks = |size: ByteSize, at: &str| blocks_of(size, target, limit_blocks, at);
         match spec {
             SizeSpec::Fixed(size) => blocks(*size, "size").map(Self::Fixed),
@@ -265,7 +265,7 @@ impl SizeSource {
     }
 }
 
-fn blocks_of(size: ByteSize, target: Target, limit_blocks: u64, at: &str) -> Result<u32, Error> {
+fn blocks_of(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) -> Result<u32, Error> {
     let blocks = target.blocks(size, at)?;
     if blocks > limit_blocks || blocks > u64::from(u32::MAX) {
         return Err(too_large(size, target, limit_blocks, at));
@@ -273,7 +273,7 @@ fn blocks_of(size: ByteSize, target: Target, limit_blocks: u64, at: &str) -> Res
     Ok(blocks as u32)
 }
 
-fn too_large(size: ByteSize, target: Target, limit_blocks: u64, at: &str) -> Error {
+fn too_large(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) -> Error {
     let limit = ByteSize::from_bytes(limit_blocks.saturating_mul(target.block_size.as_bytes()));
     Error::new(ErrorKind::DoesNotFit, at, format!("{size} is more than the addresses span, which is {limit}"))
 }

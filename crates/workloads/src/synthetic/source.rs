@@ -6,8 +6,8 @@ use rand_distr::Zipf;
 use seeklab_core::Stream;
 
 use super::address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
+use super::address_space::AddressSpace;
 use super::space::Space;
-use super::target::Target;
 use crate::error::{Error, ErrorKind};
 
 /// Draws starts.
@@ -28,7 +28,7 @@ pub(super) enum AddressSource {
 impl AddressSource {
     pub(super) fn new(
         spec: &AddressSpec,
-        target: Target,
+        target: AddressSpace,
         space: Space,
         extents: Option<Arc<[Extent]>>,
     ) -> Result<Self, Error> {
@@ -148,7 +148,7 @@ fn hot(zones: &[HotZone], space: Space) -> Result<Vec<(f64, u64, u64)>, Error> {
     Ok(cumulative)
 }
 
-fn check_extents(extents: &[Extent], target: Target) -> Result<(), Error> {
+fn check_extents(extents: &[Extent], target: AddressSpace) -> Result<(), Error> {
     let fits = |extent: &&Extent| {
         extent.blocks > 0
             && extent

@@ -6,7 +6,7 @@ use seeklab_core::{
     Arrival, ByteSize, Duration, Instant, Operation, Request, RequestId, Seed, Stream, Workload,
 };
 use seeklab_workloads::application::Phase;
-use seeklab_workloads::{Application, Builtin, Target, WorkloadSpec};
+use seeklab_workloads::{AddressSpace, Application, Builtin, WorkloadSpec};
 
 /// Result of a run.
 struct Run {
@@ -27,12 +27,12 @@ impl Run {
     }
 }
 
-fn target(mebibytes: u64) -> Target {
-    Target { capacity_blocks: mebibytes << 11, block_size: ByteSize::from_bytes(512) }
+fn target(mebibytes: u64) -> AddressSpace {
+    AddressSpace { capacity_blocks: mebibytes << 11, block_size: ByteSize::from_bytes(512) }
 }
 
 /// Serves any number of requests at once, each in `service`, up to as much again at random.
-fn run_on(line: &str, target: Target, seed: u64, service: Duration) -> Run {
+fn run_on(line: &str, target: AddressSpace, seed: u64, service: Duration) -> Run {
     let builtin = Builtin::parse(line).expect(line);
     let mut application = Application::new(&builtin, target, Seed(seed)).expect(line);
     let mut random: Stream = Seed(seed).stream("test.device");
@@ -311,7 +311,7 @@ fn mistakes_are_named() {
         ("postmark", target(1), "holds no file system"),
         (
             "postmark",
-            Target { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(8192) },
+            AddressSpace { capacity_blocks: 1 << 20, block_size: ByteSize::from_bytes(8192) },
             "do not divide",
         ),
     ] {

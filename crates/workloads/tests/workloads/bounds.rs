@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use seeklab_core::{ByteSize, Instant, Operation, Seed, TraceRecord};
 use seeklab_workloads::replay::{Beyond, Replay, ReplaySpec, Survey};
-use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
 use crate::common::arrivals;
 
@@ -42,7 +42,7 @@ proptest! {
     #[test]
     fn every_request_is_aligned_and_within_the_device((line, align, capacity) in line(), seed: u64) {
         let spec = SyntheticSpec::parse(&line).unwrap();
-        let target = Target { capacity_blocks: capacity, block_size: ByteSize::from_bytes(512) };
+        let target = AddressSpace { capacity_blocks: capacity, block_size: ByteSize::from_bytes(512) };
         let mut workload = Synthetic::new(&spec, target, Seed(seed), Supplied::default()).unwrap();
         let start = (spec.address.start.unwrap().as_f64() * capacity as f64) as u64;
         let end = (spec.address.end.unwrap().as_f64() * capacity as f64) as u64;

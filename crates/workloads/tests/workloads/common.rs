@@ -7,10 +7,11 @@ use seeklab_core::{
     Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant,
     Rejected, Request, Seed, Status, Stream, Workload,
 };
-use seeklab_workloads::{Supplied, Synthetic, SyntheticSpec, Target};
+use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
 /// A disk of 8 GiB with blocks of 512 B.
-pub(crate) const TARGET: Target = Target { capacity_blocks: 1 << 24, block_size: ByteSize::from_bytes(512) };
+pub(crate) const TARGET: AddressSpace =
+    AddressSpace { capacity_blocks: 1 << 24, block_size: ByteSize::from_bytes(512) };
 
 /// The workload that a line describes, on the test disk.
 pub(crate) fn workload(line: &str) -> Synthetic {

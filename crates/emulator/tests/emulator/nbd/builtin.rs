@@ -9,7 +9,7 @@ use seeklab_emulator::client::nbd::Client;
 use seeklab_emulator::client::runner::RunnerOptions;
 use seeklab_emulator::client::{BuiltinOutcome, ClientError, Progress, run_builtin, run_builtin_with};
 use seeklab_emulator::clock::Clock;
-use seeklab_workloads::{Application, Builtin, Target};
+use seeklab_workloads::{AddressSpace, Application, Builtin};
 
 use crate::nbd::serving::Serving;
 
@@ -109,7 +109,7 @@ fn runner_sends_the_same_requests_as_the_simulation() {
     };
     for line in [POSTMARK, BUILD.replace(",files", ",processes=1,files").as_str()] {
         let mut device = Server::constant(&parameters).expect("it can be built");
-        let target = Target::from(device.capabilities());
+        let target = AddressSpace::from(device.capabilities());
         let mut application = Application::new(&parse(line), target, Seed(1)).expect(line);
         let mut simulated = Vec::new();
         simulate(&mut application, &mut device, Limits::default(), |completion| {

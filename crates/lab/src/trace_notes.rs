@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Returns the values that were assumed for open options of the format, followed by the changes to the rows.
 pub fn notes(trace: &OpenTrace) -> Vec<String> {
-    let assumed = trace.applied().iter().filter(|option| !option.is_said);
+    let assumed = trace.applied().iter().filter(|option| !option.is_explicit);
     assumed
         .map(|option| format!("assumed {}={} ({})", option.name, option.value, option.meaning))
         .chain(trace.notes().iter().map(ToString::to_string))

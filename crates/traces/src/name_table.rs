@@ -12,9 +12,9 @@ use crate::trace_format::TraceWriter;
 
 /// Metadata that a writer has received so far.
 #[derive(Debug, Clone)]
-pub struct Learnt(Metadata);
+pub struct NameTable(Metadata);
 
-impl Learnt {
+impl NameTable {
     /// The writer was created with `metadata`.
     pub fn of(metadata: &Metadata) -> Self {
         Self(metadata.clone())
@@ -25,20 +25,20 @@ impl Learnt {
     /// # Errors
     /// If the file cannot be written.
     #[inline]
-    pub fn tell_labels(
+    pub fn pass_labels(
         &mut self,
         metadata: &Metadata,
         writer: &mut dyn TraceWriter,
     ) -> Result<(), TraceError> {
-        if metadata.labels.len() == self.0.labels.len() { Ok(()) } else { self.tell_new(metadata, writer) }
+        if metadata.labels.len() == self.0.labels.len() { Ok(()) } else { self.pass_new(metadata, writer) }
     }
 
     /// Passes all new metadata to the writer. Must be called after the last row.
     ///
     /// # Errors
     /// If a key is not allowed, or the file cannot be written.
-    pub fn tell_all(&mut self, metadata: &Metadata, writer: &mut dyn TraceWriter) -> Result<(), TraceError> {
-        self.tell_new(metadata, writer)?;
+    pub fn pass_all(&mut self, metadata: &Metadata, writer: &mut dyn TraceWriter) -> Result<(), TraceError> {
+        self.pass_new(metadata, writer)?;
         for (key, value) in &metadata.other {
             if self.0.other.get(key) != Some(value) {
                 writer.annotate(key, value)?;
@@ -49,7 +49,7 @@ impl Learnt {
     }
 
     #[cold]
-    fn tell_new(&mut self, metadata: &Metadata, writer: &mut dyn TraceWriter) -> Result<(), TraceError> {
+    fn pass_new(&mut self, metadata: &Metadata, writer: &mut dyn TraceWriter) -> Result<(), TraceError> {
         for (device, label) in (0..=u16::MAX).zip(&metadata.labels) {
             if self.0.labels.get(usize::from(device)).map_or("", String::as_str) != label {
                 writer.label(device, label)?;

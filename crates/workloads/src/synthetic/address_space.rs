@@ -6,20 +6,20 @@ use crate::error::{Error, ErrorKind};
 
 /// The address space that a workload fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct AddressSpace {
     /// Blocks that can be addressed.
     pub capacity_blocks: u64,
     /// Bytes in a block.
     pub block_size: ByteSize,
 }
 
-impl From<&Capabilities> for Target {
+impl From<&Capabilities> for AddressSpace {
     fn from(capabilities: &Capabilities) -> Self {
         Self { capacity_blocks: capabilities.capacity_blocks, block_size: capabilities.block_size }
     }
 }
 
-impl Target {
+impl AddressSpace {
     /// `size` in blocks, which it must be a positive multiple of.
     pub(super) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, Error> {
         let (bytes, block) = (size.as_bytes(), self.block_size.as_bytes());

@@ -1,0 +1,310 @@
+//! Simulates a workload on one or more devices.
+
+use std::path::{Path, PathBuf};
+
+use seeklab_analysis::{MetricsSummary, TimeBin};
+use seeklab_core::{Duration, Limits, Seed};
+use seeklab_files::check_distinct;
+use seeklab_report::{DeviceSection, Note, Parameter, Report};
+use seeklab_traces::TraceWriter;
+use serde::Serialize;
+
+use crate::devices::{Resolved, Setup, resolve};
+use crate::failure::Failure;
+use crate::output::VERSION;
+use crate::run::{Followed, SimulationResult, metadata, run};
+use crate::session::Session;
+use crate::workload::{Chosen, WorkloadOptions, choose};
+
+/// Options of a simulation.
+#[derive(Debug, Clone)]
+pub struct SimulateOptions {
+    /// Catalog names or TOML files.
+    pub devices: Vec<String>,
+    /// Setup of every device.
+    pub setup: Setup,
+    /// Workload: a trace, a TOML file, or a line that describes it.
+    pub workload: String,
+    /// Options beside the workload.
+    pub workload_options: WorkloadOptions,
+    /// Seed of all random draws.
+    pub seed: Seed,
+    /// Limits at which a run stops.
+    pub limits: Limits,
+    /// Trace of every request. `{device}` is replaced by the name of the device.
+    pub out: Option<String>,
+    /// Path that the caller writes the report to.
+    pub report: Option<PathBuf>,
+}
+
+/// Result of a simulation.
+#[derive(Debug)]
+pub struct SimulateResult {
+    /// Figures, as one JSON document.
+    pub figures: SimulateFigures,
+    /// The same, with plots.
+    pub report: Report,
+    /// Failures to write traces.
+    pub write_failures: Vec<Failure>,
+    /// The failed check, if a device could not sustain the load.
+    pub saturated: Option<Failure>,
+}
+
+/// Figures of a simulation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SimulateFigures {
+    /// Seed of all random draws.
+    pub seed: u64,
+    /// Name of the workload.
+    pub workload: String,
+    /// Program and version.
+    pub version: &'static str,
+    /// Command that makes the figures again.
+    pub command: Option<String>,
+    /// Figures of each device.
+    pub devices: Vec<DeviceFigures>,
+}
+
+/// Figures of one device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceFigures {
+    /// Name of the device.
+    pub device: String,
+    /// True if only the mechanics were simulated.
+    pub bare: bool,
+    /// Measurements that the model was compared with.
+    pub validated: String,
+    /// Figures of the requests.
+    #[serde(flatten)]
+    pub summary: MetricsSummary,
+    /// Requests simulated per second of CPU time.
+    pub requests_per_cpu_s: f64,
+    /// CPU time of the simulation.
+    pub cpu_s: f64,
+    /// Wall-clock time of the simulation.
+    pub wall_s: f64,
+    /// True if the device could not sustain the load.
+    pub saturated: bool,
+    /// Requests of a kind that the model was neither fitted to nor compared with.
+    pub out_of_validated_range: u64,
+    /// Dependencies that were inferred from the trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub followed: Option<FollowedFigures>,
+    /// Notes for people.
+    pub notes: Vec<String>,
+    /// Throughput over time.
+    pub throughput: Throughput,
+}
+
+/// Dependencies that were inferred from the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FollowedFigures {
+    /// Longest time from a completion to the request that had waited for it; null if none had.
+    pub follows_within_ms: Option<f64>,
+    /// Requests that had waited for an idle device.
+    pub after_idle_requests: u64,
+    /// Requests that had waited for a completion.
+    pub after_completion_requests: u64,
+    /// Requests that had waited for nothing.
+    pub independent_requests: u64,
+}
+
+impl From<Followed> for FollowedFigures {
+    fn from(Followed { within, counts }: Followed) -> Self {
+        Self {
+            follows_within_ms: within.map(Duration::as_ms),
+            after_idle_requests: counts.after_idle,
+            after_completion_requests: counts.after_completion,
+            independent_requests: counts.independent,
+        }
+    }
+}
+
+/// Throughput over time, in intervals of equal length from the first arrival.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Throughput {
+    /// Length of an interval.
+    pub stretch_s: f64,
+    /// Requests per second in each interval.
+    pub requests_per_second: Vec<f64>,
+    /// MiB per second in each interval.
+    pub mib_per_second: Vec<f64>,
+}
+
+impl Throughput {
+    fn of(timeline: &[TimeBin]) -> Self {
+        let per_second = |value: fn(&TimeBin) -> f64| {
+            timeline.iter().map(|bin| (value(bin) / bin.width_s * 1e3).round() / 1e3).collect()
+        };
+        Self {
+            stretch_s: timeline.first().map_or(0.0, |bin| bin.width_s),
+            requests_per_second: per_second(|bin| bin.requests as f64),
+            mib_per_second: per_second(|bin| bin.bytes as f64 / f64::from(1 << 20)),
+        }
+    }
+}
+
+/// Simulates the workload on each device in turn, up to the first device that cannot sustain it.
+///
+/// # Errors
+/// If a device, the workload or an output does not fit, or a trace cannot be read.
+pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<SimulateResult, Failure> {
+    let devices: Vec<Resolved> =
+        options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
+    let workload = choose(&options.workload, &options.workload_options)?;
+    let outputs = options.outputs(&devices)?;
+    for path in options.report.iter().chain(outputs.iter().flatten()) {
+        check_distinct(path, options.inputs(&workload))?;
+    }
+    let mut results = Vec::with_capacity(devices.len());
+    for (device, out) in devices.iter().zip(&outputs) {
+        let result = options.run_on(session, device, &workload, out.as_deref())?;
+        let is_saturated = result.saturated.is_some();
+        results.push(result);
+        if is_saturated {
+            break;
+        }
+    }
+    let runs = || results.iter().zip(&devices);
+    let saturated = runs().find_map(|(result, device)| {
+        let failure = Failure::check(format!("{}: {}", device.name, result.saturated.as_ref()?));
+        Some(failure.hint("lower the rate, replay closed (--closed N), or raise --max-outstanding"))
+    });
+    let figures = SimulateFigures {
+        seed: options.seed.0,
+        workload: workload.name.clone(),
+        version: VERSION,
+        command: session.command(),
+        devices: runs().map(|(result, device)| DeviceFigures::new(result, device)).collect(),
+    };
+    let report = make_report(session, options.seed, &devices, &workload, &results);
+    let write_failures = results.into_iter().filter_map(|result| result.write_error).collect();
+    Ok(SimulateResult { figures, report, write_failures, saturated })
+}
+
+impl DeviceFigures {
+    fn new(result: &SimulationResult, device: &Resolved) -> Self {
+        let summary = result.metrics.summary();
+        Self {
+            device: device.name.clone(),
+            bare: device.bare,
+            validated: device.description.validated().to_string(),
+            out_of_validated_range: device.out_of_validated_range(
+                result.coverage,
+                summary.requests,
+                summary.reads + summary.writes,
+            ),
+            summary,
+            requests_per_cpu_s: result.requests_per_cpu_s().round(),
+            cpu_s: result.cpu_s,
+            wall_s: result.wall_s,
+            saturated: result.saturated.is_some(),
+            followed: result.followed.map(FollowedFigures::from),
+            notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
+            throughput: Throughput::of(&result.metrics.timeline()),
+        }
+    }
+}
+
+impl SimulateOptions {
+    /// Returns all arguments that may name an input file.
+    fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
+        let named = self.devices.iter().chain([&self.workload]).map(PathBuf::from);
+        let shape = self.workload_options.shape.clone();
+        named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
+    }
+
+    /// Returns the trace file for each device.
+    fn outputs(&self, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let Some(out) = &self.out else { return Ok(vec![None; devices.len()]) };
+        if devices.len() > 1 && !out.contains("{device}") {
+            return Err(Failure::new(format!("--out `{out}`: is one file for {} devices", devices.len()))
+                .hint("write {device} where the device's name belongs, for example out-{device}.parquet"));
+        }
+        let file_name = |device: &Resolved| {
+            let name = device.name.replace(['/', ' ', '(', ')'], "-");
+            Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
+        };
+        let files: Vec<Option<PathBuf>> = devices.iter().map(file_name).collect();
+        match (1..files.len()).find(|index| files[..*index].contains(&files[*index])) {
+            None => Ok(files),
+            Some(index) => Err(Failure::new(format!("--out `{out}`: is one file for two devices"))
+                .hint(format!("name `{}` once", devices[index].name))),
+        }
+    }
+
+    fn run_on(
+        &self,
+        session: &Session,
+        device: &Resolved,
+        workload: &Chosen,
+        out: Option<&Path>,
+    ) -> Result<SimulationResult, Failure> {
+        let Some(path) = out else {
+            return run(device, workload, self.seed, self.limits, None, session);
+        };
+        let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
+        let mut writer: Box<dyn TraceWriter> = seeklab_columnar::create(path, None, &metadata)?;
+        let mut result = run(device, workload, self.seed, self.limits, Some(&mut *writer), session)?;
+        if result.write_error.is_none() {
+            result.write_error = writer.finish().err().map(Failure::from);
+        }
+        Ok(result)
+    }
+}
+
+fn make_report(
+    session: &Session,
+    seed: Seed,
+    devices: &[Resolved],
+    workload: &Chosen,
+    results: &[SimulationResult],
+) -> Report {
+    let mut notes: Vec<Note> = Vec::new();
+    for (result, device) in results.iter().zip(devices) {
+        notes.extend(result.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
+        for note in &result.notes {
+            if !notes.contains(note) {
+                notes.push(note.clone());
+            }
+        }
+    }
+    let speed: Vec<String> = results
+        .iter()
+        .zip(devices)
+        .map(|(result, device)| format!("{} {:.2} M", device.name, result.requests_per_cpu_s() / 1e6))
+        .collect();
+    notes.push(Note::Remark(format!("simulated requests per CPU-second: {}", speed.join(", "))));
+    let spec = toml::to_string(&workload.spec).unwrap_or_default();
+    let parameters = spec
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .map(|(name, value)| Parameter {
+            name: format!("workload.{name}"),
+            value: value.trim_matches('"').to_owned(),
+            source: None,
+        })
+        .collect();
+    Report {
+        title: format!("{} on {}", workload.name, names(devices)),
+        subtitle: String::new(),
+        command: session.command(),
+        seed: Some(seed),
+        generated_by: VERSION.to_owned(),
+        parameters,
+        devices: results
+            .iter()
+            .zip(devices)
+            .map(|(result, device)| {
+                DeviceSection::new(device.label(), device.about(), &result.metrics)
+                    .with_parameters(device.parameters())
+            })
+            .collect(),
+        notes,
+        ..Report::default()
+    }
+}
+
+fn names(devices: &[Resolved]) -> String {
+    devices.iter().map(Resolved::label).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,28 @@
+//! The trace tools: describe, convert, cut, remap and plot traces.
+//!
+//! ```text
+//! path, TraceOptions ─▶ OpenTrace ─┬▶ info, head, report   (results)
+//!                                  └▶ convert, slice, remap (results and a new trace)
+//! ```
+//!
+//! # Scope and limits
+//! Every tool reads its input once and in bounded memory, except `remap`, which reads it twice.
+
+pub mod convert;
+pub mod formats;
+pub mod head;
+pub mod info;
+mod open;
+pub mod remap;
+pub mod report;
+pub mod slice;
+
+pub use open::{TraceOptions, check_streams};
+use serde::Serialize;
+
+/// Results for several traces, as one JSON document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Traces<T> {
+    /// Results in the order of the traces.
+    pub traces: Vec<T>,
+}
