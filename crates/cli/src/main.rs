@@ -1,6 +1,7 @@
 //! The `seeklab` command: parses the arguments, runs a verb and prints the failure.
 
 mod delivery;
+mod output;
 mod signals;
 mod terminal;
 mod verbs;
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use output::command_line;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::command_line;
 use seeklab_lab::session::Session;
 use seeklab_lab::stop::Stop;
 use terminal::Terminal;

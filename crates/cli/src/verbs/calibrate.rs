@@ -7,8 +7,9 @@ use comfy_table::{CellAlignment, Table, presets};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_lab::calibrate::{CalibrationOptions, CalibrationResult, CalibrationRow, calibrate};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
+
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

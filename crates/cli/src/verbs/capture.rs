@@ -7,10 +7,10 @@ use clap::Args;
 use seeklab_core::{ByteSize, Duration};
 use seeklab_lab::capture::{CaptureOptions, CaptureResult, capture};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

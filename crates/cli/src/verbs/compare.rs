@@ -6,7 +6,6 @@ use clap::Args;
 use seeklab_analysis::Point;
 use seeklab_lab::compare::{CompareOptions, OtherSide, compare};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::points::parse_pair;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
@@ -15,6 +14,7 @@ use seeklab_traces::Setting;
 
 use super::reading::trace_path;
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

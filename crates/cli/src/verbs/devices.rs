@@ -11,12 +11,13 @@ use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::learnt;
-use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
 
 use crate::delivery::Delivery;
+use crate::output::{command_line, print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

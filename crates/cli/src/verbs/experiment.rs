@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, experiment};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
 
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 const HELP: &str = r#"Format of the file (only `devices` and `workloads` are required):
   title = "Schedulers on two drives"

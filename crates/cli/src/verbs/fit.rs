@@ -12,7 +12,7 @@ use seeklab_files::{check_distinct, check_rereadable};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
 use seeklab_lab::learnt::aligned;
-use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 use seeklab_learning::fit::{LeftOut, MODELS, Model, find};
 use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::reading::Reading;
 
 use crate::delivery::Delivery;
+use crate::output::{command_line, print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,11 +9,12 @@ use seeklab_devices::description::SCHEMA;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
-use seeklab_lab::output::{VERSION, command_line, print, print_json};
+use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 use serde_json::json;
 
 use crate::delivery::Delivery;
+use crate::output::{command_line, print, print_json};
 
 /// Fits a device to fio's results if the first file holds them, and returns true. Otherwise returns false.
 pub(super) fn run(

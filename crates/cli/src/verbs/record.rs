@@ -8,9 +8,10 @@ use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::Address;
 use seeklab_lab::emulate::FrontendOptions;
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::record::{RecordOptions, RecordResult, record};
 use seeklab_lab::session::Session;
+
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,7 +8,6 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_files::check_distinct;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::series::{Application, Commands, Series, run};
 use seeklab_lab::session::Session;
 use seeklab_report::{render_html, render_terminal};
@@ -19,6 +18,7 @@ use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -12,10 +12,10 @@ use seeklab_lab::emulate::{
     Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
 };
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;

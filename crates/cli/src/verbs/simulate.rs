@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
 use seeklab_lab::workload::WorkloadOptions;
@@ -16,6 +15,7 @@ use seeklab_workloads::replay::{ArrivalMode, Beyond, Population};
 use super::setup::SetupFlags;
 
 use crate::delivery::Delivery;
+use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:

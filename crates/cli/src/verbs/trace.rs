@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::{print, print_json};
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::convert::{ConvertOptions, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
 use seeklab_lab::trace::info::{TraceInfo, info};
 use seeklab_lab::trace::{Traces, check_streams, formats};
+
+use crate::output::{print, print_json};
 
 use super::reading::{Reading, in_brackets, print_notes, trace_path};
 

@@ -8,12 +8,13 @@ use clap::{ArgGroup, Args};
 use seeklab_analysis::relocation::Crossing;
 use seeklab_core::{ByteSize, Duration, Operation, Seed};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::output::print_json;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
 use seeklab_lab::trace::remap::{Placement, RemapOptions, RemapResult, remap};
 use seeklab_lab::trace::slice::{SliceOptions, slice};
 use seeklab_traces::Setting;
+
+use crate::output::print_json;
 
 use super::reading::{Reading, in_brackets, print_notes, trace_path};
 

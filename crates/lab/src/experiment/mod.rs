@@ -186,7 +186,7 @@ pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<Expe
     let metadata =
         [("version", VERSION.to_owned()), ("seed", spec.seed.to_string()), ("experiment", spec.text.clone())];
     write_table(&files.parquet, &table.columns, &metadata)?;
-    let report = report::report(spec, &cells, &runs, &results);
+    let report = report::report(session, spec, &cells, &runs, &results);
     let figures = ExperimentFigures {
         title: spec.title.clone(),
         seed: spec.seed.0,

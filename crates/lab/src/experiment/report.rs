@@ -8,12 +8,19 @@ use super::cells::{self, Cell, DIMENSIONS, Run};
 use super::engine::RunResult;
 use super::spec::Spec;
 use super::table::{by_cell, of_cell, saturated};
-use crate::output::{VERSION, command_line};
+use crate::output::VERSION;
+use crate::session::Session;
 
 /// Cells that a note names.
 const NAMED_MAX: usize = 4;
 
-pub(super) fn report(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunResult]) -> Report {
+pub(super) fn report(
+    session: &Session,
+    spec: &Spec,
+    cells: &[Cell],
+    runs: &[Run],
+    results: &[RunResult],
+) -> Report {
     let shown = cells::varied(spec);
     Report {
         title: spec.title.clone(),
@@ -22,7 +29,7 @@ pub(super) fn report(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunRe
             counted(cells.len(), "cell"),
             counted(spec.repetitions as usize, "repetition"),
         ),
-        command: Some(command_line()),
+        command: session.command(),
         seed: Some(spec.seed),
         generated_by: VERSION.to_owned(),
         parameters: parameters(spec, cells, &shown),

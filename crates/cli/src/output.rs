@@ -1,0 +1,54 @@
+//! Results on stdout, and the command line that they came from.
+
+use std::io::{self, Write};
+
+use seeklab_lab::failure::Failure;
+use seeklab_lab::output::SCHEMA;
+use serde::Serialize;
+
+/// Prints text on stdout.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Prints one JSON document on stdout.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Document<'a, D> {
+        schema: u32,
+        #[serde(flatten)]
+        document: &'a D,
+    }
+    let value = serde_json::to_value(document).expect("documents have text keys");
+    let text = if value.is_object() {
+        serde_json::to_string_pretty(&Document { schema: SCHEMA, document })
+    } else {
+        serde_json::to_string_pretty(&value)
+    }
+    .expect("documents have text keys");
+    print(&(text + "\n"))
+}
+
+/// The command line as it was typed, quoted for a shell.
+pub(crate) fn command_line() -> String {
+    let quote = |argument: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', "'\\''"))
+        }
+    };
+    let mut arguments = std::env::args();
+    let _ = arguments.next();
+    std::iter::once("seeklab".to_owned()).chain(arguments.map(quote)).collect::<Vec<_>>().join(" ")
+}
