@@ -22,7 +22,7 @@ impl Delivery {
     /// Writes a file, if a path was given.
     pub(crate) fn file(mut self, path: Option<&Path>, content: impl FnOnce() -> String) -> Self {
         if let Some(path) = path {
-            self.add(seeklab_files::write(path, content().as_bytes()).map_err(Failure::from));
+            self.add(seeklab_lab::crates::files::write(path, content().as_bytes()).map_err(Failure::from));
         }
         self
     }

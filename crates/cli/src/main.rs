@@ -40,7 +40,7 @@ Examples:
 Exit codes: 0 done, 1 ran but a check failed, 2 usage or failure.";
 
 fn main() -> ExitCode {
-    seeklab_stage::run_if_inside();
+    seeklab_lab::crates::stage::run_if_inside();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -31,3 +31,18 @@ pub mod stop;
 pub mod trace;
 pub mod trace_notes;
 pub mod workload;
+
+/// The crates below, whose types stand in options and results. A program over the laboratory needs no other dependency.
+pub mod crates {
+    pub use seeklab_analysis as analysis;
+    pub use seeklab_columnar as columnar;
+    pub use seeklab_core as core;
+    pub use seeklab_devices as devices;
+    pub use seeklab_emulator as emulator;
+    pub use seeklab_files as files;
+    pub use seeklab_learning as learning;
+    pub use seeklab_report as report;
+    pub use seeklab_stage as stage;
+    pub use seeklab_traces as traces;
+    pub use seeklab_workloads as workloads;
+}

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_emulator::calibration::FrontendKind;
 use seeklab_lab::calibrate::{CalibrationOptions, CalibrationResult, CalibrationRow, calibrate};
+use seeklab_lab::crates::emulator::calibration::FrontendKind;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 

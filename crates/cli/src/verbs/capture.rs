@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_core::{ByteSize, Duration};
 use seeklab_lab::capture::{CaptureOptions, CaptureResult, capture};
+use seeklab_lab::crates::core::{ByteSize, Duration};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_analysis::Point;
 use seeklab_lab::compare::{CompareOptions, OtherSide, compare};
+use seeklab_lab::crates::analysis::Point;
+use seeklab_lab::crates::report::{render_html, render_terminal};
+use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::points::parse_pair;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
-use seeklab_report::{render_html, render_terminal};
-use seeklab_traces::Setting;
 
 use super::reading::trace_path;
 use crate::delivery::Delivery;

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_devices::registry::{KINDS, kind};
-use seeklab_devices::{Description, Kind, catalog, schema};
-use seeklab_files::check_distinct;
+use seeklab_lab::crates::devices::registry::{KINDS, kind};
+use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
+use seeklab_lab::crates::files::check_distinct;
+use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_html};
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::learnt;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use seeklab_report::{Page, PageSection, PlainTable, render_page_html};
 use serde_json::{Value, json};
 
 use crate::delivery::Delivery;

@@ -4,10 +4,10 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, experiment};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
-use seeklab_report::{render_html, render_terminal};
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};

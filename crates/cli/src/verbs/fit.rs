@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use seeklab_core::{ByteSize, Ratio, Seed};
-use seeklab_devices::description::SCHEMA;
-use seeklab_devices::station::Feature;
-use seeklab_devices::table::Classes;
-use seeklab_files::{check_distinct, check_rereadable};
+use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
+use seeklab_lab::crates::devices::description::SCHEMA;
+use seeklab_lab::crates::devices::station::Feature;
+use seeklab_lab::crates::devices::table::Classes;
+use seeklab_lab::crates::files::{check_distinct, check_rereadable};
+use seeklab_lab::crates::learning::fit::{LeftOut, MODELS, Model, find};
+use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
 use seeklab_lab::learnt::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use seeklab_learning::fit::{LeftOut, MODELS, Model, find};
-use seeklab_report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use serde_json::{Value, json};
 
 use super::reading::Reading;

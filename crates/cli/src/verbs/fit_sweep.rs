@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table, presets};
-use seeklab_core::{ByteSize, Seed};
-use seeklab_devices::description::SCHEMA;
+use seeklab_lab::crates::core::{ByteSize, Seed};
+use seeklab_lab::crates::devices::description::SCHEMA;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};

@@ -1,10 +1,10 @@
 //! Options for the accuracy of emulation, shared by all verbs that emulate a device.
 
 use clap::{Args, ValueEnum};
-use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_core::Duration;
-use seeklab_emulator::clock::Pacing;
-use seeklab_emulator::pacer::Mode;
+use seeklab_lab::crates::analysis::points::DEADLINE_LIMIT;
+use seeklab_lab::crates::core::Duration;
+use seeklab_lab::crates::emulator::clock::Pacing;
+use seeklab_lab::crates::emulator::pacer::Mode;
 use seeklab_lab::emulate::PaceOptions;
 
 /// Options for the accuracy of emulation.

@@ -1,8 +1,8 @@
 //! Options for the host's queue of a block device, shared by all verbs that make one.
 
 use clap::Args;
-use seeklab_core::ByteSize;
-use seeklab_emulator::frontend::loop_device::QueueOptions;
+use seeklab_lab::crates::core::ByteSize;
+use seeklab_lab::crates::emulator::frontend::loop_device::QueueOptions;
 
 /// Options for the host's queue of a block device.
 #[derive(Debug, Args)]

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use seeklab_core::ByteSize;
+use seeklab_lab::crates::core::ByteSize;
+use seeklab_lab::crates::traces::schema::Column;
+use seeklab_lab::crates::traces::{OpenTrace, Setting};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
-use seeklab_traces::schema::Column;
-use seeklab_traces::{OpenTrace, Setting};
 
 /// Options for reading a trace.
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_emulator::frontend::loop_device::QueueOptions;
-use seeklab_emulator::frontend::nbd::Address;
+use seeklab_lab::crates::emulator::frontend::loop_device::QueueOptions;
+use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::emulate::FrontendOptions;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::record::{RecordOptions, RecordResult, record};

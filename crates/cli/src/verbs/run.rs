@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_core::{ByteSize, Seed};
-use seeklab_files::check_distinct;
+use seeklab_lab::crates::core::{ByteSize, Seed};
+use seeklab_lab::crates::files::check_distinct;
+use seeklab_lab::crates::report::{render_html, render_terminal};
+use seeklab_lab::crates::stage::{FileSystem, MountOptions};
+use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::series::{Application, Commands, Series, run};
 use seeklab_lab::session::Session;
-use seeklab_report::{render_html, render_terminal};
-use seeklab_stage::{FileSystem, MountOptions};
-use seeklab_workloads::application::Builtin;
 
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_core::{ByteSize, Seed};
-use seeklab_emulator::frontend::nbd::Address;
-use seeklab_files::check_writable;
+use seeklab_lab::crates::core::{ByteSize, Seed};
+use seeklab_lab::crates::emulator::frontend::nbd::Address;
+use seeklab_lab::crates::files::check_writable;
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{
     Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,

@@ -1,7 +1,7 @@
 //! Options for setting up a device, shared by all verbs that build one.
 
 use clap::Args;
-use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_lab::crates::devices::scheduler::SchedulerSpec;
 use seeklab_lab::devices::Setup;
 
 /// Options for setting up a device.

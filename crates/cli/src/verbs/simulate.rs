@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use seeklab_core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
+use seeklab_lab::crates::report::{render_html, render_terminal};
+use seeklab_lab::crates::traces::Setting;
+use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
 use seeklab_lab::workload::WorkloadOptions;
-use seeklab_report::{render_html, render_terminal};
-use seeklab_traces::Setting;
-use seeklab_workloads::replay::{ArrivalMode, Beyond, Population};
 
 use super::setup::SetupFlags;
 

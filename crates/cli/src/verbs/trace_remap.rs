@@ -5,14 +5,14 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use seeklab_analysis::relocation::Crossing;
-use seeklab_core::{ByteSize, Duration, Operation, Seed};
+use seeklab_lab::crates::analysis::relocation::Crossing;
+use seeklab_lab::crates::core::{ByteSize, Duration, Operation, Seed};
+use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
 use seeklab_lab::trace::remap::{Placement, RemapOptions, RemapResult, remap};
 use seeklab_lab::trace::slice::{SliceOptions, slice};
-use seeklab_traces::Setting;
 
 use crate::output::print_json;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use seeklab_lab::crates::report::render_trace_html;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::report::{ReportOptions, report};
-use seeklab_report::render_trace_html;
 
 use super::reading::{Reading, trace_path};
 use crate::delivery::Delivery;

@@ -1,5 +1,6 @@
 //! Rules of the project for its sources and documents.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -210,4 +211,40 @@ fn readme_shows_the_words_of_the_real_output_of_its_first_command() {
     let (cheetah, faster) = (elapsed("cheetah-36es"), elapsed("cheetah-36es-50krpm"));
     let immediate = elapsed("immediate");
     assert!(immediate < faster && faster < cheetah, "{immediate} {faster} {cheetah}");
+}
+
+/// The crates that `Cargo.toml` of a crate names as dependencies, without those of tests.
+fn dependencies(name: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = text.parse().unwrap();
+    let ours =
+        manifest.get("dependencies").and_then(toml::Value::as_table).into_iter().flat_map(toml::Table::keys);
+    ours.filter_map(|key| key.strip_prefix("seeklab-")).map(str::to_owned).collect()
+}
+
+#[test]
+fn crates_depend_on_the_crates_of_their_row_alone() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let section = text.split("## Dependencies").nth(1).unwrap().split("\n## ").next().unwrap();
+    let quoted = |cell: &str| -> Vec<String> {
+        cell.split('`').skip(1).step_by(2).filter(|word| !word.contains(':')).map(str::to_owned).collect()
+    };
+    let mut above: BTreeSet<String> = BTreeSet::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let [names, allowed] = row.trim_matches('|').splitn(2, '|').collect::<Vec<_>>()[..] else {
+            panic!("{row}: has two cells");
+        };
+        let allowed: BTreeSet<String> =
+            if allowed.contains("all above") { above.clone() } else { quoted(allowed).into_iter().collect() };
+        for name in quoted(names) {
+            let found = dependencies(&name);
+            assert!(found.is_subset(&allowed), "{name}: depends on {found:?}, allowed are {allowed:?}");
+            above.insert(name);
+        }
+    }
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    for entry in crates {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(above.contains(&name), "{name}: has no row in the table of ARCHITECTURE.md");
+    }
 }
