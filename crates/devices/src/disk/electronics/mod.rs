@@ -1,7 +1,7 @@
 //! The drive's electronics: command overheads, buffer and bus around the mechanism.
 //!
 //! One file for each architecture of controller, and one line in `controllers!`; each serves one command at a time in
-//! closed form, and drives the mechanics beneath through [`Mechanics`].
+//! closed form, and drives the mechanics beneath through `Mechanics`.
 //! Background work (read-ahead, destaging) has no events: it is a function of time that a controller
 //! brings up to date when the next command begins.
 //!
