@@ -165,7 +165,10 @@ fn document_has_its_keys() {
     let (stdout, _) = bench.succeed(&["--json"]);
     let document: Value = serde_json::from_str(&stdout).unwrap();
     let keys: Vec<&String> = document.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["title", "seed", "repetitions", "version", "command", "cells", "notes", "files"]);
+    assert_eq!(
+        keys,
+        ["schema", "title", "seed", "repetitions", "version", "command", "cells", "notes", "files"]
+    );
     assert_eq!((&document["title"], &document["seed"]), (&Value::from("Small"), &Value::from(7)));
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 8);
@@ -207,7 +210,7 @@ fn table_never_overwrites_a_trace() {
         let output = bench.run(&[]);
         let told = text(&output.stderr);
         assert!(
-            !output.status.success() && told.contains("e.csv: cannot be written, it is what is read"),
+            !output.status.success() && told.contains("e.csv: cannot be written, it is an input"),
             "{told}"
         );
         assert_eq!(text(&bench.read("e.csv")), trace);
@@ -219,7 +222,7 @@ fn table_never_overwrites_a_trace() {
 #[test]
 fn files_are_relative_to_the_experiment_file() {
     let bench = Bench::new(
-        "devices = ['drive.toml']\nworkloads = ['load.toml', 'requests.csv', { kind = 'replay', trace = 'requests.csv', mode = 'closed', population = 2 }]\noutput = 'out/r'",
+        "devices = ['drive.toml']\nworkloads = ['load.toml', 'requests.csv', { kind = 'replay', trace = 'requests.csv', arrivals = 'closed 2' }]\noutput = 'out/r'",
     );
     fs::write(bench.path("drive.toml"), "base = 'hp-c2247a'\n[set]\nrpm = '7200rpm'\n").unwrap();
     fs::write(bench.path("load.toml"), "preset = 'random'\nrequests = 50\n").unwrap();
@@ -291,7 +294,11 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
             "allowed: none, fcfs",
         ),
         (with("depth = 4"), "e.toml: depth: is for a host's queue", "schedulers"),
-        (with("arrivals = ['closed']"), "e.toml: arrivals[0]: `closed` needs a population", "closed 8"),
+        (
+            with("arrivals = ['closed']"),
+            "e.toml: arrivals[0]: `closed`: `closed` needs a population",
+            "closed 8",
+        ),
         (
             with("arrivals = ['think']"),
             "workload `random,poisson=60/s,requests=10`: `think` is for traces",

@@ -20,12 +20,11 @@ impl Description {
     /// # Errors
     /// Any mistake in it: file, line or key, value seen, what is allowed.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
-        let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             DescriptionError::new(format!("{label}, line {line}: {}", one_line(error.message())))
         })?;
-        check_schema(&mut table, label)?;
         Self::from_table(name, label, table, 0)
     }
 
@@ -42,6 +41,7 @@ impl Description {
         if depth > DEPTH_MAX {
             return Err(DescriptionError::new(format!("{label}: nests more than {DEPTH_MAX} devices")));
         }
+        check_schema(&mut table, label)?;
         if table.contains_key("base") {
             return Self::from_base(name, label, table);
         }

@@ -41,7 +41,7 @@ pub fn limit_summaries(description: &Table) -> Vec<LimitSummary> {
     while table.get("kind").and_then(Value::as_str) == Some("limit") {
         let mut layer = table.clone();
         layer.remove("kind");
-        for key in ["title", "validated", "sources"] {
+        for key in ["schema", "title", "validated", "sources"] {
             layer.remove(key);
         }
         layer.remove("device");

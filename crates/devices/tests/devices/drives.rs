@@ -39,7 +39,7 @@ pub(crate) fn disks() -> impl Iterator<Item = &'static str> {
 /// The parameters of a disk.
 pub(crate) fn parameters(description: &Description) -> DiskParameters {
     let mut table: Table = description.to_toml().parse().unwrap();
-    for key in ["kind", "title", "validated", "sources"] {
+    for key in ["schema", "kind", "title", "validated", "sources"] {
         table.remove(key);
     }
     table.try_into().unwrap()

@@ -76,7 +76,7 @@ fn layout_is_identical_on_every_sampled_row() {
 
 fn disk_parameters(text: &str) -> DiskParameters {
     let mut table: toml::Table = text.parse().unwrap();
-    for key in ["kind", "title", "validated", "sources"] {
+    for key in ["schema", "kind", "title", "validated", "sources"] {
         table.remove(key);
     }
     table.try_into().unwrap()

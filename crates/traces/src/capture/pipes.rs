@@ -233,6 +233,12 @@ fn process_of(thread: u32) -> Option<u32> {
 
 /// Removes what captures that were killed have left.
 fn remove_orphans(instances: &Path) {
+    // The inode of the initial namespace is fixed: PROC_PID_INIT_INO of the kernel. In another namespace, /proc lacks
+    // processes that live, whose recordings are not ours to remove.
+    let namespace = fs::read_link("/proc/self/ns/pid");
+    if !namespace.is_ok_and(|namespace| namespace.as_os_str() == "pid:[4026531836]") {
+        return;
+    }
     let Ok(entries) = fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
