@@ -91,7 +91,7 @@ impl Clone for Dirty {
 
     fn clone_from(&mut self, source: &Self) {
         self.extents.clear();
-        self.extents.reserve(source.extents.capacity());
+        self.extents.reserve_exact(source.extents.capacity());
         self.extents.extend(&source.extents);
         (self.extents_max, self.blocks_max) = (source.extents_max, source.blocks_max);
     }

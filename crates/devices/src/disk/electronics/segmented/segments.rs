@@ -73,7 +73,7 @@ impl Clone for Segments {
 
     fn clone_from(&mut self, source: &Self) {
         self.segments.clear();
-        self.segments.reserve(source.segments.capacity());
+        self.segments.reserve_exact(source.segments.capacity());
         self.segments.extend_from_slice(&source.segments);
         (self.count_max, self.blocks_max, self.made) = (source.count_max, source.blocks_max, source.made);
     }
@@ -103,5 +103,21 @@ mod tests {
         assert!(segments.holding(50).is_some());
         segments.invalidate(149, 151);
         assert!(segments.holding(60).is_none());
+    }
+
+    #[test]
+    fn forking_to_and_fro_does_not_grow_the_buffer() {
+        let mut one = Segments::new(16, 100);
+        one.make(0, 10);
+        let mut other = Segments::new(16, 100);
+        other.clone_from(&one);
+        for round in 0..64 {
+            // A fork that has not been written to has another capacity than its target.
+            other = Segments { segments: Vec::with_capacity(10), ..one.clone() };
+            other.clone_from(&one);
+            one.clone_from(&other);
+            one.make(round * 20, round * 20 + 10);
+            assert!(one.segments.capacity() <= 16, "round {round}: {}", one.segments.capacity());
+        }
     }
 }

@@ -72,7 +72,7 @@ impl Clone for WriteBack {
 
     fn clone_from(&mut self, source: &Self) {
         self.queue.clear();
-        self.queue.reserve(source.queue.capacity());
+        self.queue.reserve_exact(source.queue.capacity());
         self.queue.extend_from_slice(&source.queue);
         self.limit = source.limit;
         self.destages = source.destages;
