@@ -87,7 +87,7 @@ def run(*command, **options):
     return done.stdout
 
 
-def stopped(child, kind=signal.SIGINT, patience=30):
+def stopped(child, kind=signal.SIGTERM, patience=30):
     """Ends a child in order, or not."""
     if child.poll() is None:
         child.send_signal(kind)
@@ -193,7 +193,7 @@ class Experiment:
         except BaseException:
             stopped(capture)
             raise
-        capture.send_signal(signal.SIGINT)
+        capture.send_signal(signal.SIGTERM)
         out, errors = capture.communicate()
         if capture.returncode != 0:
             fail(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")

@@ -23,7 +23,7 @@ finish() {
     ! mountpoint -q "$work/mount" || fusermount3 -u "$work/mount" || fusermount3 -uz "$work/mount"
     # fuse2fs writes the rest back after unmounting; the device is not needed once nobody has its file open.
     if [ -n "$filesystem" ]; then wait "$filesystem" || true; filesystem=; fi
-    if [ -n "$server" ]; then kill -INT "$server" 2> /dev/null || true; wait "$server" || true; server=; fi
+    if [ -n "$server" ]; then kill "$server" 2> /dev/null || true; wait "$server" || true; server=; fi
 }
 filesystem=
 trap 'finish; rm -rf "$work"' EXIT

@@ -68,7 +68,7 @@ def served(arguments, run):
                 run(line.split(" is ready: ")[1].strip())
                 break
     finally:
-        server.send_signal(signal.SIGINT)
+        server.send_signal(signal.SIGTERM)
         server.wait()
     return trace
 
@@ -161,7 +161,7 @@ def peers():
                 at = clat["percentile"]
                 seen[name].append((clat["mean"], at["50.000000"], at["99.000000"], clat["stddev"]))
             finally:
-                server.send_signal(signal.SIGINT)
+                server.send_signal(signal.SIGTERM)
                 server.wait()
     print(f"| a delay of {delay_us / 1000:.0f} ms by | mean error us | p50 error us | p99 error us | sd us |")
     print("| --- | --- | --- | --- | --- |")

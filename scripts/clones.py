@@ -256,7 +256,7 @@ class Clones:
                     # Its job as a thread, which goes with it.
                     run("fio", "--name=x", "--thread", f"--filename={device}", "--direct=1", "--ioengine=libaio",
                         "--time_based", f"--runtime={PAIR_SECONDS}", "--minimal", "--randseed=3", *workload.split())
-                capture.send_signal(signal.SIGINT)
+                capture.send_signal(signal.SIGTERM)
                 document, errors = capture.communicate(timeout=60)
                 if capture.returncode != 0:
                     raise Failed(f"`seeklab capture` ended with {capture.returncode}: {errors.strip()}")

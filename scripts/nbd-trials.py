@@ -86,13 +86,13 @@ class Server:
         """Ends it in order; a server that died before fails the trial."""
         alive = self.process.poll() is None
         if alive:
-            self.process.send_signal(signal.SIGINT)
+            self.process.send_signal(signal.SIGTERM)
         try:
             code = self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise Failed("the server did not end within 30 s of SIGINT") from None
+            raise Failed("the server did not end within 30 s of SIGTERM") from None
         expect(alive and code == 0, f"the server ended with {code}: {self.text()[-500:]}")
 
 

@@ -45,7 +45,7 @@ def served(device, *flags):
             else:
                 sys.exit(f"`seeklab serve {' '.join(device)}` did not become ready")
         finally:
-            server.send_signal(signal.SIGINT)
+            server.send_signal(signal.SIGTERM)
             out, _ = server.communicate()
         document.update(json.loads(out))
 
