@@ -1,7 +1,6 @@
 //! The `seeklab` command from end to end: real files, exit codes, what is on stdout and on stderr.
 
 mod bench;
-mod capture;
 mod clones;
 mod conversions;
 mod descriptions;
