@@ -52,7 +52,7 @@ pub enum SimulationError {
         outstanding: usize,
         /// Requests completed so far.
         completed: u64,
-        /// When the limit was exceeded.
+        /// Time at which the limit was exceeded.
         at: Instant,
     },
 }

@@ -35,7 +35,7 @@ pub enum Children {
 /// `(first block, blocks)` of each whole track.
 pub type Tracks = Vec<(u64, u32)>;
 
-/// What a kind of device or layer declares.
+/// Declaration of a kind of device or layer.
 ///
 /// A function that is not given forwards to the only child.
 pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {

@@ -98,7 +98,7 @@ pub struct Emulation {
     orphans: Vec<Token>,
     /// Answers that are prepared and have not left.
     replied: BTreeMap<Tag, Replied>,
-    /// Those that were not offered to their clients yet.
+    /// Replies that were not yet offered to their clients.
     fresh: Vec<Tag>,
     /// Answers that have left and are not booked: that has time.
     gone: Vec<(Replied, Departure)>,
@@ -108,7 +108,7 @@ pub struct Emulation {
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
     order: ArrivalOrder,
-    /// How many records may wait before unsent replies are shown.
+    /// Limit of waiting records; beyond it, unsent replies are recorded too.
     waiting_max: usize,
     /// Time at which the loop last began to wait.
     waiting_since: Instant,
@@ -154,7 +154,7 @@ struct Replied {
     woken: Instant,
     /// Time at which the reply was prepared, if before its due.
     ready: Option<Instant>,
-    /// When the client was first asked to take the reply, if it did not take it then.
+    /// Time of the first offer of the reply, if the client did not take the reply at once.
     offered: Option<Instant>,
     /// The observer has been shown the request.
     shown: bool,

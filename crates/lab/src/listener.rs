@@ -1,4 +1,4 @@
-//! What a caller of the laboratory hears while work goes on: progress and notes.
+//! Progress and notes for a caller of the laboratory while work goes on.
 
 use seeklab_traces::Position;
 

@@ -45,7 +45,7 @@ pub struct SimulationResult {
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
     pub wall_s: f64,
-    /// Why the trace is incomplete, if it could not be written.
+    /// Reason for an incomplete trace, if it could not be written.
     pub write_error: Option<Failure>,
 }
 

@@ -95,7 +95,7 @@ pub struct PhaseOutcome {
     pub mount_start_ns: u64,
     /// End of the mount, and start of the command's process.
     pub start_ns: u64,
-    /// When the command's process executed its program, or was found to have ended before.
+    /// Time at which the process of the command executed its program, or was found to have ended before.
     pub exec_ns: u64,
     /// Time at which the command's exit was detected.
     pub end_ns: u64,

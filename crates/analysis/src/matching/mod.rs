@@ -1,4 +1,4 @@
-//! Which requests of the host are which requests of the emulator?
+//! Matching of requests of the host with requests of the emulator.
 //!
 //! ```text
 //!  MP1, host       ├────── write 0..64 ──────┤   ├─ read 0..8 ─┤├─ read 8..16 ─┤   ├─ flush ─┤

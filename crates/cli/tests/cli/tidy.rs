@@ -248,3 +248,35 @@ fn crates_depend_on_the_crates_of_their_row_alone() {
         assert!(above.contains(&name), "{name}: has no row in the table of ARCHITECTURE.md");
     }
 }
+
+/// Words with which a question or a riddle begins.
+const QUESTION_WORDS: [&str; 10] =
+    ["What", "How", "Whether", "Who", "When", "That", "Those", "Which", "Where", "Why"];
+
+/// Returns true if a line of documentation opens with a question word.
+fn opens_with_a_question(line: &str) -> bool {
+    let text = line.trim_start().trim_start_matches("///").trim_start_matches("//!").trim_start();
+    let word = text.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    QUESTION_WORDS.contains(&word)
+}
+
+#[test]
+fn item_docs_say_what_an_item_is_and_ask_nothing() {
+    let is_doc = |line: &str| line.trim_start().starts_with("///") || line.trim_start().starts_with("//!");
+    assert!(opens_with_a_question("    /// Whether writes are refused."));
+    assert!(!opens_with_a_question("/// Whatever comes first."));
+    for (path, text) in sources() {
+        let mut before = "";
+        for (number, line) in text.lines().enumerate() {
+            let is_first = is_doc(line) && !is_doc(before);
+            assert!(
+                !is_first || !opens_with_a_question(line),
+                "{}:{}: {}: write what the item is or does",
+                path.display(),
+                number + 1,
+                line.trim()
+            );
+            before = line;
+        }
+    }
+}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ParameterError, check};
 use crate::schema::check_ranges;
 
-/// Where the blocks of a disk lie.
+/// Places of the blocks of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Geometry {
@@ -60,7 +60,7 @@ pub enum Mapping {
     Serpentine,
 }
 
-/// Where spare space lies; the numbers are DiskSim's codes.
+/// Places of spare space. The numbers are the codes of DiskSim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sparing {

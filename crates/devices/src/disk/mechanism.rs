@@ -160,7 +160,7 @@ impl Mechanism {
         Self { spindle, sector_time: sector_times(&self.layout, &spindle), ..self.clone() }
     }
 
-    /// Where blocks lie.
+    /// Returns the layout of the blocks.
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }

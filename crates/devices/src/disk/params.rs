@@ -43,7 +43,7 @@ impl DiskParameters {
     }
 }
 
-/// How arm, heads and platters move.
+/// Motion of arm, heads and platters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicsParameters {

@@ -15,7 +15,7 @@ struct AsSubmitted {
 }
 
 impl Issued {
-    /// How many there are.
+    /// Returns the number of issued requests.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -43,13 +43,13 @@ pub struct Parts {
     pub servers: usize,
     /// Order of the waiting requests.
     pub line: Line,
-    /// Which of those that wait comes next.
+    /// Choice of the waiting request that is served next.
     pub picks: Picks,
-    /// What features are reckoned by.
+    /// Scale by which features become classes.
     pub scale: Scale,
     /// The distribution of service times by features.
     pub tree: Tree<Times>,
-    /// What is like the requests that it was fitted to.
+    /// Region of the requests that the station was fitted to.
     pub region: Region,
 }
 

@@ -41,7 +41,7 @@ use crate::registry::described;
 use crate::schema::check_ranges;
 use crate::table::bucket;
 
-/// What is known of a device as a station.
+/// Parameters of a station.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StationParameters {
@@ -88,7 +88,7 @@ const fn one() -> u64 {
     1
 }
 
-/// What was seen of an operation: the region in which the device was fitted.
+/// Fitted range of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationSeen {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
 
-/// How finely requests are told apart.
+/// Resolution of the classes of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classes {

@@ -27,7 +27,7 @@ use crate::description::DescriptionError;
 use crate::error::{ParameterError, check, check_size};
 use crate::registry::described;
 
-/// What is known of a device by its tables.
+/// Parameters of a device given by tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableParameters {

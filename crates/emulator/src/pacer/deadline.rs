@@ -1,4 +1,4 @@
-//! How late completions left, and why.
+//! Lateness of the replies, and the causes of missed deadlines.
 //!
 //! Lateness is the completion at MP2 less what was due there. A deadline is missed when it exceeds a
 //! limit; a miss is blamed on the first step that ended after the due time:

@@ -21,7 +21,7 @@ pub enum StoreChoice {
 /// The contents that a device begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Where the bytes live.
+    /// Place of the bytes.
     pub store: StoreChoice,
     /// A raw image to begin with. By default a store in memory begins with zeroes, a file with what it holds.
     pub image: Option<PathBuf>,

@@ -176,7 +176,7 @@ pub fn sentence(evaluation: &Evaluation, split: Ratio) -> String {
 /// Results of a split trace.
 #[derive(Debug, Default)]
 pub struct Evaluated {
-    /// How each model predicted the second part.
+    /// Evaluations of the models by the second part.
     pub evaluations: Vec<Evaluation>,
     /// The second part as it was measured.
     pub measured: Option<Measured>,

@@ -1,5 +1,5 @@
-//! What kind of station a device is: how many servers it has and what its times depend on, chosen by how well it predicts
-//! what it did not see.
+//! The choice of a station's structure: its number of servers, and the features of its times, by how well it predicts
+//! the part of the trace that it was not fitted to.
 //!
 //! # Method
 //! The requests are cut into pieces, and these parted into a calm and a busy half. Each candidate is fitted to one half and

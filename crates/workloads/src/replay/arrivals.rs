@@ -16,7 +16,7 @@ pub enum ArrivalMode {
     /// The arrival times of the trace, or the arrival process of a synthetic workload.
     #[default]
     Open,
-    /// Those, with interarrival times divided by a factor above zero.
+    /// Recorded arrivals, with interarrival times divided by a factor above zero.
     Scaled(Ratio),
     /// Completions: a constant number of requests is outstanding.
     Closed(Population),

@@ -89,7 +89,7 @@ impl Dependencies {
         Self { soon, ..Self::default() }
     }
 
-    /// What requests so far were found to have waited for.
+    /// Returns the numbers of requests so far by the event that they waited for.
     pub const fn counts(&self) -> DependencyCounts {
         self.counts
     }

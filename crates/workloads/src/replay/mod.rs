@@ -62,7 +62,7 @@ pub enum Mode {
     },
     /// Completions and think times, one request at a time.
     Think,
-    /// What requests had waited for in the trace.
+    /// Arrivals after the events that the requests waited for in the trace.
     Follow {
         /// Longest time from a completion to the arrival of a request that had waited for it; `None` if none had.
         within: Option<Duration>,
@@ -128,7 +128,7 @@ struct Next {
     arrival: Instant,
     /// In the trace; its arrival if that is not known.
     completion: Instant,
-    /// When it arrives here, once what it waits for has completed.
+    /// Arrival here, once the request that it waits for has completed.
     due: Option<Instant>,
     think: Option<Duration>,
     row: u64,
@@ -208,7 +208,7 @@ where
         self.counters
     }
 
-    /// What requests so far were found to have waited for, in the mode [`Mode::Follow`].
+    /// Returns the numbers of requests so far by the event that they waited for, in the mode [`Mode::Follow`].
     pub fn dependencies(&self) -> Option<DependencyCounts> {
         self.dependencies.as_ref().map(Dependencies::counts)
     }
@@ -294,7 +294,7 @@ where
         Ok(())
     }
 
-    /// When a record arrives in an open replay, or in the trace that one follows; no earlier than its predecessor.
+    /// Returns the arrival of a record in an open replay or in the followed trace, no earlier than its predecessor.
     fn arrival_of(&mut self, record: &TraceRecord) -> Instant {
         let (last, factor) = match &mut self.pace {
             Pace::Open { last, factor } => (last, *factor),
@@ -323,7 +323,7 @@ where
         }
     }
 
-    /// When the next request arrives that follows what it had waited for; `None` while that has not completed.
+    /// Returns the arrival of the next request that follows another, or `None` while the other is outstanding.
     fn due(&mut self) -> Option<Instant> {
         let (Some(next), Some(dependencies)) = (&mut self.next, &mut self.dependencies) else { return None };
         if next.due.is_none() && !dependencies.waits(next.arrival) {

@@ -1,4 +1,4 @@
-//! How a workload is written: as a TOML table, or the same keys on one line.
+//! The text of a workload: a TOML table, or the same keys on one line.
 //!
 //! ```text
 //! line  = name | [ name "," ] item { "," item }

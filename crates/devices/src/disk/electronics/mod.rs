@@ -27,13 +27,13 @@ pub(super) use account::Account;
 /// Result of serving one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Served {
-    /// When the command is complete.
+    /// Completion of the command.
     pub(crate) completed: Instant,
-    /// When the next command may begin.
+    /// Time from which the next command may begin.
     pub(crate) free: Instant,
-    /// Where the service time went; its queue time is zero.
+    /// Breakdown of the service time. Its queue time is zero.
     pub(crate) breakdown: Breakdown,
-    /// What the buffer did.
+    /// Part that the buffer had in the command.
     pub(crate) buffer: BufferOutcome,
     /// Cylinders to the first track accessed.
     pub(crate) seek_cylinders: u32,

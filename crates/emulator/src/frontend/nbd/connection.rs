@@ -75,14 +75,14 @@ struct Outstanding {
 #[derive(Debug, Clone, Copy)]
 struct Leaving {
     command: u32,
-    /// Where it ends, counted in bytes of output since the connection began.
+    /// End of the answer, in bytes of output since the connection began.
     end: u64,
 }
 
 /// The most bytes of a reply without content: a header and a message.
 const HEAD_BYTES: usize = 128;
 
-/// What an answer that waits to leave occupies besides its bytes, here and in the backend.
+/// Bytes that a waiting answer occupies besides its data, here and in the backend.
 const LEAVING_BYTES: usize = 512;
 
 /// The most bytes that the reply to a command occupies.
@@ -132,7 +132,7 @@ pub struct Connection {
     idle: Idle,
     arrived: Instant,
     outstanding: Slots<Outstanding>,
-    /// What the replies to outstanding commands will at most add to the output.
+    /// Upper bound of the bytes that replies to outstanding commands add to the output.
     reserved_bytes: usize,
     leaving: VecDeque<Leaving>,
     /// Bytes of output that have left.
@@ -223,7 +223,7 @@ impl Connection {
         self.shared_bytes_max = shared_bytes_max;
     }
 
-    /// What the replies to this client occupy: those that wait to leave, and those that outstanding commands need at
+    /// Returns the bytes that replies to this client occupy: waiting ones, and those that outstanding commands need at
     /// most.
     pub fn owed_bytes(&self) -> usize {
         self.output.len() + self.reserved_bytes + self.leaving.len() * LEAVING_BYTES

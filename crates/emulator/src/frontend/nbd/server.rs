@@ -71,7 +71,7 @@ struct Client {
     interest: EventFlags,
     /// True if the client is in the list of those with something to send.
     dirty: bool,
-    /// Whether it is in the list of those whose arrived requests are looked at again.
+    /// True if the connection is in the list of those whose arrived requests are tried again.
     retried: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct Server {
     /// Answers that will never leave.
     dropped: Vec<Tag>,
     supervisor: Supervisor,
-    /// When the listener is heard again, if it is muted until a client yields its place.
+    /// Time at which a muted listener accepts again, because a client yields its place.
     listen_again: Option<Instant>,
     events: Vec<epoll::Event>,
     statistics: Statistics,

@@ -1,4 +1,4 @@
-//! Which clients must go, and how much each may owe, from the times and debts of all of them.
+//! The rules by which clients must leave, and the debt that each may have, from the times and debts of all.
 //!
 //! ```text
 //! connected ─ 10 s ─▶ goes                 negotiating; after 1 s already, if a further client needs the place
@@ -63,9 +63,9 @@ pub(super) struct Standing {
 struct Watched {
     standing: Standing,
     connected: Instant,
-    /// When the request that is waited for began.
+    /// Start of the request that is incomplete.
     request_began: Instant,
-    /// When the client last took bytes, or last began to have some to take.
+    /// Time at which the client last took bytes, or last began to have some to take.
     progressed: Instant,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Supervisor {
     owed_bytes: usize,
     clients: Vec<Option<Watched>>,
     held_back_count: usize,
-    /// When clients began to be held back, while some are.
+    /// Time from which clients are held back, if any are.
     pressed: Option<Instant>,
     /// Nobody must go before.
     deadline: Instant,
@@ -192,7 +192,7 @@ impl Supervisor {
         self.oldest_negotiating().filter(|(_, since)| *since + YIELDING_AGE < now).map(|(index, _)| index)
     }
 
-    /// When [`yielding`](Self::yielding) next has a client.
+    /// Returns the time at which [`yielding`](Self::yielding) next has a client.
     pub(super) fn next_yielding(&self) -> Option<Instant> {
         self.oldest_negotiating().map(|(_, since)| since + YIELDING_AGE + Duration::from_ns(1))
     }
@@ -204,7 +204,7 @@ impl Supervisor {
     }
 }
 
-/// When a client must go as it stands, and why.
+/// Returns the time at which a client must leave if nothing changes, and the reason.
 fn limit(watched: &Watched, pressed: Option<Instant>) -> Option<(Instant, Expulsion)> {
     let Watched { standing, connected, request_began, progressed } = *watched;
     if !standing.negotiated {

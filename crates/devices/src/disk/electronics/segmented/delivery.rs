@@ -6,7 +6,7 @@ use super::params::{Bus, Delivery};
 use crate::disk::mechanics::Media;
 use crate::disk::mechanism::Pass;
 
-/// When block `index` of the passes has been read.
+/// Returns the time at which block `index` of the passes has been read.
 pub(super) fn read_at(mechanism: &impl Media, passes: &[Pass], index: u32) -> Instant {
     let mut before = 0;
     for pass in passes {
@@ -18,7 +18,7 @@ pub(super) fn read_at(mechanism: &impl Media, passes: &[Pass], index: u32) -> In
     passes.last().map_or(Instant::ZERO, |pass| pass.end)
 }
 
-/// When so many blocks, at least one, are in the buffer that the drive may send them.
+/// Returns the time from which the buffer holds enough blocks, at least one, for the drive to send them.
 pub(super) fn sendable_at(
     mechanism: &impl Media,
     passes: &[Pass],
@@ -42,7 +42,7 @@ pub(super) fn sendable_at(
     read_at(mechanism, passes, count - 1)
 }
 
-/// When block `index` of a pass has been read. Blocks that a zero-latency pass took on arrival count
+/// Returns the time at which block `index` of a pass has been read. Blocks that a zero-latency pass took on arrival count
 /// with the last of the others.
 fn read_in_pass(mechanism: &impl Media, pass: &Pass, index: u32) -> Instant {
     if pass.wrapped > 0 {

@@ -173,7 +173,7 @@ pub struct Buffer {
     pub write_start: Vec<(u32, u32)>,
 }
 
-/// How far the drive reads on after a read.
+/// Extent of the read-ahead after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReadAhead {
@@ -190,7 +190,7 @@ pub enum ReadAhead {
     FillSegmentIfCrossing,
 }
 
-/// Which writes are reported complete when they are in the buffer.
+/// Writes that are reported complete when they are in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteBack {

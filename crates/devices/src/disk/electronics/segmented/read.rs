@@ -223,7 +223,7 @@ impl<P: Position> Segmented<P> {
         end
     }
 
-    /// Where reading on after `request` ends, and whether it leaves the track.
+    /// Returns the end of the read-ahead after `request`, and true if it leaves the track.
     fn read_ahead_limit(&self, mechanism: &impl Mechanics<P>, request: &Request) -> (u64, bool) {
         let buffer = &self.parameters.buffer;
         let segment = u64::from(buffer.segment_blocks);

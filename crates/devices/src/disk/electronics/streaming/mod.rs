@@ -84,9 +84,9 @@ pub(crate) struct Streaming<P> {
     rules: Arc<StreamingParameters>,
     zero_latency_read: bool,
     zero_latency_write: bool,
-    /// Where the heads are; while they read ahead, as of the last track that was finished.
+    /// Place of the heads. During a read-ahead, their place after the last finished track.
     place: Place<P>,
-    /// When the mechanism is done with the last access and the extent being destaged.
+    /// End of the last access and of the extent that is being destaged.
     mechanism_free: Instant,
     /// Time at which the last command was complete.
     idle_since: Instant,

@@ -48,7 +48,7 @@ pub struct StreamParameters {
     pub live: LiveRule,
 }
 
-/// When a hit consumes what it read, so that the read-ahead goes on to its full length after it.
+/// Hits that consume the blocks they read, so that the read-ahead continues to its full length after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Consumption {
@@ -58,7 +58,7 @@ pub enum Consumption {
     WhileLive,
 }
 
-/// How long a stream stays live: the drive has not yet left it, and answers with lower overheads.
+/// Time for which a stream stays live: the drive has not left it yet and answers with lower overheads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "rule", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LiveRule {

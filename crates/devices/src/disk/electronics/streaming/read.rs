@@ -125,7 +125,7 @@ impl<P: Position> Streaming<P> {
     }
 }
 
-/// When the first block of a pass is there; it comes last where the head landed behind it.
+/// Returns the time at which the first block of a pass is read. It is the last one if the head landed behind it.
 fn first_block_passes(mechanism: &impl Media, pass: &Pass) -> Instant {
     match pass.wrapped {
         0 => pass.start,
@@ -133,7 +133,7 @@ fn first_block_passes(mechanism: &impl Media, pass: &Pass) -> Instant {
     }
 }
 
-/// Where a read-ahead of `blocks` blocks from `next` on ends.
+/// Returns the end of a read-ahead of `blocks` blocks from `next` on.
 fn read_ahead_end(mechanism: &impl Media, next: u64, blocks: u32) -> u64 {
     next.saturating_add(u64::from(blocks)).min(mechanism.blocks()).max(next)
 }

@@ -46,7 +46,7 @@ impl<P: Position> ReadAhead<P> {
         self.next
     }
 
-    /// Where the heads were when the last track was finished.
+    /// Returns the place of the heads after the last finished track.
     pub(super) const fn place(&self) -> Place<P> {
         self.place
     }
@@ -71,7 +71,7 @@ impl<P: Position> ReadAhead<P> {
         (self.next >= self.end && self.at <= until).then_some(self.at)
     }
 
-    /// When the block before `end`, which the run has not yet passed, will have been read.
+    /// Returns the time at which the block before `end`, which the run has not passed yet, will have been read.
     pub(super) fn reaches(mut self, mechanism: &impl Mechanics<P>, end: u64) -> Instant {
         if end < self.end {
             (self.end, self.passing) = (end, None);

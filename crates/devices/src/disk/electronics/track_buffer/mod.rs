@@ -79,9 +79,9 @@ pub(crate) struct TrackBuffer<P> {
 /// Background work of the mechanism.
 #[derive(Debug, Clone, Copy, Default)]
 struct MediaState<P> {
-    /// Where the heads are, or will be.
+    /// Place of the heads, now or after the work at hand.
     arm: P,
-    /// When work ends that nothing interrupts.
+    /// End of the work that nothing interrupts.
     free: Instant,
     /// Segment being filled; that can be interrupted.
     filling: Option<usize>,

@@ -100,7 +100,7 @@ impl<P: Position> TrackBuffer<P> {
         landed
     }
 
-    /// Whether the buffer holds all of a read at `now`.
+    /// Returns true if the buffer holds all of a read at `now`.
     fn holds_all(&self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> bool {
         let (mut next, mut left) = (request.lbn, request.blocks);
         while left > 0 {

@@ -179,7 +179,7 @@ impl Segments {
             .then_some((segment, Arrival { first: now, last: now }))
     }
 
-    /// When a piece of a track that is read comes; `None` if the head left before.
+    /// Returns the arrival of a piece of a track that is read, or `None` if the head left before.
     fn arrival(&self, mechanism: &impl Media, segment: usize, extent: &Extent) -> Option<Arrival> {
         let Segment { landed, until, .. } = self.segments[segment];
         let begin = mechanism.latency(landed, extent.angle);
