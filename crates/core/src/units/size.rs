@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Duration, QuantityError, is_bare_number, serde_as_text};
+use super::{Duration, QuantityError, is_bare_number, serde_as_text, split_unit};
 
 /// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -49,8 +49,8 @@ impl DataRate {
 impl FromStr for ByteSize {
     type Err = QuantityError;
 
-    /// Reads `"64KiB"`, `"1.5 GiB"`, `"512B"`; `k`, `m` and `g` alone are refused, for fio and
-    /// others disagree about them.
+    /// Reads `"64KiB"`, `"1.5 GiB"`, `"512B"`; `k`, `m` and `g` alone are refused, because programs
+    /// disagree about them. The hint spells out both meanings.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let trimmed = text.trim();
         if trimmed == "0" {
@@ -64,11 +64,7 @@ impl FromStr for ByteSize {
             ));
         }
         if !trimmed.ends_with(['B', 'b']) {
-            return Err(QuantityError::new(
-                text,
-                "has an ambiguous unit",
-                "write KiB, MiB, GiB (powers of 1024) or kB, MB, GB (powers of 1000)",
-            ));
+            return Err(QuantityError::new(text, "has an ambiguous unit", spelt_out(trimmed, "")));
         }
         trimmed.parse::<bytesize::ByteSize>().map(|size| Self(size.0)).map_err(|_| {
             QuantityError::new(text, "is not a size", "write for example \"64KiB\" or \"1.5GB\"")
@@ -85,12 +81,13 @@ impl FromStr for DataRate {
         if is_bare_number(text) {
             return Err(QuantityError::new(text, "has no unit", hint));
         }
-        let size = text
-            .trim()
-            .strip_suffix("/s")
-            .ok_or_else(|| QuantityError::new(text, "is not a rate", hint))?
-            .parse::<ByteSize>()
-            .map_err(|error| QuantityError { value: text.to_owned(), ..error })?;
+        let amount = text.trim().strip_suffix("/s");
+        let amount = amount.ok_or_else(|| QuantityError::new(text, "is not a rate", hint))?;
+        let size = amount.parse::<ByteSize>().map_err(|error| {
+            let is_ambiguous = !is_bare_number(amount) && !amount.ends_with(['B', 'b']);
+            let hint = if is_ambiguous { spelt_out(amount.trim(), "/s") } else { hint.to_owned() };
+            QuantityError::new(text, error.problem, hint)
+        })?;
         if size.0 == 0 {
             return Err(QuantityError::new(text, "is out of range", "a rate lies above 0B/s"));
         }
@@ -109,6 +106,27 @@ impl fmt::Display for DataRate {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.pad(&format!("{}/s", exact(self.0)))
     }
+}
+
+/// Advice on a size whose unit is only a letter, such as `8k`, with both sizes that it can mean.
+fn spelt_out(text: &str, behind: &str) -> String {
+    const PREFIXES: [(&str, &str, &str); 5] =
+        [("k", "Ki", "k"), ("m", "Mi", "M"), ("g", "Gi", "G"), ("t", "Ti", "T"), ("p", "Pi", "P")];
+    let known = split_unit(text).and_then(|(_, unit)| {
+        let letter = unit.to_ascii_lowercase();
+        let letter = letter.strip_suffix('i').unwrap_or(&letter);
+        let (_, binary, decimal) = PREFIXES.into_iter().find(|(prefix, ..)| *prefix == letter)?;
+        let number = text[..text.len() - unit.len()].trim().replace('_', "");
+        Some(format!(
+            "write {number}{binary}B{behind} (powers of 1024) or {number}{decimal}B{behind} (powers of 1000)"
+        ))
+    });
+    known.unwrap_or_else(|| {
+        format!(
+            "write KiB{behind}, MiB{behind}, GiB{behind} (powers of 1024) or kB{behind}, MB{behind}, GB{behind} \
+             (powers of 1000)"
+        )
+    })
 }
 
 fn exact(bytes: u64) -> String {
@@ -144,6 +162,31 @@ mod tests {
         assert_eq!("64k".parse::<ByteSize>().unwrap_err().problem, "has an ambiguous unit");
         assert_eq!("64".parse::<ByteSize>().unwrap_err().problem, "has no unit");
         assert!("xB".parse::<ByteSize>().is_err());
+    }
+
+    #[test]
+    fn letter_alone_is_refused_with_both_sizes_that_it_can_mean() {
+        for (text, binary, decimal) in [
+            ("8k", "8KiB", "8kB"),
+            ("8K", "8KiB", "8kB"),
+            ("1.5 m", "1.5MiB", "1.5MB"),
+            ("4M", "4MiB", "4MB"),
+            ("2Gi", "2GiB", "2GB"),
+            ("1_000t", "1000TiB", "1000TB"),
+        ] {
+            let error = text.parse::<ByteSize>().unwrap_err();
+            assert_eq!(error.problem, "has an ambiguous unit");
+            assert_eq!(
+                error.hint,
+                format!("write {binary} (powers of 1024) or {decimal} (powers of 1000)"),
+                "{text}"
+            );
+            assert!(binary.parse::<ByteSize>().is_ok() && decimal.parse::<ByteSize>().is_ok(), "{text}");
+            let rate = format!("{text}/s").parse::<DataRate>().unwrap_err();
+            assert!(rate.hint.contains(&format!("{binary}/s")), "{rate}");
+        }
+        assert!("8x".parse::<ByteSize>().unwrap_err().hint.starts_with("write KiB, MiB, GiB"));
+        assert_eq!("8KiB/m".parse::<DataRate>().unwrap_err().problem, "is not a rate");
     }
 
     #[test]
