@@ -15,6 +15,7 @@
 //! bytes. Time is unsigned integer nanoseconds ([`Instant`], [`Duration`]) and ends after 584 years.
 
 pub mod completion;
+pub mod description;
 pub mod device;
 pub mod host;
 pub mod names;
@@ -29,6 +30,7 @@ pub mod units;
 pub mod workload;
 
 pub use completion::{Breakdown, BufferOutcome, Completion, Status};
+pub use description::{DescriptionError, Mistake};
 pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};

@@ -1,7 +1,9 @@
 //! Named devices, embedded from `catalog/*.toml`.
 
-use crate::description::{Description, DescriptionError};
-use crate::names::near_matches;
+use seeklab_core::names::near_matches;
+use seeklab_core::{DescriptionError, Mistake};
+
+use crate::description::Description;
 
 include!(concat!(env!("OUT_DIR"), "/catalog.rs"));
 
@@ -16,11 +18,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// A name that is not there, with the near ones.
 pub fn find(name: &str) -> Result<Description, DescriptionError> {
     let (name, text) = ENTRIES.iter().find(|(entry, _)| *entry == name).ok_or_else(|| {
-        DescriptionError::new(format!(
-            "there is no device `{name}` in the catalog{}",
-            near_matches(name, names())
-        ))
-        .hint("`seeklab devices` lists the catalog; a file is named by a path that ends in .toml")
+        let problem = format!("there is no device `{name}` in the catalog{}", near_matches(name, names()));
+        DescriptionError::new(Mistake::UnknownName, "", problem)
+            .hint("`seeklab devices` lists the catalog; a file is named by a path that ends in .toml")
     })?;
     Description::parse(name, &label(name), text)
 }

@@ -9,17 +9,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
+use seeklab_core::description::{self, ParameterInfo, schema};
 use seeklab_core::{Capabilities, Device, Seed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use toml::Table;
 
-use crate::description::DescriptionError;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::learnt::Learnt;
-use crate::reader;
-use crate::schema::{self, ParameterInfo};
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +53,7 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// A combination that no device can have.
-    fn blueprint(parameters: &Self::Parameters) -> Result<Self::Blueprint, ParameterError>;
+    fn blueprint(parameters: &Self::Parameters) -> Result<Self::Blueprint, DescriptionError>;
 
     /// Builds a device over its built children; `name` begins the names of its random streams.
     ///
@@ -66,7 +64,7 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError>;
+    ) -> Result<Box<dyn Device>, DescriptionError>;
 
     /// Capabilities of the device, from those of its children.
     fn capabilities(blueprint: &Self::Blueprint, children: Vec<Capabilities>) -> Capabilities;
@@ -89,7 +87,7 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     fn learnt(
         _parameters: &Self::Parameters,
         children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
+    ) -> Result<Option<Learnt>, DescriptionError> {
         Ok(only(children).flatten())
     }
 }
@@ -131,7 +129,7 @@ impl Kind {
 
     /// Every parameter in the order of declaration.
     pub fn parameters(&self) -> Vec<ParameterInfo> {
-        schema::reference(&self.parameter_schema())
+        description::reference(&self.parameter_schema())
     }
 
     /// The key below which children stand; `None` of a kind without children.
@@ -153,18 +151,18 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
         children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError>;
-    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, ParameterError>;
+    ) -> Result<Box<dyn Device>, DescriptionError>;
+    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, DescriptionError>;
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
-    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, ParameterError>;
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError>;
+    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
+    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, DescriptionError>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
 #[derive(Debug)]
 struct Typed<K: DeviceKind> {
     parameters: K::Parameters,
-    blueprint: OnceLock<Result<K::Blueprint, ParameterError>>,
+    blueprint: OnceLock<Result<K::Blueprint, DescriptionError>>,
 }
 
 fn read<K: DeviceKind>(table: &Table) -> Result<Arc<dyn Declared>, DescriptionError> {
@@ -173,12 +171,12 @@ fn read<K: DeviceKind>(table: &Table) -> Result<Arc<dyn Declared>, DescriptionEr
         Children::One => &["device"],
         Children::Several => &["devices"],
     };
-    let parameters = reader::read_beside(table, beside)?;
+    let parameters = description::read_beside(table, beside)?;
     Ok(Arc::new(Typed::<K> { parameters, blueprint: OnceLock::new() }))
 }
 
 impl<K: DeviceKind> Typed<K> {
-    fn blueprint(&self) -> Result<&K::Blueprint, ParameterError> {
+    fn blueprint(&self) -> Result<&K::Blueprint, DescriptionError> {
         let made = self.blueprint.get_or_init(|| {
             schema::check_ranges(&self.parameters)?;
             K::blueprint(&self.parameters)
@@ -197,11 +195,11 @@ impl<K: DeviceKind> Declared for Typed<K> {
         children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         K::build(self.blueprint()?, children, seed, name)
     }
 
-    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, ParameterError> {
+    fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, DescriptionError> {
         Ok(K::capabilities(self.blueprint()?, children))
     }
 
@@ -210,11 +208,11 @@ impl<K: DeviceKind> Declared for Typed<K> {
         Some(Arc::new(Self { parameters, blueprint: OnceLock::new() }))
     }
 
-    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, ParameterError> {
+    fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError> {
         Ok(K::tracks(self.blueprint()?, children))
     }
 
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError> {
+    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, DescriptionError> {
         self.blueprint()?;
         K::learnt(&self.parameters, children)
     }

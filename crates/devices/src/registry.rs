@@ -1,11 +1,12 @@
 //! THE list of kinds of devices and layers: one file in `registry/` and one line here for each.
 
+use seeklab_core::Mistake;
+use seeklab_core::names::near_matches;
 use serde::Serialize;
 use toml::Table;
 
-use crate::description::DescriptionError;
+use crate::error::DescriptionError;
 use crate::kind::Kind;
-use crate::names::near_matches;
 
 /// Declares the module of each kind and lists the kinds in order.
 macro_rules! kinds {
@@ -41,14 +42,15 @@ pub fn kind(name: &str) -> Result<&'static Kind, DescriptionError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let near = near_matches(name, names.iter().copied());
-        DescriptionError::new(format!("there is no kind `{name}`{near}"))
+        DescriptionError::new(Mistake::UnknownName, "", format!("there is no kind `{name}`{near}"))
             .hint(format!("one of {}", names.join(", ")))
     })
 }
 
 /// The table of a device of that kind with those parameters.
 pub(crate) fn described(kind: &str, parameters: &impl Serialize) -> Result<Table, DescriptionError> {
-    let mut table = Table::try_from(parameters).map_err(|error| DescriptionError::new(error.to_string()))?;
+    let table = Table::try_from(parameters);
+    let mut table = table.map_err(|error| DescriptionError::invalid("", error.to_string()))?;
     table.insert("kind".to_owned(), kind.into());
     Ok(table)
 }

@@ -105,9 +105,9 @@ impl Resolved {
             None => (SchedulerSpec::FCFS, queue_depth as usize),
         };
         let queue = queue_before(device, &scheduler, depth).map_err(|error| {
-            let flag = if error.parameter == "depth" { "--depth" } else { "--scheduler" };
-            Failure::new(format!("{}: {flag}: {}", self.name, error.problem))
-                .hint(format!("allowed: {}", error.allowed))
+            let flag = if error.path() == "depth" { "--depth" } else { "--scheduler" };
+            let failure = Failure::new(format!("{}: {flag}: {}", self.name, error.problem()));
+            error.advice().into_iter().fold(failure, Failure::hint)
         })?;
         Ok(Box::new(queue))
     }

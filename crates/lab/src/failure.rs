@@ -112,20 +112,14 @@ impl From<seeklab_traces::TraceError> for Failure {
     }
 }
 
-impl From<seeklab_devices::DescriptionError> for Failure {
-    fn from(error: seeklab_devices::DescriptionError) -> Self {
+impl From<seeklab_core::DescriptionError> for Failure {
+    fn from(error: seeklab_core::DescriptionError) -> Self {
         Self { hint: error.advice().map(str::to_owned), ..Self::chain(&error) }
     }
 }
 
 impl From<seeklab_learning::Error> for Failure {
     fn from(error: seeklab_learning::Error) -> Self {
-        Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
-    }
-}
-
-impl From<seeklab_workloads::Error> for Failure {
-    fn from(error: seeklab_workloads::Error) -> Self {
         Self { hint: error.hint().map(str::to_owned), ..Self::chain(&error) }
     }
 }

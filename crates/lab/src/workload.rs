@@ -84,7 +84,7 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
     }
     let spec = WorkloadSpec::parse(text).map_err(|error| {
         let names: Vec<&str> = registry::names().collect();
-        let is_near = error.hint().is_some_and(|hint| hint.starts_with("did you mean"));
+        let is_near = error.problem().contains("did you mean");
         let failure = Failure::from(error).context(format!("{key} `{text}`"));
         if is_near || registry::names().any(|name| text.starts_with(name)) || text.contains('=') {
             failure

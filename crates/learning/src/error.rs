@@ -1,6 +1,6 @@
 //! The reasons for which nothing can be learnt.
 
-use seeklab_devices::{DescriptionError, ParameterError};
+use seeklab_devices::DescriptionError;
 
 /// The kind of a failure, to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,11 +56,5 @@ impl From<DescriptionError> for Error {
     fn from(error: DescriptionError) -> Self {
         let hint = error.advice().map(str::to_owned);
         Self { kind: ErrorKind::Device, message: error.to_string(), hint }
-    }
-}
-
-impl From<ParameterError> for Error {
-    fn from(error: ParameterError) -> Self {
-        DescriptionError::from(error).into()
     }
 }

@@ -64,7 +64,7 @@ pub struct LeftOut {
 /// # Errors
 /// If nothing was learnt.
 pub fn build(fit: &dyn Fit, about: DeviceInfo, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
-    Ok(Description::from_table(name, name, fit.description_with_state(about)?, 0)?.build(seed, name)?)
+    Ok(Description::from_table(name, name, fit.description_with_state(about)?)?.build(seed, name)?)
 }
 
 /// Returns the model of that name.

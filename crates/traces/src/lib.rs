@@ -27,6 +27,7 @@ mod options;
 mod output;
 mod parse;
 pub mod recorder;
+pub mod reference;
 mod reorder;
 pub mod row;
 pub mod schema;

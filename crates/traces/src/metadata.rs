@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{ByteSize, Seed};
+use seeklab_core::{ByteSize, QuantityError, Seed};
 
 use crate::error::Problem;
 
@@ -28,6 +28,18 @@ pub struct Metadata {
 
 /// The version of the canonical schema that this crate reads and writes.
 const SCHEMA: &str = "1";
+
+/// Every key with a meaning of its own: key, value, meaning.
+pub(crate) const KEYS: [(&str, &str, &str); 8] = [
+    ("schema", "whole number", "Version of the schema. A trace without the key has version 1."),
+    ("block_size", "size", "Bytes in a logical block."),
+    ("seed", "whole number", "Root seed of the run."),
+    ("device", "text", "The device, usually its description in TOML."),
+    ("version", "text", "Program that made the trace, with its version."),
+    ("clock", "text", "Source of the times, such as `simulated`."),
+    ("label.N", "text", "Name of device N in the origin of the trace."),
+    ("capacity.N", "size", "Size of device N."),
+];
 
 impl Default for Metadata {
     fn default() -> Self {
@@ -97,10 +109,10 @@ impl Metadata {
                     .hint("read the trace with the version of seeklab that wrote it, or a newer one"));
             }
             "block_size" => {
-                self.block_size =
-                    value.parse().ok().filter(|size: &ByteSize| size.as_bytes() > 0).ok_or_else(|| {
-                        Problem::new("block_size", value, "a size such as `512B` is allowed")
-                    })?;
+                self.block_size = size(key, value, "a size such as `512B` is allowed")?;
+                if self.block_size.as_bytes() == 0 {
+                    return Err(Problem::new("block_size", value, "a size above 0 is allowed"));
+                }
             }
             "seed" => {
                 let seed = value
@@ -114,8 +126,8 @@ impl Metadata {
             _ => match key.strip_prefix("label.") {
                 Some(index) => self.set_label(index, value)?,
                 None => {
-                    if key.starts_with(CAPACITY) && value.parse::<ByteSize>().is_err() {
-                        return Err(Problem::new(key.to_owned(), value, "a size such as `500GB` is allowed"));
+                    if key.starts_with(CAPACITY) {
+                        size(key, value, "a size such as `500GB` is allowed")?;
                     }
                     self.other.insert(key.to_owned(), value.to_owned());
                 }
@@ -135,6 +147,12 @@ impl Metadata {
         value.clone_into(&mut self.labels[index]);
         Ok(())
     }
+}
+
+fn size(key: &str, value: &str, allowed: &'static str) -> Result<ByteSize, Box<Problem>> {
+    value
+        .parse()
+        .map_err(|error: QuantityError| Problem::new(key.to_owned(), value, allowed).hint(error.hint))
 }
 
 /// The key of the size of a device begins so; its number follows.

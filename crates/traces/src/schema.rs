@@ -4,45 +4,116 @@ use seeklab_core::{Criticality, Operation, Status};
 
 use Column::*;
 
-/// A column of the canonical trace; its discriminant is its place in [`Column::ALL`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are those of the schema, which the design fixes")]
-pub enum Column {
-    ArrivalNs,
-    IssueNs,
-    StartNs,
-    CompletionNs,
-    ResponseNs,
-    QueueNs,
-    ServiceNs,
-    ThinkNs,
-    QueueLength,
-    Device,
-    Initiator,
-    Op,
-    Fua,
-    Lbn,
-    Blocks,
-    Criticality,
-    Priority,
-    Status,
-    OverheadNs,
-    SeekNs,
-    SeekCylinders,
-    SettleNs,
-    HeadSwitchNs,
-    RotationNs,
-    TransferNs,
-    BusNs,
-    InternalNs,
-    CacheHit,
-    Mp1ArrivalNs,
-    Mp1CompletionNs,
-    Mp2ArrivalNs,
-    Mp2DueNs,
-    Mp2CompletionNs,
-    MissCause,
+/// Declares the columns in their order: identifier, name, meaning, and the schema version that introduced it.
+macro_rules! columns {
+    ($($column:ident $name:literal since $since:literal $meaning:literal,)+) => {
+        /// A column of the canonical trace; its discriminant is its place in [`Column::ALL`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Column {
+            $(#[doc = $meaning] $column,)+
+        }
+
+        impl Column {
+            /// Number of columns.
+            pub const COUNT: usize = [$($name),+].len();
+
+            /// Every column, in the order of the schema.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$column),+];
+
+            /// Its name, which ends in the unit of a time.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$column => $name,)+
+                }
+            }
+
+            /// Meaning of its values, in one sentence or two.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$column => $meaning,)+
+                }
+            }
+
+            /// Version of the schema that introduced the column.
+            pub const fn since(self) -> u32 {
+                match self {
+                    $(Self::$column => $since,)+
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    ArrivalNs "arrival_ns" since 1
+        "Time at which the request arrived: at the host's queue, or at the device if the host has no queue.",
+    IssueNs "issue_ns" since 1
+        "Time at which the innermost device received the request.",
+    StartNs "start_ns" since 1
+        "Time at which the innermost device began to serve the request.",
+    CompletionNs "completion_ns" since 1
+        "Time of completion.",
+    ResponseNs "response_ns" since 1
+        "Response time: from arrival to completion.",
+    QueueNs "queue_ns" since 1
+        "Queue time: from arrival to the start of service.",
+    ServiceNs "service_ns" since 1
+        "Service time: from the start of service to completion.",
+    ThinkNs "think_ns" since 1
+        "Time from the completion of the request to the issue of the next one.",
+    QueueLength "queue_length" since 1
+        "Requests ahead of the request when it arrived.",
+    Device "device" since 1
+        "Number of the device.",
+    Initiator "initiator" since 1
+        "Number of the process or client that sent the request.",
+    Op "op" since 1
+        "Operation.",
+    Fua "fua" since 1
+        "Force unit access: the request completes when its data is on the media.",
+    Lbn "lbn" since 1
+        "First logical block. Zero for an operation that addresses no blocks.",
+    Blocks "blocks" since 1
+        "Number of logical blocks. Zero for an operation that addresses no blocks.",
+    Criticality "criticality" since 1
+        "Dependence of a process on the request.",
+    Priority "priority" since 1
+        "Priority. A larger number is more urgent.",
+    Status "status" since 1
+        "Status of the completed request.",
+    OverheadNs "overhead_ns" since 1
+        "Part of the service time: command processing by the electronics of the device.",
+    SeekNs "seek_ns" since 1
+        "Part of the service time: movement of the arm or sled.",
+    SeekCylinders "seek_cylinders" since 1
+        "Cylinders between the position of the arm before the request and its first track.",
+    SettleNs "settle_ns" since 1
+        "Part of the service time: settling beyond the seek, such as before a write.",
+    HeadSwitchNs "head_switch_ns" since 1
+        "Part of the service time: the head switch beyond the seek.",
+    RotationNs "rotation_ns" since 1
+        "Part of the service time: rotational latency, initial and additional.",
+    TransferNs "transfer_ns" since 1
+        "Part of the service time: transfer between media and device.",
+    BusNs "bus_ns" since 1
+        "Part of the service time: transfer between device and host beyond the media time.",
+    InternalNs "internal_ns" since 1
+        "Part of the service time: work of the device that the host did not request, such as destaging.",
+    CacheHit "cache_hit" since 1
+        "True if the buffer of the device answered. Null if the device has no buffer.",
+    Mp1ArrivalNs "mp1_arrival_ns" since 1
+        "Time at which the host issued the request (MP1).",
+    Mp1CompletionNs "mp1_completion_ns" since 1
+        "Time at which the host recorded the completion (MP1).",
+    Mp2ArrivalNs "mp2_arrival_ns" since 1
+        "Time at which the read that delivered the request to the emulator returned (MP2).",
+    Mp2DueNs "mp2_due_ns" since 1
+        "Time at which the reply was due: the completion of the model less the early-completion allowance.",
+    Mp2CompletionNs "mp2_completion_ns" since 1
+        "Time just before the emulator wrote the reply (MP2).",
+    MissCause "miss_cause" since 1
+        "Reason why the reply left too late. Null if it left in time.",
 }
 
 /// Type of the values in a column.
@@ -92,47 +163,6 @@ pub(crate) const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
 const STATUS_NAMES: [&str; 2] = [Status::Ok.name(), Status::Error.name()];
 
 impl Column {
-    /// Number of columns.
-    pub const COUNT: usize = 34;
-
-    /// Every column, in the order of the schema.
-    pub const ALL: [Self; Self::COUNT] = [
-        ArrivalNs,
-        IssueNs,
-        StartNs,
-        CompletionNs,
-        ResponseNs,
-        QueueNs,
-        ServiceNs,
-        ThinkNs,
-        QueueLength,
-        Device,
-        Initiator,
-        Op,
-        Fua,
-        Lbn,
-        Blocks,
-        Criticality,
-        Priority,
-        Status,
-        OverheadNs,
-        SeekNs,
-        SeekCylinders,
-        SettleNs,
-        HeadSwitchNs,
-        RotationNs,
-        TransferNs,
-        BusNs,
-        InternalNs,
-        CacheHit,
-        Mp1ArrivalNs,
-        Mp1CompletionNs,
-        Mp2ArrivalNs,
-        Mp2DueNs,
-        Mp2CompletionNs,
-        MissCause,
-    ];
-
     /// The columns without which there is no trace.
     pub const REQUIRED: [Self; 4] = [ArrivalNs, Op, Lbn, Blocks];
 
@@ -151,43 +181,15 @@ impl Column {
     pub const PARTS: [Self; 8] =
         [OverheadNs, SeekNs, SettleNs, HeadSwitchNs, RotationNs, TransferNs, BusNs, InternalNs];
 
-    /// Its name.
-    pub const fn name(self) -> &'static str {
+    /// Unit of its values: `ns`, `blocks` and so on; empty of names, numbers of things and flags.
+    pub fn unit(self) -> &'static str {
         match self {
-            ArrivalNs => "arrival_ns",
-            IssueNs => "issue_ns",
-            StartNs => "start_ns",
-            CompletionNs => "completion_ns",
-            ResponseNs => "response_ns",
-            QueueNs => "queue_ns",
-            ServiceNs => "service_ns",
-            ThinkNs => "think_ns",
-            QueueLength => "queue_length",
-            Device => "device",
-            Initiator => "initiator",
-            Op => "op",
-            Fua => "fua",
-            Lbn => "lbn",
+            Lbn => "block number",
             Blocks => "blocks",
-            Criticality => "criticality",
-            Priority => "priority",
-            Status => "status",
-            OverheadNs => "overhead_ns",
-            SeekNs => "seek_ns",
-            SeekCylinders => "seek_cylinders",
-            SettleNs => "settle_ns",
-            HeadSwitchNs => "head_switch_ns",
-            RotationNs => "rotation_ns",
-            TransferNs => "transfer_ns",
-            BusNs => "bus_ns",
-            InternalNs => "internal_ns",
-            CacheHit => "cache_hit",
-            Mp1ArrivalNs => "mp1_arrival_ns",
-            Mp1CompletionNs => "mp1_completion_ns",
-            Mp2ArrivalNs => "mp2_arrival_ns",
-            Mp2DueNs => "mp2_due_ns",
-            Mp2CompletionNs => "mp2_completion_ns",
-            MissCause => "miss_cause",
+            SeekCylinders => "cylinders",
+            QueueLength => "requests",
+            _ if self.name().ends_with("_ns") => "ns",
+            _ => "",
         }
     }
 

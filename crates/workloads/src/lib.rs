@@ -25,7 +25,7 @@
 //! assert_eq!(workload.next_arrival(Instant::ZERO), Arrival::At(first));
 //! let Arrival::Request(request) = workload.next_arrival(first) else { unreachable!() };
 //! assert_eq!(request.blocks, 16);
-//! # Ok::<(), seeklab_workloads::Error>(())
+//! # Ok::<(), seeklab_core::DescriptionError>(())
 //! ```
 //!
 //! # Scope and limits
@@ -33,10 +33,9 @@
 //! reads a clock, and its draws follow from a [`Seed`](seeklab_core::Seed) alone.
 
 pub mod application;
-mod error;
-mod near;
 pub mod presets;
 mod rate;
+pub mod reference;
 pub mod registry;
 pub mod replay;
 mod spec;
@@ -44,7 +43,6 @@ pub mod synthetic;
 pub mod text;
 
 pub use application::{Application, Builtin};
-pub use error::{Error, ErrorKind};
 pub use rate::Rate;
 pub use replay::{Replay, ReplaySpec};
 pub use spec::WorkloadSpec;

@@ -1,8 +1,10 @@
 //! Rates of arrival.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use seeklab_core::{Duration, QuantityError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -100,6 +102,18 @@ impl<'de> Deserialize<'de> for Rate {
             }
         }
         deserializer.deserialize_any(Text)
+    }
+}
+
+impl JsonSchema for Rate {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Rate".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-quantity": "a rate of requests", "examples": ["100/s"] })
     }
 }
 

@@ -1,9 +1,16 @@
 //! The kinds of workload: the one list behind help, dispatch and near matches.
 
+use seeklab_core::description::schema::schema_of;
+use seeklab_core::description::{self, DescriptionError, Mistake, ParameterInfo};
+use serde_json::Value;
+
+use crate::application::{BuildSpec, DatabaseSpec, PostmarkSpec};
 use crate::presets::PRESETS;
+use crate::replay::ReplaySpec;
+use crate::synthetic::SyntheticSpec;
 
 /// A kind of workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// Its name in TOML and on the command line.
     pub name: &'static str,
@@ -13,6 +20,19 @@ pub struct Kind {
     pub example: &'static str,
     /// The same example in TOML.
     pub example_toml: &'static str,
+    schema: fn() -> Value,
+}
+
+impl Kind {
+    /// The JSON schema of its keys, without `kind` and `preset`.
+    pub(crate) fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    /// Every key in the order of declaration.
+    pub fn parameters(&self) -> Vec<ParameterInfo> {
+        description::reference(&self.schema())
+    }
 }
 
 /// Every kind, in the order of the help text.
@@ -27,6 +47,7 @@ read = "66%"
 size = "8KiB"
 arrivals = { process = "poisson", rate = "80/s" }
 "#,
+        schema: schema_of::<SyntheticSpec>,
     },
     Kind {
         name: "replay",
@@ -37,6 +58,7 @@ trace = "server.csv"
 arrivals = "closed 8"
 beyond = "wrap"
 "#,
+        schema: schema_of::<ReplaySpec>,
     },
     Kind {
         name: "postmark",
@@ -46,6 +68,7 @@ beyond = "wrap"
 files = 500
 transactions = 2000
 "#,
+        schema: schema_of::<PostmarkSpec>,
     },
     Kind {
         name: "build",
@@ -56,6 +79,7 @@ files = 100
 processes = 4
 compile = "50ms"
 "#,
+        schema: schema_of::<BuildSpec>,
     },
     Kind {
         name: "database",
@@ -66,12 +90,22 @@ clients = 8
 table = "256MiB"
 pool = "32MiB"
 "#,
+        schema: schema_of::<DatabaseSpec>,
     },
 ];
 
-/// The kind of that name.
-pub fn kind(name: &str) -> Option<&'static Kind> {
+/// The kind of that name, `None` if there is none.
+pub(crate) fn find(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
+}
+
+/// The kind of that name.
+///
+/// # Errors
+/// A name that is not there, with the near ones.
+pub fn kind(name: &str) -> Result<&'static Kind, DescriptionError> {
+    let names = KINDS.iter().map(|kind| kind.name);
+    find(name).ok_or_else(|| DescriptionError::unknown(Mistake::UnknownName, "kind", name, names))
 }
 
 /// Every name that a description may begin with: kinds, then presets.

@@ -1,13 +1,16 @@
 //! A workload as it is described, of whatever kind.
 
+use schemars::JsonSchema;
+use seeklab_core::description::schema::{check_ranges, type_texts};
+use seeklab_core::description::{self, DescriptionError, Mistake};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::application::{BuildSpec, Builtin, DatabaseSpec, PostmarkSpec};
-use crate::error::{Error, ErrorKind};
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
-use crate::text::{self, Reader};
+use crate::text;
 use crate::{presets, registry};
 
 /// Description of a workload, read from a TOML file or from a line on the command line.
@@ -30,53 +33,53 @@ impl WorkloadSpec {
     /// Reads the one-line form, whose grammar is that of [`text`].
     ///
     /// # Errors
-    /// [`Error`] names the key, the mistake and what would be right.
-    pub fn parse(line: &str) -> Result<Self, Error> {
-        let (kind, table) = text::parse(line)?;
-        Self::read(&kind, Reader::line(&Value::Table(table)))
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn parse(line: &str) -> Result<Self, DescriptionError> {
+        let (kind, mut table) = text::parse(line)?;
+        type_texts(&registry::kind(&kind)?.schema(), &mut table);
+        Self::read(&kind, table)
     }
 
     /// Reads a TOML document with a `kind` or a `preset`, or both.
     ///
     /// # Errors
-    /// [`Error`] names the key, the mistake and what would be right.
-    pub fn from_toml(text: &str) -> Result<Self, Error> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = format!("line {}", before.matches('\n').count() + 1);
-            Error::new(ErrorKind::Syntax, &line, error.message().trim().replace('\n', ", "))
-        })?;
-        Self::from_table(table)
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn from_toml(text: &str) -> Result<Self, DescriptionError> {
+        let table = description::parse(text)?;
+        Self::from_table(table).map_err(|error| error.located(text))
     }
 
     /// As [`from_toml`](Self::from_toml), from a table such as an experiment file holds.
     ///
     /// # Errors
-    /// [`Error`] names the key, the mistake and what would be right.
-    pub fn from_table(mut table: Table) -> Result<Self, Error> {
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn from_table(mut table: Table) -> Result<Self, DescriptionError> {
         let preset = take_text(&mut table, "preset")?;
         let kind = match take_text(&mut table, "kind")? {
             Some(kind) => kind,
             None if preset.is_some() => "synthetic".to_owned(),
             None => {
-                return Err(Error::new(ErrorKind::Missing, "kind", "is missing").with_hint(
+                return Err(DescriptionError::new(Mistake::Missing, "kind", "is missing").hint(
                     "write for example `kind = \"synthetic\"`, or name a preset: `preset = \"oltp\"`",
                 ));
             }
         };
         if let Some(name) = preset {
             if kind != "synthetic" {
-                return Err(Error::invalid("preset", format!("a `{kind}` workload has no presets")));
+                return Err(DescriptionError::invalid(
+                    "preset",
+                    format!("a `{kind}` workload has no presets"),
+                ));
             }
             let names = presets::PRESETS.iter().map(|preset| preset.name);
             let preset = presets::find(&name).ok_or_else(|| {
-                Error::unknown(ErrorKind::UnknownName, "preset", &name, names).under("preset")
+                DescriptionError::unknown(Mistake::UnknownName, "preset", &name, names).under("preset")
             })?;
             let mut base = preset.table();
             text::merge(&mut base, table);
             table = base;
         }
-        Self::read(&kind, Reader::toml(&Value::Table(table)))
+        Self::read(&kind, table)
     }
 
     /// Sets how many requests there are at most, as `--requests` does. Applications do their work whole.
@@ -98,29 +101,33 @@ impl WorkloadSpec {
         }
     }
 
-    fn read(kind: &str, reader: Reader) -> Result<Self, Error> {
-        match kind {
-            "synthetic" => SyntheticSpec::deserialize(reader).map(Self::Synthetic),
-            "replay" => ReplaySpec::deserialize(reader).map(Self::Replay),
-            "postmark" => PostmarkSpec::deserialize(reader).map(Self::Postmark),
-            "build" => BuildSpec::deserialize(reader).map(Self::Build),
-            "database" => DatabaseSpec::deserialize(reader).map(Self::Database),
-            _ => Err(Error::unknown(
-                ErrorKind::UnknownName,
-                "kind",
-                kind,
-                registry::KINDS.iter().map(|kind| kind.name),
-            )
-            .under("kind")),
+    fn read(kind: &str, mut table: Table) -> Result<Self, DescriptionError> {
+        if let Some(Value::Table(address)) = table.get_mut("address") {
+            address.entry("distribution").or_insert_with(|| "uniform".into());
+        }
+        match registry::kind(kind).map_err(|error| error.under("kind"))?.name {
+            "synthetic" => read(&table).map(Self::Synthetic),
+            "replay" => read(&table).map(Self::Replay),
+            "postmark" => read(&table).map(Self::Postmark),
+            "build" => read(&table).map(Self::Build),
+            "database" => read(&table).map(Self::Database),
+            other => unreachable!("the registry has no reader of `{other}`"),
         }
     }
 }
 
-fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, Error> {
+/// The declared struct of a table, every value in its range.
+fn read<T: DeserializeOwned + Serialize + JsonSchema>(table: &Table) -> Result<T, DescriptionError> {
+    let spec: T = description::read_beside(table, &["kind", "preset"])?;
+    check_ranges(&spec)?;
+    Ok(spec)
+}
+
+fn take_text(table: &mut Table, key: &str) -> Result<Option<String>, DescriptionError> {
     match table.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(Error::invalid(key, format!("`{other}` is not a name")).with_hint(format!(
+        Some(other) => Err(DescriptionError::invalid(key, format!("`{other}` is not a name")).hint(format!(
             "write for example `{key} = \"{}\"`",
             if key == "kind" { "replay" } else { "oltp" }
         ))),

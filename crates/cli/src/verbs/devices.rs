@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
-use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
+use seeklab_lab::crates::devices::{Description, catalog, schema};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_html};
 use seeklab_lab::devices::{Setup, describe, resolve};
@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 
 use crate::delivery::Delivery;
 use crate::output::{command_line, print, print_json};
+
+use super::parameters::print_parameters;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +67,8 @@ impl Arguments {
             return list_kinds(self.json);
         }
         if let Some(name) = &self.parameters {
-            return print_parameters(kind(name)?, self.json);
+            let kind = kind(name)?;
+            return print_parameters(kind.name, kind.description, &kind.parameters(), self.json);
         }
         if let Some(name) = &self.schema {
             return print_json(&schema::document(kind(name)?));
@@ -242,30 +245,4 @@ fn list_kinds(json: bool) -> Result<(), Failure> {
         "{}\nThe parameters of one kind: seeklab devices --parameters KIND\n",
         lines.collect::<String>()
     ))
-}
-
-fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
-    let parameters = kind.parameters();
-    if json {
-        return print_json(&json!({ "kind": kind.name, "parameters": parameters }));
-    }
-    let mut text = format!("{}: {}\n", kind.name, kind.description);
-    let mut only_if = String::new();
-    for parameter in &parameters {
-        if parameter.only_if != only_if {
-            only_if.clone_from(&parameter.only_if);
-            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
-        }
-        let default = match &parameter.default {
-            None => " (required)".to_owned(),
-            Some(default) if default.is_empty() => String::new(),
-            Some(default) => format!(" [default: {default}]"),
-        };
-        let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
-        text += &format!(
-            "{}: {}{range}{default}\n    {}\n",
-            parameter.path, parameter.value, parameter.description
-        );
-    }
-    print(&text)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use seeklab_lab::crates::report::{render_html, render_terminal};
-use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, experiment};
+use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, experiment, reference};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -41,6 +41,9 @@ const HELP: &str = r#"Format of the file (only `devices` and `workloads` are req
   steps = 4                        # number of values, both ends included
   scale = "linear"                 # or "logarithmic"
 
+All keys: seeklab experiment --reference. Swept parameters are numbers in the results, with the unit
+in the name of the column, such as workload.arrivals.rate_per_s.
+
 Every combination is a cell, in the order of the file. Paths are relative to the file.
 An interrupted experiment continues where it stopped. The figures do not depend on the
 number of processors.
@@ -55,7 +58,14 @@ Examples:
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
     /// TOML file that describes the experiment
-    file: PathBuf,
+    #[arg(required_unless_present_any = ["schema", "reference"])]
+    file: Option<PathBuf>,
+    /// Print the JSON schema of experiment files, for editors
+    #[arg(long, exclusive = true)]
+    schema: bool,
+    /// Print the keys of experiment files as a page in Markdown
+    #[arg(long, exclusive = true)]
+    reference: bool,
     /// Number of simultaneous runs [default: the number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
@@ -75,8 +85,12 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        if self.schema {
+            return print_json(&reference::document());
+        }
+        let Some(file) = self.file else { return print(&reference::page()) };
         let options = ExperimentOptions {
-            file: self.file,
+            file,
             output: self.output,
             jobs: self.jobs,
             fresh: self.fresh,

@@ -8,6 +8,7 @@ mod experiment;
 mod fit;
 mod fit_sweep;
 mod pace;
+mod parameters;
 mod queue;
 mod reading;
 mod record;
@@ -18,6 +19,7 @@ mod simulate;
 mod trace;
 mod trace_remap;
 mod trace_report;
+mod workloads;
 
 use clap::Subcommand;
 use seeklab_lab::failure::Failure;
@@ -28,6 +30,8 @@ use seeklab_lab::session::Session;
 pub(crate) enum Command {
     /// List the catalog, or show one device with its parameters, units and sources.
     Devices(devices::Arguments),
+    /// List the kinds and presets of workloads, or print the keys of a kind.
+    Workloads(workloads::Arguments),
     /// Simulate a workload on one or more devices.
     Simulate(Box<simulate::Arguments>),
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
@@ -55,6 +59,7 @@ impl Command {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         match self {
             Self::Devices(arguments) => arguments.run(session),
+            Self::Workloads(arguments) => arguments.run(session),
             Self::Simulate(arguments) => arguments.run(session),
             Self::Experiment(arguments) => arguments.run(session),
             Self::Run(arguments) => arguments.run(session),

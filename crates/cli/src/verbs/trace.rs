@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
+use seeklab_lab::crates::traces::reference;
+use seeklab_lab::crates::traces::schema::Column;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::convert::{ConvertOptions, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
 use seeklab_lab::trace::info::{TraceInfo, info};
 use seeklab_lab::trace::{Traces, check_streams, formats};
+use serde_json::{Value, json};
 
 use crate::output::{print, print_json};
 
@@ -79,6 +82,15 @@ enum TraceCommand {
     Remap(super::trace_remap::RemapArguments),
     /// Copy a part of a trace
     Slice(super::trace_remap::SliceArguments),
+    /// List the columns of the canonical trace
+    Columns {
+        /// Print the columns and the metadata as a page in Markdown
+        #[arg(long, conflicts_with = "json")]
+        reference: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// List the formats that can be read and written
     Formats {
         /// Print one JSON document
@@ -101,9 +113,35 @@ impl Arguments {
             TraceCommand::Report(arguments) => arguments.run(session),
             TraceCommand::Remap(arguments) => arguments.run(session),
             TraceCommand::Slice(arguments) => arguments.run(session),
+            TraceCommand::Columns { reference, json } => print_columns(reference, json),
             TraceCommand::Formats { json } => print_formats(json),
         }
     }
+}
+
+fn print_columns(is_reference: bool, json: bool) -> Result<(), Failure> {
+    if is_reference {
+        return print(&reference::page());
+    }
+    if json {
+        let columns: Vec<Value> = Column::ALL
+            .into_iter()
+            .map(|column| {
+                json!({
+                    "column": column.name(),
+                    "unit": column.unit(),
+                    "required": Column::REQUIRED.contains(&column),
+                    "nullable": column.is_nullable(),
+                    "since_schema": column.since(),
+                    "description": column.meaning(),
+                })
+            })
+            .collect();
+        return print_json(&json!({ "columns": columns }));
+    }
+    let width = Column::ALL.iter().map(|column| column.name().len()).max().unwrap_or(0);
+    let lines = Column::ALL.iter().map(|column| format!("{:width$}  {}\n", column.name(), column.meaning()));
+    print(&lines.collect::<String>())
 }
 
 fn print_infos(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {

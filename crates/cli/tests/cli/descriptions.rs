@@ -76,8 +76,52 @@ fn parameters_and_schema_of_a_kind_are_printed() {
 }
 
 #[test]
-fn reference_is_the_page_of_the_documentation() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/devices.md");
-    let printed = Bench::new().run(&["devices", "--reference"]).done();
-    assert_eq!(printed, std::fs::read_to_string(page).unwrap());
+fn references_are_the_pages_of_the_documentation() {
+    for (command, page) in
+        [(&["devices"][..], "devices"), (&["workloads"], "workloads"), (&["trace", "columns"], "traces")]
+    {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/reference/{page}.md"));
+        let printed = Bench::new().run(&[command, &["--reference"]].concat()).done();
+        assert_eq!(printed, std::fs::read_to_string(path).unwrap(), "{page}");
+    }
+}
+
+#[test]
+fn kinds_presets_keys_and_schema_of_workloads_are_printed() {
+    let bench = Bench::new();
+    let listed = bench.json(&["workloads"]);
+    assert!(listed["kinds"].as_array().unwrap().iter().any(|kind| kind["kind"] == "replay"), "{listed}");
+    assert!(listed["presets"].as_array().unwrap().iter().any(|one| one["preset"] == "oltp"), "{listed}");
+    let text = bench.run(&["workloads", "--parameters", "synthetic"]).done();
+    assert!(text.contains("if arrivals.process = \"closed\":"), "{text}");
+    assert!(
+        text.contains("arrivals.population: whole number of members, at least 1 member (required)"),
+        "{text}"
+    );
+    let schema = bench.json(&["workloads", "--schema", "postmark"]);
+    assert_eq!(schema["properties"]["files"]["minimum"], 1);
+    bench
+        .run(&["workloads", "--schema", "replai"])
+        .fails(&["unknown kind `replai`", "did you mean `replay`"]);
+}
+
+#[test]
+fn columns_of_the_canonical_trace_are_printed() {
+    let columns = Bench::new().json(&["trace", "columns"]);
+    let first = &columns["columns"][0];
+    assert_eq!((&first["column"], &first["unit"]), (&"arrival_ns".into(), &"ns".into()));
+    assert_eq!((&first["required"], &first["since_schema"]), (&true.into(), &1.into()));
+}
+
+#[test]
+fn size_with_a_letter_alone_is_refused_with_both_meanings() {
+    let bench = Bench::new();
+    for arguments in [
+        &["simulate", "constant", "-w", "random,size=8k,requests=1"][..],
+        &["simulate", "constant", "-w", RANDOM, "--block-size", "8k"],
+        &["devices", "hp-c2247a", "--set", "geometry.block_size=8k"],
+        &["trace", "remap", "a.csv", "-o", "b.csv", "--organ-pipe", "--block-size", "8k"],
+    ] {
+        bench.run(arguments).fails(&["8k", "8KiB (powers of 1024) or 8kB (powers of 1000)"]);
+    }
 }

@@ -76,11 +76,11 @@ fn figures_are_the_same_on_any_number_of_cores() {
     let header = csv.lines().next().unwrap();
     assert_eq!(
         header,
-        "device,workload,scheduler,arrivals,workload.arrivals.rate,n,saturated,response_mean_ms_mean,response_mean_ms_sd,\
+        "device,workload,scheduler,arrivals,workload.arrivals.rate_per_s,n,saturated,response_mean_ms_mean,response_mean_ms_sd,\
          response_mean_ms_half_width_95,breakdown.seek_mean_ms_mean,breakdown.seek_mean_ms_sd,breakdown.seek_mean_ms_half_width_95"
     );
     assert_eq!(csv.lines().count(), 1 + 2 * 2 * 2);
-    assert!(csv.contains("fast (bare),\"random,poisson=20/s\",sptf,workload,40/s,3,0,"), "{csv}");
+    assert!(csv.contains("fast (bare),\"random,poisson=20/s\",sptf,workload,40,3,0,"), "{csv}");
 }
 
 #[test]
@@ -174,12 +174,45 @@ fn document_has_its_keys() {
     assert_eq!(cells.len(), 8);
     let cell = cells[0].as_object().unwrap();
     assert_eq!(cell["device"], "hp-c2247a (bare)");
-    assert_eq!(cell["workload.arrivals.rate"], "20/s");
+    assert_eq!(cell["workload.arrivals.rate_per_s"], 20.0);
     assert_eq!(cell["n"], 3);
     for part in ["mean", "sd", "half_width_95"] {
         assert!(cell[&format!("response_mean_ms_{part}")].as_f64().unwrap() > 0.0, "{cell:?}");
     }
     assert!(Path::new(document["files"]["csv"].as_str().unwrap()).ends_with("e.csv"));
+}
+
+#[test]
+fn swept_sizes_and_times_are_numbers_with_their_unit_in_the_name() {
+    let values = "name = \"workload.size\"\nvalues = [\"8KiB\", \"1MiB\"]\n\n[[parameters]]\nname = \"rpm\"\n\
+                  values = [\"5400rpm\", \"7200rpm\"]";
+    let swept = SMALL.replace("name = \"workload.arrivals.rate\"\nvalues = [\"20/s\", \"40/s\"]", values);
+    let bench = Bench::new(&swept);
+    let (stdout, _) = bench.succeed(&["--json"]);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let cells = document["cells"].as_array().unwrap();
+    assert_eq!(
+        (&cells[0]["workload.size_bytes"], &cells[0]["rpm"]),
+        (&Value::from(8192), &Value::from(5400.0))
+    );
+    assert_eq!(cells.last().unwrap()["workload.size_bytes"], 1 << 20);
+    let (told, _) = bench.succeed(&[]);
+    assert!(told.contains("8KiB") && told.contains("7200rpm"), "the table for people keeps units: {told}");
+    assert!(text(&bench.read("e.csv")).contains(",8192,5400,3,0,"), "{}", text(&bench.read("e.csv")));
+}
+
+#[test]
+fn schema_and_reference_of_experiment_files_are_printed() {
+    let run = |argument: &str| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_seeklab")).args(["experiment", argument]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let schema: Value = serde_json::from_str(&run("--schema")).unwrap();
+    assert_eq!(schema["required"], serde_json::json!(["devices", "workloads"]));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/experiments.md");
+    assert_eq!(run("--reference"), fs::read_to_string(page).unwrap());
 }
 
 #[test]
@@ -190,7 +223,7 @@ fn saturated_cells_have_no_figures() {
     let (stdout, _) = bench.succeed(&[]);
     assert!(stdout.contains("warning: the device cannot sustain the load in 4 of 8 cells"), "{stdout}");
     let csv = String::from_utf8(bench.read("e.csv")).unwrap();
-    assert!(csv.contains(",4000/s,3,3,,,,,,\n"), "{csv}");
+    assert!(csv.contains(",4000,3,3,,,,,,\n"), "{csv}");
 }
 
 #[test]
@@ -253,50 +286,50 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
     let cases: Vec<(String, &str, &str)> = vec![
         (
             with("schedulars = ['fcfs']"),
-            "e.toml: schedulars: there is no such key; did you mean `schedulers`?",
+            "e.toml, line 3: schedulars: unknown key `schedulars`; did you mean `schedulers`?",
             "allowed: title",
         ),
-        ("workloads = ['random']".to_owned(), "e.toml: devices: is missing", "devices = [\"atlas10k\"]"),
+        ("workloads = ['random']".to_owned(), "e.toml: devices: is missing", "devices = [\"hp-c2247a\"]"),
         (
             "devices = ['atlas10k']\nworkloads = []".to_owned(),
-            "e.toml: workloads: is an empty list",
-            "name at least one",
+            "e.toml, line 2: workloads: is empty",
+            "allowed: at least 1 workload",
         ),
         (
             "devices = 'atlas10k'\nworkloads = ['random']".to_owned(),
-            "e.toml: devices: is not a list",
-            "devices = [\"atlas10k\"]",
+            "e.toml, line 1: devices: string \"atlas10k\" is not a list",
+            "allowed: a list",
         ),
         (
             base.replace("atlas10k", "atlas10"),
-            "e.toml: devices[0]: there is no device `atlas10` in the catalog; did you mean `atlas10k`?",
+            "e.toml, line 1: devices[0]: there is no device `atlas10` in the catalog; did you mean `atlas10k`?",
             "seeklab devices",
         ),
         (
             base.replace("'atlas10k'", "'atlas10k', 'atlas10k'"),
-            "e.toml: devices[1]: `atlas10k` is there twice",
+            "e.toml, line 1: devices[1]: `atlas10k` is there twice",
             "remove one",
         ),
-        (base.replace("atlas10k", "no.toml"), "e.toml: devices[0]: no.toml: cannot be read", ""),
+        (base.replace("atlas10k", "no.toml"), "e.toml, line 1: devices[0]: no.toml: cannot be read", ""),
         (
             base.replace("random,poisson=60/s", "no.csv").replace(",requests=10", ""),
-            "e.toml: workloads[0] `no.csv`: there is no such file",
+            "e.toml, line 2: workloads[0] `no.csv`: there is no such file",
             "name a trace",
         ),
         (
             base.replace("60/s", "60"),
-            "e.toml: workloads[0] `random,poisson=60,requests=10`: arrivals.rate: `60` has no unit",
+            "e.toml, line 2: workloads[0] `random,poisson=60,requests=10`: arrivals.rate: `60` has no unit",
             "60/s",
         ),
         (
             with("schedulers = ['clook']"),
-            "e.toml: schedulers[0]: there is no scheduler `clook`; did you mean `c-look`",
+            "e.toml, line 3: schedulers[0]: there is no scheduler `clook`; did you mean `c-look`",
             "allowed: none, fcfs",
         ),
-        (with("depth = 4"), "e.toml: depth: is for a host's queue", "schedulers"),
+        (with("depth = 4"), "e.toml, line 3: depth: is for a host's queue", "schedulers"),
         (
             with("arrivals = ['closed']"),
-            "e.toml: arrivals[0]: `closed`: `closed` needs a population",
+            "e.toml, line 3: arrivals[0]: `closed`: `closed` needs a population",
             "closed 8",
         ),
         (
@@ -306,18 +339,41 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
         ),
         (
             with("figures = ['response_mean']"),
-            "e.toml: figures[0]: there is no figure `response_mean`; did you mean `response_mean_ms`",
+            "e.toml, line 3: figures[0]: there is no figure `response_mean`; did you mean `response_mean_ms`",
             "requests_per_second",
         ),
-        (with("repetitions = 0"), "e.toml: repetitions: 0 is not allowed", "a whole number from 1"),
-        (with("seed = 'x'"), "e.toml: seed: \"x\" is not allowed", "a whole number from 0"),
-        (with("x = 'rpm'"), "e.toml: x: there is no parameter `rpm`", "[[parameters]]"),
+        (with("repetitions = 0"), "e.toml, line 3: repetitions: 0\n", "allowed: 1 to 100000 runs"),
+        (
+            with("seed = 'x'"),
+            "e.toml, line 3: seed: string \"x\" is not a whole number from 0",
+            "allowed: a whole number from 0",
+        ),
+        (
+            base.replace("'random,poisson=60/s,requests=10'", "\n  { preset = 'oltp', size = '8k' },\n"),
+            "e.toml, line 3: workloads[0].size: `8k` has an ambiguous unit",
+            "write 8KiB",
+        ),
+        (
+            base.replace("'atlas10k'", "{ name = 'fast', base = 'atlas10k', set = { rpm = '7200' } }"),
+            "e.toml, line 1: devices[0].set.rpm: mechanics.rpm: `7200` has no unit",
+            "7200rpm",
+        ),
+        (
+            parameter("name = 'rpm'\nvalues = ['7200rpm', [1]]"),
+            "e.toml, line 5: parameters[0].values[1]: a list is not one value",
+            "text with its unit",
+        ),
+        (with("x = 'rpm'"), "e.toml, line 3: x: there is no parameter `rpm`", "[[parameters]]"),
         (
             parameter("nam = 'rpm'"),
-            "e.toml: parameters[0].nam: there is no such key; did you mean `name`?",
+            "e.toml, line 4: parameters[0].nam: unknown key `nam`; did you mean `name`?",
             "allowed: name",
         ),
-        (parameter("name = 'rpm'\nvalues = []"), "e.toml: parameters[0].values: is an empty list", ""),
+        (
+            parameter("name = 'rpm'\nvalues = []"),
+            "e.toml, line 5: parameters[0].values: is empty",
+            "allowed: at least 1 value",
+        ),
         (
             parameter("name = 'rpm'\nvalues = ['7200']"),
             "e.toml: device `atlas10k`, rpm = \"7200\": ",
@@ -335,20 +391,20 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
         ),
         (
             parameter("name = 'workload.arrivals.rte'\nvalues = ['60/s']"),
-            "unknown key `rte`",
-            "did you mean `rate`?",
+            "unknown key `rte` where `process = \"poisson\"`; did you mean `rate`?",
+            "allowed: rate, interarrival",
         ),
         (
             parameter("name = 'rpm'\nfrom = '60'\nto = '70'\nsteps = 3"),
-            "e.toml: parameters[0].from: \"60\" has no unit",
+            "e.toml, line 5: parameters[0].from: \"60\" has no unit",
             "60ms",
         ),
         (
             parameter("name = 'rpm'\nfrom = '60rpm'\nto = '70rpm'"),
-            "e.toml: parameters[0].steps: is missing",
+            "e.toml, line 3: parameters[0].steps: is missing",
             "steps = 5",
         ),
-        ("devices = [".to_owned(), "e.toml: TOML parse error at line 1", ""),
+        ("devices = [".to_owned(), "e.toml, line 1: ", ""),
     ];
     for (text_of_file, problem, hint) in cases {
         let bench = Bench::new(&text_of_file);

@@ -216,7 +216,7 @@ fn broken_descriptions_are_reported() {
         ("empty.toml", &["no key `kind` or `base`", "hint: "]),
         ("capacity.toml", &["capacity_blocks: 9223372036854775807", "8EiB"]),
         ("base.toml", &["base: there is no device `base`", "hint: "]),
-        ("layer.toml", &["device: block_size: `512` has no unit", "hint: "]),
+        ("layer.toml", &["layer.toml, line 5: device.block_size: `512` has no unit", "hint: "]),
         ("sptf.toml", &["scheduler: sptf", "hint: "]),
         ("deep.toml", &["more than 16"]),
         ("folder.toml", &["directory"]),

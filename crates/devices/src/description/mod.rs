@@ -14,7 +14,6 @@
 //! a description (capabilities, tracks, validation, fitted facts, bare mechanics) is a walk over the tree, which a layer
 //! forwards to its only child unless its kind answers itself.
 
-mod error;
 mod read;
 mod rows;
 mod set;
@@ -23,14 +22,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_core::{Capabilities, Device, Seed};
+use seeklab_core::{Capabilities, DescriptionError, Device, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::kind::{Children, Declared, Kind, Tracks};
 use crate::learnt::Learnt;
 
-pub use error::DescriptionError;
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
 
@@ -56,6 +54,8 @@ pub struct Description {
     pub name: String,
     /// The file, or the key of a child, for messages.
     label: String,
+    /// The file's text, for lines in messages; only of the root, and not of a changed device of the catalog.
+    text: Option<Arc<str>>,
     /// Text beside the parameters.
     pub header: Header,
     kind: &'static Kind,
@@ -80,17 +80,38 @@ impl Description {
     /// # Errors
     /// Parameters, or a combination of them, that no device can have.
     pub fn build(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
-        self.build_here(seed, name).map_err(|error| error.within(&self.label))
+        self.build_here(seed, name).map_err(|error| self.place(error))
     }
 
-    /// As [`build`](Self::build), the description not named in errors.
+    /// Names file and line of a mistake.
+    fn place(&self, error: DescriptionError) -> DescriptionError {
+        let error = match &self.text {
+            Some(text) => error.located(text),
+            None => error,
+        };
+        error.within(&self.label)
+    }
+
+    /// As [`build`](Self::build), the file not named in errors.
     fn build_here(&self, seed: Seed, name: &str) -> Result<Box<dyn Device>, DescriptionError> {
-        let children = self.children.iter().map(|child| match self.kind.children {
-            Children::Several => child.build(seed, &format!("{name}.{}", child.name)),
-            Children::None | Children::One => child.build(seed, name),
+        let children = self.of_children(|child| match self.kind.children {
+            Children::Several => child.build_here(seed, &format!("{name}.{}", child.name)),
+            Children::None | Children::One => child.build_here(seed, name),
         });
-        let children = children.collect::<Result<_, _>>()?;
-        Ok(self.parameters.build(children, seed, name)?)
+        self.parameters.build(children?, seed, name)
+    }
+
+    /// The answer of each child; a mistake has the path from here.
+    fn of_children<T>(
+        &self,
+        ask: impl Fn(&Self) -> Result<T, DescriptionError>,
+    ) -> Result<Vec<T>, DescriptionError> {
+        let answers = self
+            .children
+            .iter()
+            .enumerate()
+            .map(|(index, child)| ask(child).map_err(|error| error.under(&self.child_key(index))));
+        answers.collect()
     }
 
     /// Capabilities of the device, without building it.
@@ -98,9 +119,11 @@ impl Description {
     /// # Errors
     /// Parameters that no device can have.
     pub fn capabilities(&self) -> Result<Capabilities, DescriptionError> {
-        let children = self.children.iter().map(Self::capabilities).collect::<Result<_, _>>();
-        let capabilities = children.and_then(|children| Ok(self.parameters.capabilities(children)?));
-        capabilities.map_err(|error| error.within(&self.label))
+        self.capabilities_here().map_err(|error| self.place(error))
+    }
+
+    fn capabilities_here(&self) -> Result<Capabilities, DescriptionError> {
+        self.parameters.capabilities(self.of_children(Self::capabilities_here)?)
     }
 
     /// The validation of the model: its own statement, or that of its only child.
@@ -122,9 +145,11 @@ impl Description {
     /// # Errors
     /// Parameters that no device can have.
     pub fn learnt(&self) -> Result<Option<Learnt>, DescriptionError> {
-        let children = self.children.iter().map(Self::learnt).collect::<Result<_, _>>();
-        let learnt = children.and_then(|children| Ok(self.parameters.learnt(children)?));
-        learnt.map_err(|error| error.within(&self.label))
+        self.learnt_here().map_err(|error| self.place(error))
+    }
+
+    fn learnt_here(&self) -> Result<Option<Learnt>, DescriptionError> {
+        self.parameters.learnt(self.of_children(Self::learnt_here)?)
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.
@@ -202,5 +227,7 @@ impl Description {
     }
 }
 
+#[cfg(test)]
+mod mistakes;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Changes of single parameters.
 
-use seeklab_core::Seed;
+use seeklab_core::description::schema::settable_paths;
+use seeklab_core::names::near_matches;
+use seeklab_core::{DescriptionError, Mistake, Seed};
 use toml::{Table, Value};
 
-use super::{Description, DescriptionError};
-use crate::names::near_matches;
-use crate::schema::settable_paths;
+use super::Description;
 
 /// Paths that a hint lists.
 const PATHS_LISTED: usize = 6;
@@ -20,11 +20,20 @@ impl Description {
     /// A name that is not there or not unique, or a value that the parameter cannot have.
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), DescriptionError> {
         let path = self.path_of(key)?;
-        let label = format!("--set {path}={text}");
+        self.change_at(&path, text).map_err(|error| error.within(&format!("--set {path}={text}")))
+    }
+
+    /// As [`set`](Self::set), the option not named in errors.
+    pub(super) fn change(&mut self, key: &str, text: &str) -> Result<(), DescriptionError> {
+        let path = self.path_of(key)?;
+        self.change_at(&path, text)
+    }
+
+    fn change_at(&mut self, path: &str, text: &str) -> Result<(), DescriptionError> {
         let mut changed = self.clone();
-        changed.set_at(&path, text).map_err(|error| error.within(&label))?;
-        changed.header.sources.insert(path, format!("set to {text}"));
-        changed.build_here(Seed(0), "check").map_err(|error| error.within(&label))?;
+        changed.set_at(path, text)?;
+        changed.header.sources.insert(path.to_owned(), format!("set to {text}"));
+        changed.build_here(Seed(0), "check")?;
         *self = changed;
         Ok(())
     }
@@ -53,19 +62,17 @@ impl Description {
             ([path], _) | ([], [path]) => Ok((*path).clone()),
             ([], []) => {
                 let parts = paths.iter().map(|path| path.rsplit('.').next().unwrap_or(path));
-                Err(DescriptionError::new(format!(
-                    "device `{}` has no parameter `{key}`{}",
-                    self.name,
-                    near_matches(key, parts)
-                ))
-                .hint(format!("`seeklab devices {} --toml` shows all parameters", self.name)))
+                let near = near_matches(key, parts);
+                let problem = format!("device `{}` has no parameter `{key}`{near}", self.name);
+                Err(DescriptionError::new(Mistake::UnknownKey, "", problem)
+                    .hint(format!("`seeklab devices {} --toml` shows all parameters", self.name)))
             }
-            ([], several) => Err(DescriptionError::new(format!("parameter `{key}` is one of a list"))
-                .hint(write_one_of(several))),
-            (several, _) => {
-                Err(DescriptionError::new(format!("parameter `{key}` is ambiguous"))
+            ([], several) => {
+                Err(DescriptionError::invalid("", format!("parameter `{key}` is one of a list"))
                     .hint(write_one_of(several)))
             }
+            (several, _) => Err(DescriptionError::invalid("", format!("parameter `{key}` is ambiguous"))
+                .hint(write_one_of(several))),
         }
     }
 
@@ -74,7 +81,9 @@ impl Description {
         let part = path.rsplit('.').next().unwrap_or(path);
         for index in 0..self.children.len() {
             if let Some(rest) = path.strip_prefix(&format!("{}.", self.child_key(index))) {
-                let is_changed = self.children[index].set_at(rest, text)?;
+                let key = self.child_key(index);
+                let is_changed =
+                    self.children[index].set_at(rest, text).map_err(|error| error.under(&key))?;
                 if is_changed && !self.header.validated.is_empty() {
                     note_change(&mut self.header.validated, part);
                 }

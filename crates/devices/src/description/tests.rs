@@ -168,19 +168,50 @@ fn several_children_take_names_of_their_own() {
     assert_eq!(refused("kind = \"pair\"\n"), "x.toml: devices: is missing\nhint: none");
     assert_eq!(
         refused("kind = \"pair\"\ndevices = []\n"),
-        "x.toml: devices: is empty\nhint: allowed: at least 1 device"
+        "x.toml, line 2: devices: is empty\nhint: allowed: at least 1 device"
     );
     assert_eq!(
         refused(
             "kind = \"pair\"\n[[devices]]\nbase = \"immediate\"\nname = \"1\"\n[[devices]]\nbase = \"immediate\"\n"
         ),
-        "x.toml: devices[1].name: `1` stands twice\nhint: allowed: a different name for each device"
+        "x.toml, line 5: devices[1].name: `1` stands twice\nhint: allowed: a different name for each device"
     );
     assert_eq!(
         refused(
             "kind = \"pair\"\n[[devices]]\nkind = \"constant\"\nblock_size = \"512\"\ncapacity_blocks = 1\n"
         ),
-        "x.toml: devices[0]: block_size: `512` has no unit\nhint: write a size, for example \"512B\" or \"512KiB\""
+        "x.toml, line 4: devices[0].block_size: `512` has no unit\nhint: write a size, for example \"512B\" or \"512KiB\""
+    );
+}
+
+#[test]
+fn changed_value_of_a_base_names_its_line_in_the_file() {
+    let text = "base = \"hp-c2247a\"\n[set]\nhead_switch = \"1ms\"\nrpm = \"14rpm\"\n";
+    assert_eq!(
+        error(text),
+        "x.toml, line 4: set.rpm: mechanics.rpm: 14rpm\nhint: allowed: 15rpm to 1000000rpm"
+    );
+    assert_eq!(
+        error(&format!("kind = \"queue\"\n[device]\n{}", text.replace("[set]", "[device.set]"))),
+        "x.toml, line 6: device.set.rpm: mechanics.rpm: 14rpm\nhint: allowed: 15rpm to 1000000rpm"
+    );
+}
+
+#[test]
+fn mistake_that_only_building_finds_names_its_line() {
+    let disk = include_str!("../../catalog/hp-c2247a.toml").replacen("surfaces = 13", "surfaces = 0", 1);
+    let layered: String = disk
+        .lines()
+        .map(|line| {
+            let line = line.replacen("[[", "[[device.", 1);
+            let is_table = line.starts_with('[') && !line.starts_with("[[") && line.ends_with(']');
+            format!("{}\n", if is_table { line.replacen('[', "[device.", 1) } else { line })
+        })
+        .collect();
+    let text = format!("kind = \"queue\"\n[device]\n{layered}");
+    assert_eq!(
+        error(&text),
+        "x.toml, line 14: device.geometry.surfaces: 0\nhint: allowed: 1 to 256 surfaces"
     );
 }
 
@@ -189,11 +220,11 @@ fn missing_or_wrong_child_is_named() {
     assert_eq!(error("kind = \"queue\"\n"), "x.toml: device: is missing\nhint: none");
     assert_eq!(
         error("kind = \"queue\"\ndevice = 3\n"),
-        "x.toml: device: integer `3` is not a table\nhint: allowed: a table"
+        "x.toml, line 2: device: integer `3` is not a table\nhint: allowed: a table"
     );
     assert_eq!(
         error("kind = \"queue\"\ndevise = 3\n[device]\nbase = \"immediate\"\n"),
-        "x.toml: devise: unknown key `devise`; did you mean `device`?\nhint: allowed: scheduler, depth, device"
+        "x.toml, line 2: devise: unknown key `devise`; did you mean `device`?\nhint: allowed: scheduler, depth, device"
     );
     assert!(
         error("kind = \"constant\"\ncapacity_blocks = 1\nblock_size = \"1B\"\n[device]\n")
@@ -296,7 +327,11 @@ fn description_of_a_newer_schema_is_refused_with_advice() {
     assert!(Description::parse("x", "x.toml", &text).is_ok());
     let newer = text.replacen("schema = 1", "schema = 2", 1);
     let error = Description::parse("x", "x.toml", &newer).unwrap_err();
-    assert_eq!(error.to_string(), "x.toml: schema: 2 is newer than 1, the version that this program reads");
+    let problem = ": schema: 2 is newer than 1, the version that this program reads";
+    assert!(
+        error.to_string().starts_with("x.toml, line ") && error.to_string().ends_with(problem),
+        "{error}"
+    );
     assert!(error.advice().unwrap().contains("update seeklab"));
     assert!(Description::parse("x", "x.toml", &text.replacen("schema = 1\n", "", 1)).is_ok());
     assert!(Description::parse("x", "x.toml", &text.replacen("schema = 1", "schema = \"1\"", 1)).is_err());

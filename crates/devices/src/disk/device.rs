@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
     Capabilities, Completion, Device, Duration, Instant, Location, Operation, Pending, Positioning, Ratio,
     Rejected, Request, RotationSpeed, Scheduler, Seed, Status,
@@ -12,9 +13,8 @@ use super::electronics::{Electronics, Served};
 use super::layout::Layout;
 use super::mechanism::{Arm, Mechanism};
 use super::params::{DiskParameters, MechanicsParameters};
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::scheduler::SchedulerSpec;
-use crate::schema::check_ranges;
 
 /// A rotating disk.
 pub struct Disk {
@@ -53,12 +53,12 @@ impl DiskBlueprint {
     ///
     /// # Errors
     /// Parameters that no disk can have.
-    pub fn new(parameters: &DiskParameters) -> Result<Self, ParameterError> {
-        let layout = Layout::new(&parameters.geometry).map_err(|error| error.within("geometry"))?;
+    pub fn new(parameters: &DiskParameters) -> Result<Self, DescriptionError> {
+        let layout = Layout::new(&parameters.geometry).map_err(|error| error.under("geometry"))?;
         let cylinders = parameters.geometry.cylinders();
         let MechanicsParameters { rpm, rpm_error, .. } = parameters.mechanics;
         let mechanism = Mechanism::new(layout, cylinders, &parameters.mechanics, rpm)?;
-        check_ranges(&parameters.queue).map_err(|error| error.within("queue"))?;
+        check_ranges(&parameters.queue).map_err(|error| error.under("queue"))?;
         let capabilities = Capabilities {
             capacity_blocks: parameters.geometry.capacity_blocks,
             block_size: parameters.geometry.block_size,
@@ -122,7 +122,7 @@ impl Disk {
     ///
     /// # Errors
     /// Parameters that no disk can have.
-    pub fn new(parameters: &DiskParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+    pub fn new(parameters: &DiskParameters, seed: Seed, name: &str) -> Result<Self, DescriptionError> {
         Ok(DiskBlueprint::new(parameters)?.build(seed, name))
     }
 

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use seeklab_core::ByteSize;
+use seeklab_core::description::schema::check_ranges;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
-use crate::schema::check_ranges;
+use crate::error::{DescriptionError, check};
 
 /// Places of the blocks of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,17 +137,17 @@ impl Geometry {
     ///
     /// # Errors
     /// The first parameter that it cannot have.
-    pub fn check(&self) -> Result<(), ParameterError> {
+    pub fn check(&self) -> Result<(), DescriptionError> {
         check_ranges(self)?;
         let mut next_cylinder = 0;
         for (index, zone) in self.zones.iter().enumerate() {
-            self.check_zone(zone, next_cylinder).map_err(|error| error.within(&format!("zones[{index}]")))?;
+            self.check_zone(zone, next_cylinder).map_err(|error| error.under(&format!("zones[{index}]")))?;
             next_cylinder = zone.last_cylinder + 1;
         }
         Ok(())
     }
 
-    fn check_zone(&self, zone: &ZoneParameters, next_cylinder: u32) -> Result<(), ParameterError> {
+    fn check_zone(&self, zone: &ZoneParameters, next_cylinder: u32) -> Result<(), DescriptionError> {
         check(
             zone.first_cylinder >= next_cylinder,
             "first_cylinder",

@@ -17,7 +17,7 @@ use seeklab_core::Angle;
 
 use super::divisor::Divisor;
 use super::geometry::{Geometry, Mapping, Sparing, ZoneParameters};
-use crate::error::{ParameterError, check};
+use crate::error::{DescriptionError, check};
 
 /// Blocks that lie one behind the other on one track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,13 +90,13 @@ impl Layout {
     ///
     /// # Errors
     /// A geometry that no disk can have, or whose zones hold fewer blocks than its capacity.
-    pub fn new(geometry: &Geometry) -> Result<Self, ParameterError> {
+    pub fn new(geometry: &Geometry) -> Result<Self, DescriptionError> {
         geometry.check()?;
         let mut zones = Vec::with_capacity(geometry.zones.len());
         let mut first_lbn = 0;
         for (index, parameters) in geometry.zones.iter().enumerate() {
             let zone = Zone::new(geometry, parameters, first_lbn)
-                .map_err(|error| error.within(&format!("zones[{index}]")))?;
+                .map_err(|error| error.under(&format!("zones[{index}]")))?;
             first_lbn += zone.blocks;
             zones.push(zone);
         }
@@ -245,7 +245,11 @@ struct Run {
 }
 
 impl Zone {
-    fn new(geometry: &Geometry, parameters: &ZoneParameters, first_lbn: u64) -> Result<Self, ParameterError> {
+    fn new(
+        geometry: &Geometry,
+        parameters: &ZoneParameters,
+        first_lbn: u64,
+    ) -> Result<Self, DescriptionError> {
         let sectors_per_track = u64::from(parameters.sectors_per_track);
         let track_sectors = sectors_per_track;
         let cylinder_sectors = track_sectors * u64::from(geometry.surfaces);
@@ -359,14 +363,18 @@ impl Zone {
         breaks
     }
 
-    fn find_remaps(&self, parameters: &ZoneParameters) -> Result<Vec<(u64, u64)>, ParameterError> {
+    fn find_remaps(&self, parameters: &ZoneParameters) -> Result<Vec<(u64, u64)>, DescriptionError> {
         let mut remaps = Vec::new();
         for (from, to) in &parameters.remaps {
             if from == to {
                 continue;
             }
             let block = self.data_block_at(*from).ok_or_else(|| {
-                ParameterError::new("remaps", format!("sector {from} holds no data"), "defects hold data")
+                DescriptionError::refused(
+                    "remaps",
+                    format!("sector {from} holds no data"),
+                    "defects hold data",
+                )
             })?;
             check(
                 self.data_block_at(*to).is_none_or(|block| block >= self.reserved_blocks + self.blocks),

@@ -136,7 +136,7 @@ fn skews_add_up() {
 fn impossible_geometries_are_refused() {
     let check_refused = |geometry: Geometry, parameter: &str| {
         let error = Layout::new(&geometry).unwrap_err();
-        assert_eq!(error.parameter, parameter, "{error}");
+        assert_eq!(error.path(), parameter, "{error}");
     };
     let normal = |zones| geometry(Sparing::None, Mapping::Normal, zones);
     check_refused(Geometry { surfaces: 0, ..normal(vec![zone(0, 1, 20)]) }, "surfaces");

@@ -20,7 +20,7 @@ use super::layout::{Extent, Layout};
 use super::mechanics::{Mechanics, Media, Position};
 use super::params::MechanicsParameters;
 use super::spindle::Spindle;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 
 /// Nanoseconds after a sector's start within which the head still catches the sector. Without this
 /// tolerance, the quantisation of time to whole nanoseconds would cost a turn.
@@ -132,12 +132,16 @@ impl Mechanism {
         cylinders: u32,
         parameters: &MechanicsParameters,
         speed: RotationSpeed,
-    ) -> Result<Self, ParameterError> {
+    ) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let seek = parameters.seek.tabulate(cylinders)?;
         let write_settle = parameters.write_settle.as_ns();
         let head_switch = u32::try_from(parameters.head_switch.as_ns()).map_err(|_| {
-            ParameterError::new("mechanics.head_switch", parameters.head_switch.to_string(), "at most 4294ms")
+            DescriptionError::refused(
+                "mechanics.head_switch",
+                parameters.head_switch.to_string(),
+                "at most 4294ms",
+            )
         })?;
         let mut floor = seek.clone();
         for index in (0..floor.len().saturating_sub(1)).rev() {

@@ -1,15 +1,15 @@
 //! Parameters of a disk, as they stand in a catalog file.
 
 use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{Duration, Ratio, RotationSpeed, SignedDuration};
 use serde::{Deserialize, Serialize};
 
 use super::electronics::ElectronicsParameters;
 use super::geometry::Geometry;
 use super::seek::SeekCurve;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::scheduler::SchedulerSpec;
-use crate::schema::check_ranges;
 
 /// Everything that describes a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +103,7 @@ impl MechanicsParameters {
     ///
     /// # Errors
     /// The first parameter that is out of range.
-    pub fn check(&self) -> Result<(), ParameterError> {
-        check_ranges(self).map_err(|error| error.within("mechanics"))
+    pub fn check(&self) -> Result<(), DescriptionError> {
+        check_ranges(self).map_err(|error| error.under("mechanics"))
     }
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
+use crate::error::{DescriptionError, check};
 
 /// A seek curve: the time that the arm takes over a number of cylinders, reads settled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +55,7 @@ impl SeekCurve {
     ///
     /// # Errors
     /// A curve that does not make sense over that many cylinders.
-    pub fn tabulate(&self, cylinders: u32) -> Result<Vec<u32>, ParameterError> {
+    pub fn tabulate(&self, cylinders: u32) -> Result<Vec<u32>, DescriptionError> {
         self.check()?;
         (0..cylinders)
             .map(|distance| {
@@ -63,7 +63,7 @@ impl SeekCurve {
                 if ns.is_finite() && (0.0..=f64::from(u32::MAX)).contains(&ns) {
                     Ok(ns.round() as u32)
                 } else {
-                    Err(ParameterError::new(
+                    Err(DescriptionError::refused(
                         "mechanics.seek",
                         format!("a seek over {distance} cylinders would take {:.3}ms", ns / 1e6),
                         "a seek takes between 0ms and 4294ms at every distance",
@@ -73,7 +73,7 @@ impl SeekCurve {
             .collect()
     }
 
-    fn check(&self) -> Result<(), ParameterError> {
+    fn check(&self) -> Result<(), DescriptionError> {
         match self {
             Self::Table { points } => {
                 check(

@@ -8,7 +8,7 @@ use seeklab_core::{
 };
 
 use super::issued::Issued;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::scheduler::SchedulerSpec;
 
 /// A queue of any length whose scheduler feeds a device with up to `depth` requests at a time.
@@ -83,14 +83,14 @@ pub fn queue_before(
     device: Box<dyn Device>,
     scheduler: &SchedulerSpec,
     depth: usize,
-) -> Result<Queue, ParameterError> {
+) -> Result<Queue, DescriptionError> {
     let blocks = device.capabilities().capacity_blocks;
     let cylinders = device.positioning().map_or(1, |positioning| u64::from(positioning.cylinders()));
     Queue::new(device, scheduler.build(blocks, cylinders), depth).map_err(|error| match error {
         QueueError::Depth { queue_depth, .. } => {
-            ParameterError::new("depth", error.to_string(), format!("1 to {queue_depth}"))
+            DescriptionError::refused("depth", error.to_string(), format!("1 to {queue_depth}"))
         }
-        QueueError::NeedsPositioning => ParameterError::new(
+        QueueError::NeedsPositioning => DescriptionError::refused(
             "scheduler",
             format!("{scheduler}: {error}"),
             "fcfs, sstf, look, c-look, scan, c-scan, vscan, or a disk",

@@ -25,8 +25,7 @@ use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::bucket::{RequestRate, TokenBucket};
-use crate::description::DescriptionError;
-use crate::error::{ParameterError, check};
+use crate::error::{DescriptionError, check};
 use crate::registry::described;
 
 /// The operations that a limit is of.
@@ -131,7 +130,7 @@ impl LimitParameters {
     ///
     /// # Errors
     /// None at all, or one that holds nothing.
-    pub fn buckets(&self) -> Result<Buckets, ParameterError> {
+    pub fn buckets(&self) -> Result<Buckets, DescriptionError> {
         let some = !(self.requests.is_empty() && self.bytes.is_empty());
         check(some, "requests", "no limit", "at least one bucket in `requests` or `bytes`")?;
         for (index, bucket) in self.requests.iter().enumerate() {

@@ -3,7 +3,7 @@
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::disk::{DiskBlueprint, DiskParameters};
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind, Tracks};
 
 /// The kind `disk`.
@@ -18,7 +18,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "a rotating disk: zones, skews, seeks, rotation, electronics, buffer";
     const CHILDREN: Children = Children::None;
 
-    fn blueprint(parameters: &DiskParameters) -> Result<DiskBlueprint, ParameterError> {
+    fn blueprint(parameters: &DiskParameters) -> Result<DiskBlueprint, DescriptionError> {
         DiskBlueprint::new(parameters)
     }
 
@@ -27,7 +27,7 @@ impl DeviceKind for Definition {
         _children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         Ok(Box::new(blueprint.build(seed, name)))
     }
 

@@ -2,7 +2,7 @@
 
 use seeklab_core::{Capabilities, Device, Seed};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::simple::{Server, ServerParameters};
 
@@ -18,7 +18,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "answers at once";
     const CHILDREN: Children = Children::None;
 
-    fn blueprint(parameters: &ServerParameters) -> Result<ServerParameters, ParameterError> {
+    fn blueprint(parameters: &ServerParameters) -> Result<ServerParameters, DescriptionError> {
         parameters.check()?;
         Ok(parameters.clone())
     }
@@ -28,7 +28,7 @@ impl DeviceKind for Definition {
         _children: Vec<Box<dyn Device>>,
         _seed: Seed,
         _name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         Ok(Box::new(Server::constant(blueprint)?))
     }
 

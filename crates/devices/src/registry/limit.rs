@@ -2,7 +2,7 @@
 
 use seeklab_core::{Capabilities, Device, Seed};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Limit;
 use crate::learnt::Learnt;
@@ -20,7 +20,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "a layer: rate and burst limits in front of the device that it owns";
     const CHILDREN: Children = Children::One;
 
-    fn blueprint(parameters: &LimitParameters) -> Result<(Limited, Buckets), ParameterError> {
+    fn blueprint(parameters: &LimitParameters) -> Result<(Limited, Buckets), DescriptionError> {
         Ok((parameters.of, parameters.buckets()?))
     }
 
@@ -29,7 +29,7 @@ impl DeviceKind for Definition {
         children: Vec<Box<dyn Device>>,
         _seed: Seed,
         _name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         let device = children.into_iter().next().expect("the kind has one child");
         Ok(Box::new(Limit::new(device, *of, buckets.clone())))
     }
@@ -42,7 +42,7 @@ impl DeviceKind for Definition {
     fn learnt(
         parameters: &LimitParameters,
         children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
+    ) -> Result<Option<Learnt>, DescriptionError> {
         let device = children.into_iter().next().flatten();
         Ok(device.map(|device| learnt(parameters, device)))
     }

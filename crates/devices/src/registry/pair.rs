@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use seeklab_core::{Capabilities, Device, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Bank;
 
@@ -23,7 +23,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "devices beside each other";
     const CHILDREN: Children = Children::Several;
 
-    fn blueprint(parameters: &Parameters) -> Result<Parameters, ParameterError> {
+    fn blueprint(parameters: &Parameters) -> Result<Parameters, DescriptionError> {
         Ok(parameters.clone())
     }
 
@@ -32,7 +32,7 @@ impl DeviceKind for Definition {
         children: Vec<Box<dyn Device>>,
         _seed: Seed,
         _name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         Ok(Box::new(Bank::new(children)))
     }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use seeklab_core::{Capabilities, Device, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::layer::queue_before;
 use crate::scheduler::SchedulerSpec;
@@ -42,7 +42,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "a layer: a queue with a scheduler in front of the device that it owns";
     const CHILDREN: Children = Children::One;
 
-    fn blueprint(parameters: &Parameters) -> Result<Parameters, ParameterError> {
+    fn blueprint(parameters: &Parameters) -> Result<Parameters, DescriptionError> {
         Ok(parameters.clone())
     }
 
@@ -51,7 +51,7 @@ impl DeviceKind for Definition {
         children: Vec<Box<dyn Device>>,
         _seed: Seed,
         _name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         let device = children.into_iter().next().expect("the kind has one child");
         Ok(Box::new(queue_before(device, &blueprint.scheduler, blueprint.depth)?))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use seeklab_core::{Capabilities, Device, Seed};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::learnt::Learnt;
 use crate::station::{Parts, Station, StationParameters, learnt};
@@ -22,7 +22,7 @@ impl DeviceKind for Definition {
         "a device cloned from its trace: servers, waiting, and service times drawn from a tree";
     const CHILDREN: Children = Children::None;
 
-    fn blueprint(parameters: &StationParameters) -> Result<Arc<Parts>, ParameterError> {
+    fn blueprint(parameters: &StationParameters) -> Result<Arc<Parts>, DescriptionError> {
         Ok(Arc::new(parameters.read()?))
     }
 
@@ -31,7 +31,7 @@ impl DeviceKind for Definition {
         _children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         Ok(Box::new(Station::of(Arc::clone(blueprint), seed, name)))
     }
 
@@ -42,7 +42,7 @@ impl DeviceKind for Definition {
     fn learnt(
         parameters: &StationParameters,
         _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
+    ) -> Result<Option<Learnt>, DescriptionError> {
         learnt(parameters).map(Some)
     }
 }

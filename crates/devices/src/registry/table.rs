@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use seeklab_core::{Capabilities, Device, Seed};
 
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind};
 use crate::learnt::Learnt;
 use crate::table::{TableModel, TableParameters, Tables, learnt};
@@ -21,7 +21,7 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "a device cloned from its trace: response times drawn from tables";
     const CHILDREN: Children = Children::None;
 
-    fn blueprint(parameters: &TableParameters) -> Result<Arc<Tables>, ParameterError> {
+    fn blueprint(parameters: &TableParameters) -> Result<Arc<Tables>, DescriptionError> {
         Ok(Arc::new(Tables::new(parameters)?))
     }
 
@@ -30,7 +30,7 @@ impl DeviceKind for Definition {
         _children: Vec<Box<dyn Device>>,
         seed: Seed,
         name: &str,
-    ) -> Result<Box<dyn Device>, ParameterError> {
+    ) -> Result<Box<dyn Device>, DescriptionError> {
         Ok(Box::new(TableModel::of(Arc::clone(blueprint), seed, name)))
     }
 
@@ -41,7 +41,7 @@ impl DeviceKind for Definition {
     fn learnt(
         parameters: &TableParameters,
         _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
+    ) -> Result<Option<Learnt>, DescriptionError> {
         learnt(parameters).map(Some)
     }
 }

@@ -12,7 +12,7 @@ use super::{
     Address, CriticalityLook, Fcfs, Nearest, ShortestPositioning, Sweep, SweepEnd, WeighedPositioning,
     Weighing,
 };
-use crate::names::near_matches;
+use seeklab_core::names::near_matches;
 
 /// One kind of scheduler: its name, what it takes, what it does and how it is built.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use seeklab_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check, check_size};
+use crate::error::{DescriptionError, check, check_size};
 
 /// Parameters of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +32,7 @@ pub struct ServerParameters {
 
 impl ServerParameters {
     /// Checks that a device can have this size.
-    pub(crate) fn check(&self) -> Result<(), ParameterError> {
+    pub(crate) fn check(&self) -> Result<(), DescriptionError> {
         check_size(self.capacity_blocks, self.block_size)
     }
 
@@ -91,7 +91,7 @@ impl Server {
     ///
     /// # Errors
     /// Parameters that no device can have.
-    pub fn constant(parameters: &ServerParameters) -> Result<Self, ParameterError> {
+    pub fn constant(parameters: &ServerParameters) -> Result<Self, DescriptionError> {
         Self::new(parameters, ServiceTime::Constant(parameters.service_time))
     }
 
@@ -103,13 +103,13 @@ impl Server {
         parameters: &ServerParameters,
         seed: Seed,
         name: &str,
-    ) -> Result<Self, ParameterError> {
+    ) -> Result<Self, DescriptionError> {
         check(!parameters.service_time.is_zero(), "service_time", "0s", "a mean above zero")?;
         let stream = Box::new(seed.stream(&format!("{name}.service_time")));
         Self::new(parameters, ServiceTime::Exponential(parameters.service_time, stream))
     }
 
-    fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, ParameterError> {
+    fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let capabilities = parameters.capabilities();
         Ok(Self { capabilities, service_time, queue: VecDeque::new(), serving: None })

@@ -10,7 +10,7 @@ use super::feature::Feature;
 use super::parameters::StationParameters;
 use super::picks::PickCounts;
 use super::tree::{Node, Tree};
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
 use crate::table::SeenTimes;
 
@@ -24,7 +24,7 @@ const POINTS: usize = 50;
 ///
 /// # Errors
 /// Parameters that no device can have.
-pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, ParameterError> {
+pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, DescriptionError> {
     parameters.read()?;
     let leaves = leaves(parameters);
     let total: u64 = leaves.iter().map(|(_, times)| times.count()).sum();

@@ -14,7 +14,7 @@ use super::parameters::{Region, StationParameters};
 use super::picks::Picks;
 use super::state::{Asked, Scale, State};
 use super::tree::Tree;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 use crate::table::Times;
 
@@ -81,7 +81,7 @@ impl Station {
     ///
     /// # Errors
     /// Parameters that no device can have.
-    pub fn new(parameters: &StationParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+    pub fn new(parameters: &StationParameters, seed: Seed, name: &str) -> Result<Self, DescriptionError> {
         Ok(Self::of(Arc::new(parameters.read()?), seed, name))
     }
 

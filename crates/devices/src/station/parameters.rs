@@ -26,6 +26,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{ByteSize, Capabilities, Duration, Operation};
 use serde::{Deserialize, Serialize};
 
@@ -35,10 +36,8 @@ use super::order::{Line, Order};
 use super::picks::PickCounts;
 use super::state::{Asked, Scale};
 use super::tree::Tree;
-use crate::description::DescriptionError;
-use crate::error::{ParameterError, check, check_size};
+use crate::error::{DescriptionError, check, check_size};
 use crate::registry::described;
-use crate::schema::check_ranges;
 use crate::table::bucket;
 
 /// Parameters of a station.
@@ -159,16 +158,16 @@ impl StationParameters {
     }
 
     /// Checks everything and reads what is text.
-    pub(crate) fn read(&self) -> Result<Parts, ParameterError> {
+    pub(crate) fn read(&self) -> Result<Parts, DescriptionError> {
         check_ranges(self)?;
         check_size(self.capacity_blocks, self.block_size)?;
         let picks = PickCounts::read(&self.picks).map_err(|(index, allowed)| {
-            ParameterError::new(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
+            DescriptionError::refused(format!("picks[{index}]"), shortened(&self.picks[index]), allowed)
         })?;
         let tree = Tree::read(&self.tree).map_err(|(index, problem)| {
             let seen = self.tree.get(index).map_or_else(|| "the end".to_owned(), |line| shortened(line));
             let allowed = "FEATURE < VALUE, followed by what answers yes and what answers no, or = TIMES";
-            ParameterError::new(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
+            DescriptionError::refused(format!("tree[{index}]"), format!("{seen}: {problem}"), allowed)
         })?;
         let mut region = Region::default();
         let mut typical = [bucket(self.operations[0].typical.as_ns()); Operation::ALL.len()];

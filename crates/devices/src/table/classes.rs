@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use seeklab_core::statistics::{least_of, octave_class};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
+use crate::error::{DescriptionError, check};
 
 /// Resolution of the classes of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ impl Classes {
     ///
     /// # Errors
     /// Which are not.
-    pub fn check(&self) -> Result<(), ParameterError> {
+    pub fn check(&self) -> Result<(), DescriptionError> {
         let all = [
             ("lengths_per_octave", self.lengths_per_octave),
             ("queues_per_octave", self.queues_per_octave),

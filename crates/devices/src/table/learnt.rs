@@ -13,7 +13,7 @@ use seeklab_core::Operation;
 use super::classes::Distance;
 use super::parameters::TableParameters;
 use super::times::span;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
 
 const KIB: f64 = 1024.0;
@@ -78,7 +78,7 @@ type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
 ///
 /// # Errors
 /// Parameters that no device can have.
-pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterError> {
+pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, DescriptionError> {
     let block_bytes = parameters.block_size.as_bytes() as f64;
     let mut operations: BTreeMap<(usize, &'static str), SeenTimes> = BTreeMap::new();
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());

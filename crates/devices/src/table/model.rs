@@ -12,7 +12,7 @@ use super::classes::{Classes, Distance};
 use super::grid::Grid;
 use super::parameters::TableParameters;
 use super::times::Times;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 
 /// A device whose response times are drawn from tables.
@@ -48,7 +48,7 @@ impl TableModel {
     ///
     /// # Errors
     /// Parameters that no device can have.
-    pub fn new(parameters: &TableParameters, seed: Seed, name: &str) -> Result<Self, ParameterError> {
+    pub fn new(parameters: &TableParameters, seed: Seed, name: &str) -> Result<Self, DescriptionError> {
         Ok(Self::of(Arc::new(Tables::new(parameters)?), seed, name))
     }
 
@@ -66,7 +66,7 @@ impl TableModel {
 
 impl Tables {
     /// Reads the tables of a device.
-    pub(crate) fn new(parameters: &TableParameters) -> Result<Self, ParameterError> {
+    pub(crate) fn new(parameters: &TableParameters) -> Result<Self, DescriptionError> {
         let cells = parameters.read()?;
         let places: Vec<_> = cells.iter().map(|cell| cell.place).collect();
         Ok(Self {

@@ -23,8 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::classes::{Class, Classes, Distance};
 use super::grid::Place;
 use super::times::Times;
-use crate::description::DescriptionError;
-use crate::error::{ParameterError, check, check_size};
+use crate::error::{DescriptionError, check, check_size};
 use crate::registry::described;
 
 /// Parameters of a device given by tables.
@@ -74,7 +73,7 @@ impl TableParameters {
     }
 
     /// Checks everything and reads the cells.
-    pub(super) fn read(&self) -> Result<Vec<Cell>, ParameterError> {
+    pub(super) fn read(&self) -> Result<Vec<Cell>, DescriptionError> {
         check_size(self.capacity_blocks, self.block_size)?;
         self.classes.check()?;
         let count = self.cells.len();
@@ -85,7 +84,7 @@ impl TableParameters {
                 let seen: String = text.chars().take(60).collect();
                 let allowed =
                     "OPERATION BLOCKS QUEUE DISTANCE: TIMES, such as `read 8 0 +1024: 1210 3*7 1*2`";
-                ParameterError::new(format!("cells[{index}]"), format!("`{seen}`: {problem}"), allowed)
+                DescriptionError::refused(format!("cells[{index}]"), format!("`{seen}`: {problem}"), allowed)
             })?;
             cells.push(cell);
         }

@@ -118,7 +118,7 @@ pub enum ClientError {
         /// The server's URI.
         server: String,
         /// Error of the workload, with a hint.
-        source: seeklab_workloads::Error,
+        source: seeklab_core::DescriptionError,
     },
     /// The caller requested a stop.
     #[error("stopped while {outstanding} requests were outstanding")]

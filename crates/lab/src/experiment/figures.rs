@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use seeklab_analysis::{BreakdownSummary, Metrics, MetricsSummary};
 use seeklab_core::ByteSize;
-use seeklab_devices::names::near_matches;
+use seeklab_core::names::near_matches;
 use serde_json::Value;
 
 /// Default figures of a cell, if the file names none.

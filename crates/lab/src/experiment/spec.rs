@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_core::{ByteSize, Limits, Seed};
+use seeklab_core::description::schema::check_ranges;
+use seeklab_core::names::near_matches;
+use seeklab_core::{ByteSize, DescriptionError, Limits, Mistake, Seed, description};
 use seeklab_devices::Description;
 use seeklab_devices::scheduler::{SCHEDULERS, SchedulerSpec};
 use seeklab_traces::Setting;
@@ -11,35 +13,14 @@ use toml::{Table, Value};
 
 use super::arrivals::Mode;
 use super::figures;
-use super::reader::Reader;
-use super::values::{self, Parameter};
+use super::file::{Entry, ExperimentFile, ParameterTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
+use super::values::Parameter;
 use crate::failure::Failure;
 use crate::workload::relative_to;
 use crate::{devices, workload};
 
 /// Bytes that an experiment file may have.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-
-/// Repetitions of a cell at most.
-const REPETITIONS_MAX: u64 = 100_000;
-
-const KEYS: [&str; 15] = [
-    "title",
-    "seed",
-    "repetitions",
-    "requests",
-    "bare",
-    "max_outstanding",
-    "devices",
-    "workloads",
-    "schedulers",
-    "depth",
-    "arrivals",
-    "figures",
-    "parameters",
-    "x",
-    "output",
-];
 
 /// An experiment, as its file describes it.
 #[derive(Debug)]
@@ -124,56 +105,104 @@ impl Spec {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let stem =
             path.file_stem().map_or_else(|| "experiment".into(), |stem| stem.to_string_lossy().into_owned());
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            Failure::new(format!("{label}: {}", error.to_string().trim()))
-        })?;
-        let mut reader = Reader::new(&label, "", table, &KEYS)?;
-        let title = reader.text("title")?.unwrap_or_else(|| stem.clone());
-        let seed = Seed(reader.count("seed", 0..=i64::MAX as u64)?.unwrap_or(1));
-        let repetitions = reader.count("repetitions", 1..=REPETITIONS_MAX)?.unwrap_or(1);
-        let requests = reader.count("requests", 1..=i64::MAX as u64)?;
-        let bare = reader.flag("bare")?.unwrap_or(false);
-        let outstanding_max = reader.count("max_outstanding", 1..=u64::from(u32::MAX))?;
-        let limits = outstanding_max.map_or_else(Limits::default, |outstanding_max| Limits {
-            outstanding_max: outstanding_max as usize,
-        });
-        let devices = read_devices(&mut reader, &label, &folder)?;
-        let mut workloads = read_workloads(&mut reader, &label, &folder)?;
-        if let Some(requests) = requests {
+        let source = Source { label: &label, text: &text };
+        let read = || -> Result<ExperimentFile, DescriptionError> {
+            let file: ExperimentFile = description::read(&description::parse(&text)?)?;
+            check_ranges(&file)?;
+            Ok(file)
+        };
+        let file = read().map_err(|error| source.place(error))?;
+        let devices = read_devices(file.devices, &source, &folder)?;
+        let mut workloads = read_workloads(file.workloads, &source, &folder)?;
+        if let Some(requests) = file.requests {
             workloads.iter_mut().for_each(|workload| workload.spec.limit_requests(requests));
         }
-        let schedulers = reader.texts("schedulers", read_scheduler)?;
-        let depth = reader.count("depth", 1..=u64::from(u32::MAX))?;
-        if depth.is_some() && schedulers.is_none() {
-            return Err(reader.wrong("depth", "is for a host's queue").hint("name `schedulers`, too"));
+        if file.depth.is_some() && file.schedulers.is_none() {
+            let error = DescriptionError::invalid("depth", "is for a host's queue");
+            return Err(source.place(error.hint("name `schedulers`, too")));
         }
-        let arrivals = reader.texts("arrivals", Mode::parse)?.unwrap_or_else(|| vec![Mode(None)]);
-        let figures = reader
-            .texts("figures", figures::check)?
-            .unwrap_or_else(|| figures::USUAL.map(str::to_owned).to_vec());
-        let parameters = read_parameters(&mut reader, &label)?;
-        let axis = read_axis(&mut reader, &parameters)?;
-        let output = folder.join(reader.text("output")?.unwrap_or(stem));
+        let limits = file.max_outstanding.map_or_else(Limits::default, |outstanding_max| Limits {
+            outstanding_max: outstanding_max as usize,
+        });
+        let read_lists = || -> Result<_, DescriptionError> {
+            let schedulers = distinct("schedulers", file.schedulers, read_scheduler)?;
+            let arrivals = distinct("arrivals", file.arrivals, Mode::parse)?;
+            let figures = distinct("figures", file.figures, figures::check)?;
+            let parameters = read_parameters(file.parameters)?;
+            let axis = read_axis(file.x.as_deref(), &parameters)?;
+            Ok((schedulers, arrivals, figures, parameters, axis))
+        };
+        let (schedulers, arrivals, figures, parameters, axis) =
+            read_lists().map_err(|error| source.place(error))?;
+        let output = folder.join(file.output.as_deref().unwrap_or(&stem));
         Ok(Self {
             label: label.clone(),
-            text,
-            title,
-            seed,
-            repetitions,
+            title: file.title.unwrap_or(stem),
+            seed: Seed(file.seed),
+            repetitions: file.repetitions,
             output,
-            requests,
-            bare,
+            requests: file.requests,
+            bare: file.bare,
             limits,
             devices,
             workloads,
             schedulers: schedulers.unwrap_or_else(|| vec![None]),
-            depth: depth.unwrap_or(1) as usize,
-            arrivals,
+            depth: file.depth.unwrap_or(1) as usize,
+            arrivals: arrivals.unwrap_or_else(|| vec![Mode(None)]),
             parameters,
-            figures,
+            figures: figures.unwrap_or_else(|| figures::USUAL.map(str::to_owned).to_vec()),
             axis,
+            text,
         })
     }
+}
+
+/// The file, for messages.
+struct Source<'a> {
+    label: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    /// Names file and line of a mistake.
+    fn place(&self, error: DescriptionError) -> Failure {
+        error.located(self.text).within(self.label).into()
+    }
+
+    /// File and line of a key.
+    fn at(&self, key: &str) -> String {
+        match description::line_of(self.text, key) {
+            Some(line) => format!("{}, line {line}", self.label),
+            None => self.label.to_owned(),
+        }
+    }
+
+    fn twice(&self, key: &str, name: &str) -> Failure {
+        self.place(
+            DescriptionError::invalid(key, format!("`{name}` is there twice")).hint("remove one of them"),
+        )
+    }
+}
+
+/// The texts of a list, which differ, each read by `read`; an error of `read` is a problem and a hint.
+fn distinct<T>(
+    key: &str,
+    texts: Option<Vec<String>>,
+    read: impl Fn(&str) -> Result<T, (String, String)>,
+) -> Result<Option<Vec<T>>, DescriptionError> {
+    let Some(texts) = texts else { return Ok(None) };
+    let mut items = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let wrong = |problem: String| DescriptionError::invalid(format!("{key}[{index}]"), problem);
+        if texts[..index].contains(text) {
+            return Err(wrong(format!("`{text}` is there twice")).hint("remove one of them"));
+        }
+        items.push(read(text).map_err(|(problem, hint)| match hint.as_str() {
+            "" => wrong(problem),
+            hint => wrong(problem).hint(hint),
+        })?);
+    }
+    Ok(Some(items))
 }
 
 fn read_scheduler(text: &str) -> Result<Option<SchedulerSpec>, (String, String)> {
@@ -186,57 +215,51 @@ fn read_scheduler(text: &str) -> Result<Option<SchedulerSpec>, (String, String)>
     })
 }
 
-fn read_devices(reader: &mut Reader, label: &str, folder: &Path) -> Result<Vec<NamedDevice>, Failure> {
+fn read_devices(entries: Vec<Entry>, source: &Source, folder: &Path) -> Result<Vec<NamedDevice>, Failure> {
     let mut devices: Vec<NamedDevice> = Vec::new();
-    for (index, value) in reader.needed_list("devices", "[\"atlas10k\"]")?.into_iter().enumerate() {
+    for (index, entry) in entries.into_iter().enumerate() {
         let key = format!("devices[{index}]");
-        let device = match value {
-            Value::String(name) => {
+        let device = match entry {
+            Entry::Text(name) => {
                 let file = if name.ends_with(".toml") {
                     folder.join(&name).to_string_lossy().into_owned()
                 } else {
                     name.clone()
                 };
-                let description =
-                    devices::describe(&file).map_err(|failure| failure.context(format!("{label}: {key}")))?;
+                let description = devices::describe(&file)
+                    .map_err(|failure| failure.context(format!("{}: {key}", source.at(&key))))?;
                 NamedDevice { name, description }
             }
-            Value::Table(mut table) => {
+            Entry::Table(mut table) => {
                 let Some(Value::String(name)) = table.remove("name") else {
-                    return Err(reader
-                        .wrong(&key, "has no `name`")
-                        .hint("write { name = \"fast\", base = \"atlas10k\", … }"));
+                    let error = DescriptionError::new(Mistake::Missing, key, "has no `name`");
+                    return Err(source.place(error.hint("write { name = \"fast\", base = \"atlas10k\", … }")));
                 };
-                let text = toml::to_string(&table).expect("what was read can be written");
-                let description = Description::parse(&name, &format!("{label}: {key}"), &text)?;
+                let description = Description::from_table(&name, "", table)
+                    .map_err(|error| source.place(error.under(&key)))?;
                 NamedDevice { name, description }
-            }
-            other => {
-                return Err(reader
-                    .wrong(&key, format_args!("{other} is not a device"))
-                    .hint("name one of the catalog, a TOML file, or write a table"));
             }
         };
         if devices.iter().any(|other| other.name == device.name) {
-            return Err(reader
-                .wrong(&key, format_args!("`{}` is there twice", device.name))
-                .hint("remove one of them"));
+            return Err(source.twice(&key, &device.name));
         }
         devices.push(device);
     }
     Ok(devices)
 }
 
-fn read_workloads(reader: &mut Reader, label: &str, folder: &Path) -> Result<Vec<NamedWorkload>, Failure> {
+fn read_workloads(
+    entries: Vec<Entry>,
+    source: &Source,
+    folder: &Path,
+) -> Result<Vec<NamedWorkload>, Failure> {
     let mut workloads: Vec<NamedWorkload> = Vec::new();
-    for (index, value) in
-        reader.needed_list("workloads", "[\"random,poisson=60/s\"]")?.into_iter().enumerate()
-    {
+    for (index, entry) in entries.into_iter().enumerate() {
         let key = format!("workloads[{index}]");
-        let workload = match value {
-            Value::String(name) => {
-                let spec =
-                    workload::describe(&name, folder, &key).map_err(|failure| failure.context(label))?;
+        let workload = match entry {
+            Entry::Text(name) => {
+                let spec = workload::describe(&name, folder, &key)
+                    .map_err(|failure| failure.context(source.at(&key)))?;
                 NamedWorkload {
                     name,
                     spec,
@@ -246,90 +269,44 @@ fn read_workloads(reader: &mut Reader, label: &str, folder: &Path) -> Result<Vec
                     shape: None,
                 }
             }
-            Value::Table(table) => read_workload(reader, table, index, label, folder)?,
-            other => {
-                return Err(reader
-                    .wrong(&key, format_args!("{other} is not a workload"))
-                    .hint("name a file, write a line such as \"random,poisson=60/s\", or a table"));
+            Entry::Table(table) => {
+                read_workload(table, index, folder).map_err(|error| source.place(error.under(&key)))?
             }
         };
         if workloads.iter().any(|other| other.name == workload.name) {
-            return Err(reader
-                .wrong(&key, format_args!("`{}` is there twice", workload.name))
-                .hint("remove one of them"));
+            return Err(source.twice(&key, &workload.name));
         }
         workloads.push(workload);
     }
     Ok(workloads)
 }
 
-fn read_workload(
-    reader: &Reader,
-    mut table: Table,
-    index: usize,
-    label: &str,
-    folder: &Path,
-) -> Result<NamedWorkload, Failure> {
-    let mut text = |key: &str| match table.remove(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => Err(reader
-            .wrong(&format!("workloads[{index}].{key}"), format_args!("{other} is not text"))
-            .hint("write it in quotes")),
-    };
-    let (name, format, shape) = (text("name")?, text("format")?, text("shape")?);
-    let block_size = text("block_size")?
-        .map(|size| {
-            size.parse::<ByteSize>().map_err(|error| {
-                reader
-                    .wrong(
-                        &format!("workloads[{index}].block_size"),
-                        format_args!("\"{size}\" {}", error.problem),
-                    )
-                    .hint(error.hint)
-            })
-        })
-        .transpose()?;
-    let settings = format_options(reader, table.remove("format_options"), index)?;
+fn read_workload(mut table: Table, index: usize, folder: &Path) -> Result<NamedWorkload, DescriptionError> {
+    let beside = WORKLOAD_OPTIONS.into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
+    let options: WorkloadOptionsTable = description::read(&beside.collect())?;
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
-    let name = name.unwrap_or_else(|| format!("{kind} {}", index + 1));
-    let spec = WorkloadSpec::from_table(table)
-        .map_err(|error| Failure::from(error).context(format!("{label}: workloads[{index}]")))?;
-    let spec = relative_to(spec, Some(folder));
-    let shape = shape.map(|shape| folder.join(shape));
-    Ok(NamedWorkload { name, spec, format, block_size, settings, shape })
+    let name = options.name.unwrap_or_else(|| format!("{kind} {}", index + 1));
+    let spec = relative_to(WorkloadSpec::from_table(table)?, Some(folder));
+    let settings = options.format_options.into_iter().map(|(name, value)| Setting { name, value });
+    Ok(NamedWorkload {
+        name,
+        spec,
+        format: options.format,
+        block_size: options.block_size,
+        settings: settings.collect(),
+        shape: options.shape.map(|shape| folder.join(shape)),
+    })
 }
 
-/// Reads the format options of a trace: `format_options = { byte-order = "big" }`.
-fn format_options(reader: &Reader, value: Option<Value>, index: usize) -> Result<Vec<Setting>, Failure> {
-    let key = format!("workloads[{index}].format_options");
-    let hint = "write a table of texts, for example { byte-order = \"big\" }";
-    match value {
-        None => Ok(Vec::new()),
-        Some(Value::Table(table)) => table
-            .into_iter()
-            .map(|(name, value)| match value {
-                Value::String(value) => Ok(Setting { name, value }),
-                other => Err(reader
-                    .wrong(&format!("{key}.{name}"), format_args!("{other} is not text"))
-                    .hint("write it in quotes")),
-            })
-            .collect(),
-        Some(other) => Err(reader.wrong(&key, format_args!("{other} is not a table")).hint(hint)),
-    }
-}
-
-fn read_parameters(reader: &mut Reader, label: &str) -> Result<Vec<Parameter>, Failure> {
+fn read_parameters(tables: Vec<ParameterTable>) -> Result<Vec<Parameter>, DescriptionError> {
     let mut parameters: Vec<Parameter> = Vec::new();
-    for (index, value) in reader.list("parameters")?.unwrap_or_default().into_iter().enumerate() {
+    for (index, table) in tables.into_iter().enumerate() {
         let place = format!("parameters[{index}]");
-        let Value::Table(table) = value else {
-            return Err(reader.wrong(&place, "is not a table").hint("write [[parameters]] above its keys"));
-        };
-        let parameter = Parameter::read(Reader::new(label, &place, table, &values::KEYS)?)?;
+        let parameter = Parameter::read(table).map_err(|error| error.under(&place))?;
         if parameters.iter().any(|other| other.name == parameter.name) {
             let problem = format!("`{}` is there twice", parameter.name);
-            return Err(reader.wrong(&format!("{place}.name"), problem).hint("write all values in one list"));
+            return Err(DescriptionError::invalid(format!("{place}.name"), problem)
+                .hint("write all values in one list"));
         }
         parameters.push(parameter);
     }
@@ -337,24 +314,21 @@ fn read_parameters(reader: &mut Reader, label: &str) -> Result<Vec<Parameter>, F
 }
 
 /// Returns the requested axis [default: the last parameter that can be an axis].
-fn read_axis(reader: &mut Reader, parameters: &[Parameter]) -> Result<Option<Axis>, Failure> {
+fn read_axis(name: Option<&str>, parameters: &[Parameter]) -> Result<Option<Axis>, DescriptionError> {
     let axis = |index: usize| {
         let (label, places) = parameters[index].axis()?;
         Some(Axis { parameter: index, label, places })
     };
-    let Some(name) = reader.text("x")? else {
+    let Some(name) = name else {
         return Ok((0..parameters.len()).rev().find_map(axis));
     };
     let index = parameters.iter().position(|parameter| parameter.name == name).ok_or_else(|| {
-        let names = parameters.iter().map(|parameter| parameter.name.as_str());
-        let near = seeklab_devices::names::near_matches(&name, names);
-        reader
-            .wrong("x", format_args!("there is no parameter `{name}`{near}"))
+        let near = near_matches(name, parameters.iter().map(|parameter| parameter.name.as_str()));
+        DescriptionError::invalid("x", format!("there is no parameter `{name}`{near}"))
             .hint("the axis is one of [[parameters]]")
     })?;
     axis(index).map(Some).ok_or_else(|| {
-        reader
-            .wrong("x", format_args!("the values of `{name}` are not numbers of one kind"))
+        DescriptionError::invalid("x", format!("the values of `{name}` are not numbers of one kind"))
             .hint("choose another parameter, or leave `x` out")
     })
 }

@@ -4,11 +4,11 @@ use seeklab_analysis::{Interval, interval};
 use seeklab_columnar::{ColumnValues, TableColumn};
 use serde_json::{Map, Value};
 
-use super::cells::{self, Cell};
+use super::cells::{self, Cell, DIMENSIONS};
 use super::engine::RunResult;
 use super::spec::Spec;
 
-/// Dimensions, `n` repetitions of which so many are `saturated`, and for each figure the mean over the
+/// Dimensions (swept parameters as numbers), `n` repetitions of which so many are `saturated`, and for each figure the mean over the
 /// repetitions, their standard deviation and half the width of the 95 % interval of the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ResultTable {
@@ -35,16 +35,17 @@ pub(super) fn by_cell<'a>(spec: &Spec, results: &'a [RunResult]) -> impl Iterato
 impl ResultTable {
     pub(super) fn new(spec: &Spec, cells: &[Cell], results: &[RunResult]) -> Self {
         let column = |name: String, values: ColumnValues| TableColumn { name, values };
-        let mut columns: Vec<TableColumn> = cells::dimensions(spec)
-            .into_iter()
-            .enumerate()
-            .map(|(index, name)| {
-                column(
-                    name,
-                    ColumnValues::Text(cells.iter().map(|cell| cell.values[index].clone()).collect()),
-                )
-            })
-            .collect();
+        let text =
+            |index: usize| ColumnValues::Text(cells.iter().map(|cell| cell.values[index].clone()).collect());
+        let dimension = |(index, name): (usize, String)| match index.checked_sub(DIMENSIONS.len()) {
+            None => column(name, text(index)),
+            Some(parameter) => {
+                let steps = cells.iter().map(|cell| cell.steps[parameter]);
+                spec.parameters[parameter].column(&name, steps)
+            }
+        };
+        let mut columns: Vec<TableColumn> =
+            cells::dimensions(spec).into_iter().enumerate().map(dimension).collect();
         let counts = |count: fn(&[RunResult]) -> usize| {
             ColumnValues::Counts(by_cell(spec, results).map(|results| count(results) as u64).collect())
         };

@@ -106,7 +106,7 @@ impl Fitted {
     /// # Errors
     /// If the description is wrong.
     pub fn device(&self, name: &str) -> Result<Resolved, Failure> {
-        let description = Description::from_table(name, name, self.description.clone(), 0)?;
+        let description = Description::from_table(name, name, self.description.clone())?;
         customise(name, description, &Setup::default())
     }
 }

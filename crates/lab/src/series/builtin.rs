@@ -35,7 +35,7 @@ pub(super) fn run(
     let outcome = outcome.map_err(|error| match &error {
         ClientError::Stopped { .. } => Failure::check("interrupted"),
         ClientError::Workload { source, .. } => {
-            let hint = source.hint().map(str::to_owned);
+            let hint = source.advice().map(str::to_owned);
             hint.into_iter().fold(Failure::chain(&error), Failure::hint)
         }
         _ => Failure::chain(&error),

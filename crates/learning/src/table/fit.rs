@@ -4,7 +4,7 @@
 //! that occurs, unless classes are finer.
 
 use seeklab_core::{Operation, TraceRecord};
-use seeklab_devices::ParameterError;
+use seeklab_devices::DescriptionError;
 use seeklab_devices::table::parts::{Class, Counts, Place, distance, place, write_cell};
 use seeklab_devices::table::{Classes, TableParameters};
 use toml::Table;
@@ -32,7 +32,7 @@ impl TableFit {
     ///
     /// # Errors
     /// Classes that cannot be.
-    pub fn new(classes: Classes) -> Result<Self, ParameterError> {
+    pub fn new(classes: Classes) -> Result<Self, DescriptionError> {
         classes.check()?;
         Ok(Self {
             classes,

@@ -20,37 +20,45 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rand_distr::{LogNormal, Zipf};
-use seeklab_core::{ByteSize, Duration, Seed, Stream};
+use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
+use seeklab_core::{ByteSize, DescriptionError, Duration, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::filesystem::{DirectoryId, FileId, FileSystem, Full, Mount};
 use super::plan::PAGE_BYTES;
-use super::{Program, Scenario, Setting, check_positive, check_scale, scaled};
-use crate::error::Error;
+use super::{Program, Scenario, Setting, check_scale, scaled};
 
 /// A build, as it is described.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildSpec {
     /// Source files.
+    #[schemars(range(min = 1), extend("x-unit" = "files"))]
     pub files: u64,
     /// Header files.
+    #[schemars(range(min = 1), extend("x-unit" = "headers"))]
     pub headers: u64,
     /// Directories that they are in.
+    #[schemars(range(min = 1), extend("x-unit" = "directories"))]
     pub directories: u64,
     /// Small programs that configuring compiles.
+    #[schemars(extend("x-unit" = "programs"))]
     pub tests: u64,
     /// Multiplies all four.
     pub scale: f64,
     /// Mean size of a source file.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub size: ByteSize,
     /// Headers that a source file includes, some of them several times over.
+    #[schemars(extend("x-unit" = "headers"))]
     pub includes: u64,
     /// Mean time to compile a source file.
     pub compile: Duration,
     /// Mean time of one test of configuring.
     pub test: Duration,
     /// Processes that build at a time.
+    #[schemars(range(min = 1), extend("x-unit" = "processes"))]
     pub processes: u64,
     /// Time at which changes go to the device.
     pub mount: Mount,
@@ -91,18 +99,9 @@ const TEST_PROGRAM_BYTES: u64 = 16 << 10;
 const TEST_LOG_BYTES: u64 = 400;
 
 impl BuildSpec {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), DescriptionError> {
         check_scale(self.scale)?;
-        for (key, count) in [
-            ("files", self.files),
-            ("headers", self.headers),
-            ("directories", self.directories),
-            ("processes", self.processes),
-            ("size", self.size.as_bytes()),
-        ] {
-            check_positive(key, count)?;
-        }
-        Ok(())
+        check_ranges(self)
     }
 }
 
@@ -276,7 +275,7 @@ pub(super) struct Build {
 }
 
 impl Build {
-    pub(super) fn new(spec: &BuildSpec, seed: Seed) -> Result<Self, Error> {
+    pub(super) fn new(spec: &BuildSpec, seed: Seed) -> Result<Self, DescriptionError> {
         spec.check()?;
         let tree = Tree {
             spec: spec.clone(),

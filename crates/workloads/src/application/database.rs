@@ -20,36 +20,42 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use rand_distr::Zipf;
-use seeklab_core::{ByteSize, Duration, Instant, Operation, Seed, Stream};
+use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
+use seeklab_core::{ByteSize, DescriptionError, Duration, Instant, Operation, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::cache::PageCache;
 use super::filesystem::{FileId, FileSystem, Full};
 use super::plan::{PAGE_BYTES, Stage, merge};
-use super::{Program, Scenario, Setting, check_positive, check_scale, scaled};
-use crate::error::Error;
+use super::{Program, Scenario, Setting, check_scale, scaled};
 
 /// A database, as it is described.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DatabaseSpec {
     /// Clients, each with one transaction at a time.
+    #[schemars(range(min = 1), extend("x-unit" = "clients"))]
     pub clients: u64,
     /// Transactions of all clients.
+    #[schemars(extend("x-unit" = "transactions"))]
     pub transactions: u64,
     /// Multiplies the transactions.
     pub scale: f64,
     /// Size of the table.
+    #[schemars(extend("x-minimum" = "8KiB"))]
     pub table: ByteSize,
     /// Memory for pages of the table.
     pub pool: ByteSize,
     /// Leaf pages that a transaction touches.
+    #[schemars(range(min = 1), extend("x-unit" = "pages"))]
     pub pages: u64,
     /// Zipf's exponent of the choice of pages, above 0.
     pub exponent: f64,
     /// Mean time of the processor that a transaction takes.
     pub compute: Duration,
     /// Log that brings a checkpoint.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub checkpoint: ByteSize,
 }
 
@@ -80,22 +86,19 @@ const LOG_BYTES: u64 = 16 << 20;
 const LOAD_BYTES: u64 = 256 << 10;
 
 impl DatabaseSpec {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), DescriptionError> {
         check_scale(self.scale)?;
-        for (key, count) in [
-            ("clients", self.clients),
-            ("pages", self.pages),
-            ("table", self.table.as_bytes() / LEAF_BYTES),
-            ("pool", self.pool.as_bytes() / (LEAF_BYTES * (self.clients + 1).max(2))),
-            ("checkpoint", self.checkpoint.as_bytes()),
-        ] {
-            check_positive(key, count)?;
+        check_ranges(self)?;
+        let pool_min = ByteSize::from_bytes(LEAF_BYTES.saturating_mul(self.clients.saturating_add(1)));
+        if self.pool < pool_min {
+            let allowed = format!("at least {pool_min}, a page for each client and one more");
+            return Err(DescriptionError::refused("pool", self.pool.to_string(), allowed));
         }
         if self.exponent.is_finite() && self.exponent > 0.0 {
             return Ok(());
         }
-        Err(Error::invalid("exponent", format!("`{}` is out of range", self.exponent))
-            .with_hint("an exponent lies above 0, for example 0.99"))
+        Err(DescriptionError::invalid("exponent", format!("`{}` is out of range", self.exponent))
+            .hint("an exponent lies above 0, for example 0.99"))
     }
 }
 
@@ -253,7 +256,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    pub(super) fn new(spec: &DatabaseSpec, seed: Seed) -> Result<Self, Error> {
+    pub(super) fn new(spec: &DatabaseSpec, seed: Seed) -> Result<Self, DescriptionError> {
         spec.check()?;
         let leaves = spec.table.as_bytes() / LEAF_BYTES;
         let server = Server {

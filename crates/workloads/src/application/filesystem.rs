@@ -52,7 +52,9 @@ pub(super) const WAKE_UP: Duration = Duration::from_s(5);
 const AGE: Duration = Duration::from_s(30);
 
 /// Time at which changes go to the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mount {
     /// Data and metadata before a call returns, as by `mount -o sync`.

@@ -34,7 +34,10 @@ mod process;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Operation, Request, RequestId, Seed, Workload};
+use seeklab_core::{
+    Arrival, Completion, DescriptionError, Duration, Instant, Mistake, Operation, Request, RequestId, Seed,
+    Workload,
+};
 
 pub use self::build::BuildSpec;
 pub use self::database::DatabaseSpec;
@@ -44,7 +47,6 @@ pub use self::postmark::PostmarkSpec;
 use self::filesystem::{CAPACITY_PAGES_MAX, CAPACITY_PAGES_MIN, FileSystem, Full, WAKE_UP};
 use self::plan::{Io, PAGE_BYTES};
 use self::process::{Process, Step};
-use crate::error::{Error, ErrorKind};
 use crate::spec::WorkloadSpec;
 use crate::synthetic::AddressSpace;
 
@@ -64,11 +66,11 @@ impl Builtin {
     /// [`text`](crate::text).
     ///
     /// # Errors
-    /// [`Error`] names the key, the mistake and what would be right.
-    pub fn parse(line: &str) -> Result<Self, Error> {
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn parse(line: &str) -> Result<Self, DescriptionError> {
         WorkloadSpec::parse(line)?.builtin().ok_or_else(|| {
-            Error::new(ErrorKind::UnknownName, "", format!("`{line}` is not an application"))
-                .with_hint("write `postmark`, `build` or `database`")
+            DescriptionError::new(Mistake::UnknownName, "", format!("`{line}` is not an application"))
+                .hint("write `postmark`, `build` or `database`")
         })
     }
 
@@ -90,7 +92,7 @@ impl Builtin {
         }
     }
 
-    fn scenario(&self, seed: Seed) -> Result<Box<dyn Scenario>, Error> {
+    fn scenario(&self, seed: Seed) -> Result<Box<dyn Scenario>, DescriptionError> {
         Ok(match self {
             Self::Postmark(spec) => Box::new(postmark::Postmark::new(spec, seed)?),
             Self::Build(spec) => Box::new(build::Build::new(spec, seed)?),
@@ -104,16 +106,12 @@ fn scaled(count: u64, scale: f64) -> u64 {
     ((count as f64 * scale).round() as u64).max(1)
 }
 
-fn check_scale(scale: f64) -> Result<(), Error> {
+fn check_scale(scale: f64) -> Result<(), DescriptionError> {
     if scale.is_finite() && scale > 0.0 && scale <= 1e6 {
         return Ok(());
     }
-    Err(Error::invalid("scale", format!("`{scale}` is out of range"))
-        .with_hint("a scale lies above 0, for example 0.5 for half as much"))
-}
-
-fn check_positive(key: &str, count: u64) -> Result<(), Error> {
-    if count > 0 { Ok(()) } else { Err(Error::invalid(key, "is 0").with_hint("write at least 1")) }
+    Err(DescriptionError::invalid("scale", format!("`{scale}` is out of range"))
+        .hint("a scale lies above 0, for example 0.5 for half as much"))
 }
 
 /// The operations of a process. Queried for the next operation whenever the last is done.
@@ -218,10 +216,10 @@ impl Application {
     ///
     /// # Errors
     /// A value out of range, or a device that is too small or whose blocks are too large.
-    pub fn new(builtin: &Builtin, target: AddressSpace, seed: Seed) -> Result<Self, Error> {
+    pub fn new(builtin: &Builtin, target: AddressSpace, seed: Seed) -> Result<Self, DescriptionError> {
         let block_bytes = target.block_size.as_bytes();
         let unfit = |problem: String, hint: &str| {
-            Err(Error::new(ErrorKind::DoesNotFit, "", problem).with_hint(hint.to_owned()))
+            Err(DescriptionError::new(Mistake::DoesNotFit, "", problem).hint(hint.to_owned()))
         };
         if !PAGE_BYTES.is_multiple_of(block_bytes) {
             let problem = format!("blocks of {} do not divide pages of 4 KiB", target.block_size);
@@ -235,7 +233,7 @@ impl Application {
         }
         let (mount, cache_bytes, discards) = builtin.host();
         if cache_bytes < 64 * PAGE_BYTES {
-            return Err(Error::invalid("cache", "is too small").with_hint("write at least `256KiB`"));
+            return Err(DescriptionError::invalid("cache", "is too small").hint("write at least `256KiB`"));
         }
         let scenario = builtin.scenario(seed)?;
         let cache_pages = (cache_bytes / PAGE_BYTES) as usize;

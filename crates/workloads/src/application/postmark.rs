@@ -14,31 +14,37 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use seeklab_core::{ByteSize, Duration, Ratio, Seed, Stream};
+use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
+use seeklab_core::{ByteSize, DescriptionError, Duration, Ratio, Seed, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::filesystem::{DirectoryId, FileId, FileSystem, Full, Mount};
 use super::plan::PAGE_BYTES;
-use super::{Program, Scenario, Setting, check_positive, check_scale, scaled};
-use crate::error::Error;
+use super::{Program, Scenario, Setting, check_scale, scaled};
 
 /// PostMark, as it is described.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PostmarkSpec {
     /// Files in the pool at the beginning.
+    #[schemars(range(min = 1), extend("x-unit" = "files"))]
     pub files: u64,
     /// Transactions.
+    #[schemars(extend("x-unit" = "transactions"))]
     pub transactions: u64,
     /// Multiplies both.
     pub scale: f64,
     /// The smallest file.
+    #[schemars(extend("x-minimum" = "1B"))]
     pub size_min: ByteSize,
     /// The largest file.
     pub size_max: ByteSize,
     /// Share of transactions that read; the others append.
+    #[schemars(extend("x-maximum" = "100%"))]
     pub read: Ratio,
     /// Share of transactions that create; the others delete.
+    #[schemars(extend("x-maximum" = "100%"))]
     pub create: Ratio,
     /// Time of the processor that each file operation takes.
     pub compute: Duration,
@@ -71,14 +77,14 @@ impl Default for PostmarkSpec {
 }
 
 impl PostmarkSpec {
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), DescriptionError> {
         check_scale(self.scale)?;
-        check_positive("files", self.files)?;
+        check_ranges(self)?;
         if self.size_min > self.size_max {
             let problem = format!("{} is more than `size_max`, {}", self.size_min, self.size_max);
-            return Err(Error::invalid("size_min", problem));
+            return Err(DescriptionError::invalid("size_min", problem));
         }
-        check_positive("size_min", self.size_min.as_bytes())
+        Ok(())
     }
 }
 
@@ -207,7 +213,7 @@ pub(super) struct Postmark {
 }
 
 impl Postmark {
-    pub(super) fn new(spec: &PostmarkSpec, seed: Seed) -> Result<Self, Error> {
+    pub(super) fn new(spec: &PostmarkSpec, seed: Seed) -> Result<Self, DescriptionError> {
         spec.check()?;
         let stream = seed.stream("application.postmark");
         let pool = Pool { spec: spec.clone(), stream, directory: None, files: Vec::new() };

@@ -1,8 +1,10 @@
 //! The rule by which the requests of a trace arrive, as people write it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use seeklab_core::Ratio;
 use seeklab_core::names::{near, quoted};
 use serde::{Deserialize, Serialize};
@@ -113,6 +115,22 @@ impl TryFrom<String> for ArrivalMode {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         text.parse().map_err(|error: ArrivalModeError| format!("{error} (hint: {})", error.hint()))
+    }
+}
+
+impl JsonSchema for ArrivalMode {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "ArrivalMode".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "x-quantity": "arrival mode",
+            "examples": ["open", "scaled 2", "closed 8", "closed auto", "think", "follow"],
+        })
     }
 }
 

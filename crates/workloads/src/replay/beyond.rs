@@ -1,12 +1,13 @@
 //! Requests of a trace that lie beyond the end of the device it is replayed on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Treatment of a request whose last block lies beyond the end of the device.
 ///
 /// With `c` blocks of capacity, a request of `b` blocks at `lbn`, and a trace that extends over `e`
 /// blocks (the end of its furthest request):
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Beyond {
     /// The replay ends with an error that names it.

@@ -1,9 +1,10 @@
 //! The description of a replay.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ArrivalMode, Beyond, Mode, Population, Settings, Survey};
-use crate::error::{Error, ErrorKind};
+use seeklab_core::{DescriptionError, Mistake};
 
 /// A replay, as it is described.
 ///
@@ -15,10 +16,10 @@ use crate::error::{Error, ErrorKind};
 /// requests = 100000       # at most so many; all if absent
 /// device = 3              # the requests of one device of the trace; all if absent
 /// ```
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaySpec {
-    /// File of the trace. This crate does not open it.
+    /// File of the trace, beside the description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
     /// Rule by which requests arrive.
@@ -27,10 +28,11 @@ pub struct ReplaySpec {
     /// Treatment of requests beyond the end of the device.
     #[serde(default)]
     pub beyond: Beyond,
-    /// Maximum number of requests to issue.
+    /// Maximum number of requests [default: all].
+    #[schemars(extend("x-unit" = "requests"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// The device of the trace whose requests are replayed.
+    /// Number of the device of the trace whose requests are replayed [default: all].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u16>,
 }
@@ -45,11 +47,15 @@ impl ReplaySpec {
     /// The settings of a replay on a device with that many blocks.
     ///
     /// # Errors
-    /// [`Error`], if a survey is needed and not given, or it does not hold what is needed.
-    pub fn settings(&self, capacity_blocks: u64, survey: Option<&Survey>) -> Result<Settings, Error> {
+    /// [`DescriptionError`], if a survey is needed and not given, or it does not hold what is needed.
+    pub fn settings(
+        &self,
+        capacity_blocks: u64,
+        survey: Option<&Survey>,
+    ) -> Result<Settings, DescriptionError> {
         let not_surveyed = |at: &str| {
-            Error::new(ErrorKind::NotSupplied, at, "needs a survey of the trace beforehand")
-                .with_hint("a trace that can be read only once cannot be surveyed; save it to a file")
+            DescriptionError::new(Mistake::NotSupplied, at, "needs a survey of the trace beforehand")
+                .hint("a trace that can be read only once cannot be surveyed; save it to a file")
         };
         let surveyed = || survey.ok_or_else(|| not_surveyed("arrivals"));
         let mode = match self.arrivals {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::{Duration, Instant, TraceRecord};
+use seeklab_core::{DescriptionError, Duration, Instant, Mistake, TraceRecord};
 
 use super::Following;
-use crate::error::{Error, ErrorKind};
 
 /// Summary of a trace in bounded memory: its devices, its address range, its load.
 #[derive(Debug, Clone, Default)]
@@ -102,11 +101,11 @@ impl Survey {
     /// the sum of response times divided by that time (Little's law, here an identity).
     ///
     /// # Errors
-    /// [`Error`], if the trace is empty or a record has no completion time.
-    pub fn mean_outstanding(&self) -> Result<f64, Error> {
+    /// [`DescriptionError`], if the trace is empty or a record has no completion time.
+    pub fn mean_outstanding(&self) -> Result<f64, DescriptionError> {
         let problem = |problem: String| {
-            Error::new(ErrorKind::NotSupplied, "arrivals", problem)
-                .with_hint("give the population as a number, for example \"closed 8\"")
+            DescriptionError::new(Mistake::NotSupplied, "arrivals", problem)
+                .hint("give the population as a number, for example \"closed 8\"")
         };
         if let Some(row) = self.incomplete_row {
             return Err(problem(format!(
@@ -123,12 +122,12 @@ impl Survey {
     /// completions no more than by chance; see [`Following`].
     ///
     /// # Errors
-    /// [`Error`], if no record has a completion time.
-    pub fn follows_within(&self) -> Result<Option<Duration>, Error> {
+    /// [`DescriptionError`], if no record has a completion time.
+    pub fn follows_within(&self) -> Result<Option<Duration>, DescriptionError> {
         if self.completed == 0 {
             let problem = "`follow` needs completion times, which no record of the trace has";
-            return Err(Error::new(ErrorKind::NotSupplied, "arrivals", problem)
-                .with_hint("replay the trace open, scaled or closed"));
+            return Err(DescriptionError::new(Mistake::NotSupplied, "arrivals", problem)
+                .hint("replay the trace open, scaled or closed"));
         }
         Ok(self.following.soon())
     }
@@ -139,7 +138,7 @@ impl Survey {
     ///
     /// # Errors
     /// As [`mean_outstanding`](Self::mean_outstanding).
-    pub fn population(&self) -> Result<u32, Error> {
+    pub fn population(&self) -> Result<u32, DescriptionError> {
         self.mean_outstanding().map(|mean| (mean.round() as u32).max(1))
     }
 }

@@ -16,21 +16,21 @@
 //! requests. **Extents**: one of the extents, each equally likely; the request begins with the extent and has
 //! its length, unless `size` is given.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use seeklab_core::{ByteSize, Ratio};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use seeklab_core::{ByteSize, DescriptionError, Mistake, Ratio};
 use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::address_space::AddressSpace;
-use super::keys::{need, refuse};
 use super::space::Space;
-use crate::error::{Error, ErrorKind};
 
 /// The distribution of the addresses at which requests begin.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "AddressFields", into = "AddressFields")]
+#[serde(from = "AddressForm", into = "AddressForm")]
 pub struct AddressSpec {
     /// Distribution of starts over the space.
     pub distribution: AddressDistribution,
@@ -65,7 +65,7 @@ pub enum AddressDistribution {
 }
 
 /// Placement of the popular regions of a Zipf distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RankOrder {
     /// Spread over the space by a fixed permutation.
@@ -76,15 +76,15 @@ pub enum RankOrder {
 }
 
 /// A zone and how popular it is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a zone, for example { share_of_space = \"10%\", share_of_requests = \"80%\" }"
 )]
 pub struct HotZone {
-    /// Its share of the space.
+    /// Share of the space that the zone takes.
     pub share_of_space: Ratio,
-    /// Its share of the requests.
+    /// Share of the requests that begin in the zone.
     pub share_of_requests: Ratio,
 }
 
@@ -97,96 +97,120 @@ pub struct Extent {
     pub blocks: u32,
 }
 
-const GRANULARITY: ByteSize = ByteSize::from_bytes(1 << 20);
-
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum DistributionName {
-    #[default]
-    Uniform,
-    Zipf,
-    Hot,
-    Extents,
+const fn granularity() -> ByteSize {
+    ByteSize::from_bytes(1 << 20)
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table, for example { distribution = \"zipf\", exponent = 0.9 }")]
-struct AddressFields {
-    #[serde(default)]
-    distribution: DistributionName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start: Option<Ratio>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    end: Option<Ratio>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exponent: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    granularity: Option<ByteSize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    order: Option<RankOrder>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    zones: Option<Zones>,
+/// Distribution of the starts of all other requests.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "distribution",
+    rename_all = "snake_case",
+    deny_unknown_fields,
+    expecting = "a table, for example { distribution = \"zipf\", exponent = 0.9 }"
+)]
+enum AddressForm {
+    Uniform {
+        /// Start of the addresses, as a share of the device [default: 0].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        start: Option<Ratio>,
+        /// End of the addresses, as a share of the device [default: 100%].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        end: Option<Ratio>,
+    },
+    Zipf {
+        /// Exponent of Zipf's law, above 0. Popularity falls faster with rank for a larger exponent.
+        exponent: f64,
+        /// Size of a region.
+        #[serde(default = "granularity")]
+        granularity: ByteSize,
+        /// Placement of the popular regions.
+        #[serde(default)]
+        order: RankOrder,
+        /// Start of the addresses, as a share of the device [default: 0].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        start: Option<Ratio>,
+        /// End of the addresses, as a share of the device [default: 100%].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        end: Option<Ratio>,
+    },
+    Hot {
+        /// Zones from the start of the addresses on. The rest of the space gets the rest of the requests.
+        zones: Zones,
+        /// Start of the addresses, as a share of the device [default: 0].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        start: Option<Ratio>,
+        /// End of the addresses, as a share of the device [default: 100%].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-maximum" = "100%"))]
+        end: Option<Ratio>,
+    },
+    Extents {},
 }
 
-impl TryFrom<AddressFields> for AddressSpec {
-    type Error = String;
-
-    fn try_from(fields: AddressFields) -> Result<Self, String> {
-        let AddressFields { distribution, start, end, exponent, granularity, order, zones } = fields;
-        let of_zipf = [
-            ("exponent", exponent.is_some()),
-            ("granularity", granularity.is_some()),
-            ("order", order.is_some()),
-        ];
-        let of_hot = [("zones", zones.is_some())];
-        let range = "`start` and `end`";
-        let distribution = match distribution {
-            DistributionName::Uniform => {
-                refuse(&of_zipf, "uniform", range)?;
-                refuse(&of_hot, "uniform", range)?;
-                AddressDistribution::Uniform
+impl From<AddressForm> for AddressSpec {
+    fn from(form: AddressForm) -> Self {
+        let (distribution, start, end) = match form {
+            AddressForm::Uniform { start, end } => (AddressDistribution::Uniform, start, end),
+            AddressForm::Zipf { exponent, granularity, order, start, end } => {
+                (AddressDistribution::Zipf { exponent, granularity, order }, start, end)
             }
-            DistributionName::Zipf => {
-                refuse(&of_hot, "zipf", "`exponent`, `granularity`, `order`, `start` and `end`")?;
-                AddressDistribution::Zipf {
-                    exponent: need(exponent, "exponent", "zipf")?,
-                    granularity: granularity.unwrap_or(GRANULARITY),
-                    order: order.unwrap_or_default(),
-                }
+            AddressForm::Hot { zones, start, end } => {
+                (AddressDistribution::Hot { zones: zones.0 }, start, end)
             }
-            DistributionName::Hot => {
-                refuse(&of_zipf, "hot", "`zones`, `start` and `end`")?;
-                AddressDistribution::Hot { zones: need(zones, "zones", "hot")?.0 }
-            }
-            DistributionName::Extents => {
-                refuse(&of_zipf, "extents", "no other keys")?;
-                refuse(&of_hot, "extents", "no other keys")?;
-                let ranged = [("start", start.is_some()), ("end", end.is_some())];
-                refuse(&ranged, "extents", "no other keys")?;
-                AddressDistribution::Extents
-            }
+            AddressForm::Extents {} => (AddressDistribution::Extents, None, None),
         };
-        Ok(Self { distribution, start, end })
+        Self { distribution, start, end }
     }
 }
 
-impl From<AddressSpec> for AddressFields {
+impl From<AddressSpec> for AddressForm {
     fn from(spec: AddressSpec) -> Self {
-        let fields = Self { start: spec.start, end: spec.end, ..Self::default() };
-        match spec.distribution {
-            AddressDistribution::Uniform => fields,
-            AddressDistribution::Zipf { exponent, granularity, order } => Self {
-                distribution: DistributionName::Zipf,
-                exponent: Some(exponent),
-                granularity: Some(granularity),
-                order: Some(order),
-                ..fields
-            },
-            AddressDistribution::Hot { zones } => {
-                Self { distribution: DistributionName::Hot, zones: Some(Zones(zones)), ..fields }
+        let AddressSpec { distribution, start, end } = spec;
+        match distribution {
+            AddressDistribution::Uniform => Self::Uniform { start, end },
+            AddressDistribution::Zipf { exponent, granularity, order } => {
+                Self::Zipf { exponent, granularity, order, start, end }
             }
-            AddressDistribution::Extents => Self { distribution: DistributionName::Extents, ..fields },
+            AddressDistribution::Hot { zones } => Self::Hot { zones: Zones(zones), start, end },
+            AddressDistribution::Extents => Self::Extents {},
         }
+    }
+}
+
+impl JsonSchema for AddressSpec {
+    fn inline_schema() -> bool {
+        AddressForm::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        AddressForm::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        AddressForm::json_schema(generator)
+    }
+}
+
+impl JsonSchema for Zones {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Zones".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            {
+                "type": "string",
+                "x-quantity": "zones such as `10%:80%+20%:15%`",
+                "examples": ["10%:80%+20%:15%"],
+            },
+            generator.subschema_for::<Vec<HotZone>>(),
+        ]})
     }
 }
 
@@ -231,19 +255,16 @@ impl<'de> Deserialize<'de> for Zones {
 
 impl AddressSpec {
     /// The space on that device, with `align` blocks from start to start.
-    pub(super) fn space(&self, target: AddressSpace, align: u64) -> Result<Space, Error> {
+    pub(super) fn space(&self, target: AddressSpace, align: u64) -> Result<Space, DescriptionError> {
         let capacity = target.capacity_blocks;
-        let block = |share: Option<Ratio>, otherwise: u64, at: &str| match share {
-            None => Ok(otherwise),
-            Some(share) if share > Ratio::ONE => Err(Error::invalid(at, format!("{share} is more than 1"))
-                .with_hint("write a share of the device, at most 100%")),
-            Some(share) => Ok(((share.as_f64() * capacity as f64) as u64).min(capacity)),
+        let block = |share: Option<Ratio>, otherwise: u64| {
+            share.map_or(otherwise, |share| ((share.as_f64() * capacity as f64) as u64).min(capacity))
         };
-        let start = block(self.start, 0, "address.start")?.next_multiple_of(align);
-        let end = block(self.end, capacity, "address.end")?;
+        let start = block(self.start, 0).next_multiple_of(align);
+        let end = block(self.end, capacity);
         if start >= end {
-            return Err(Error::new(
-                ErrorKind::DoesNotFit,
+            return Err(DescriptionError::new(
+                Mistake::DoesNotFit,
                 "address",
                 format!("no aligned block lies between start (block {start}) and end (block {end})"),
             ));

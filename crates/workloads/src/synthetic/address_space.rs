@@ -1,8 +1,6 @@
 //! Properties of the addressed device that a workload needs.
 
-use seeklab_core::{ByteSize, Capabilities};
-
-use crate::error::{Error, ErrorKind};
+use seeklab_core::{ByteSize, Capabilities, DescriptionError, Mistake};
 
 /// The address space that a workload fills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +19,11 @@ impl From<&Capabilities> for AddressSpace {
 
 impl AddressSpace {
     /// `size` in blocks, which it must be a positive multiple of.
-    pub(super) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, Error> {
+    pub(super) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, DescriptionError> {
         let (bytes, block) = (size.as_bytes(), self.block_size.as_bytes());
         if bytes == 0 || !bytes.is_multiple_of(block) {
-            return Err(Error::new(
-                ErrorKind::DoesNotFit,
+            return Err(DescriptionError::new(
+                Mistake::DoesNotFit,
                 at,
                 format!("{size} is not a positive multiple of the block size, {}", self.block_size),
             ));

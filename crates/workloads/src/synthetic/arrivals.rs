@@ -19,15 +19,17 @@
 //! one is complete and `think` has passed (`think_distribution` is `constant`, or `exponential` with that
 //! mean).
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::keys::{need, refuse};
 use crate::rate::Rate;
 
 /// Arrival process of a synthetic workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "ArrivalFields", into = "ArrivalFields")]
+#[serde(try_from = "ArrivalForm", into = "ArrivalForm")]
 pub enum ArrivalSpec {
     /// Independent arrivals: exponential interarrival times.
     Poisson(Pace),
@@ -79,7 +81,7 @@ impl Pace {
 }
 
 /// Variation of a time around its mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeDistribution {
     /// Not at all.
@@ -89,7 +91,7 @@ pub enum TimeDistribution {
 }
 
 /// Variation of the length of a burst around its mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BurstDistribution {
     /// Not at all; the mean is a whole number.
@@ -98,182 +100,151 @@ pub enum BurstDistribution {
     Geometric,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Process {
-    Poisson,
-    Constant,
-    Bursty,
-    Shaped,
-    Closed,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
+/// Arrival process of a synthetic workload.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(
+    tag = "process",
+    rename_all = "snake_case",
     deny_unknown_fields,
     expecting = "a table with a process, for example { process = \"poisson\", rate = \"100/s\" }"
 )]
-struct ArrivalFields {
-    process: Process,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<Rate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interarrival: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    burst: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    burst_distribution: Option<BurstDistribution>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    within: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    gap: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    distribution: Option<TimeDistribution>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    population: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    think: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    think_distribution: Option<TimeDistribution>,
+enum ArrivalForm {
+    Poisson {
+        /// Mean rate of arrivals. Either `rate` or `interarrival` is required.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        /// Mean time from one arrival to the next, above 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interarrival: Option<Duration>,
+    },
+    Constant {
+        /// Rate of arrivals. Either `rate` or `interarrival` is required.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        /// Time from one arrival to the next, above 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interarrival: Option<Duration>,
+    },
+    Bursty {
+        /// Mean number of requests in a burst. A whole number if `burst_distribution` is `constant`.
+        #[schemars(range(min = 1.0, max = 1e9), extend("x-unit" = "requests"))]
+        burst: f64,
+        /// Distribution of the number of requests in a burst.
+        #[serde(default = "geometric")]
+        burst_distribution: BurstDistribution,
+        /// Mean time from one arrival to the next in a burst.
+        within: Duration,
+        /// Mean time from the last arrival of a burst to the first of the next.
+        gap: Duration,
+        /// Distribution of `within` and `gap`.
+        #[serde(default = "exponential")]
+        distribution: TimeDistribution,
+    },
+    Shaped {},
+    Closed {
+        /// Members of the population. Each has one request outstanding, or thinks.
+        #[schemars(range(min = 1), extend("x-unit" = "members"))]
+        population: u32,
+        /// Mean time from a completion to the next request of the same member.
+        #[serde(default)]
+        think: Duration,
+        /// Distribution of the think time.
+        #[serde(default = "constant")]
+        think_distribution: TimeDistribution,
+    },
 }
 
-impl ArrivalFields {
-    const fn new(process: Process) -> Self {
-        Self {
-            process,
-            rate: None,
-            interarrival: None,
-            burst: None,
-            burst_distribution: None,
-            within: None,
-            gap: None,
-            distribution: None,
-            population: None,
-            think: None,
-            think_distribution: None,
+const fn geometric() -> BurstDistribution {
+    BurstDistribution::Geometric
+}
+
+const fn exponential() -> TimeDistribution {
+    TimeDistribution::Exponential
+}
+
+const fn constant() -> TimeDistribution {
+    TimeDistribution::Constant
+}
+
+/// The pace of a process, of which one form is given.
+fn pace(process: &str, rate: Option<Rate>, interarrival: Option<Duration>) -> Result<Pace, String> {
+    match (rate, interarrival) {
+        (Some(rate), None) => Ok(Pace::Rate(rate)),
+        (None, Some(time)) if !time.is_zero() => Ok(Pace::Interarrival(time)),
+        (None, Some(_)) => Err("an interarrival time of 0 (hint: write more than 0)".to_owned()),
+        (Some(_), Some(_)) => {
+            Err("`rate` and `interarrival` say the same twice (hint: keep one of them)".to_owned())
         }
-    }
-
-    fn refuse_pace(&self, owner: &str, takes: &str) -> Result<(), String> {
-        refuse(&[("rate", self.rate.is_some()), ("interarrival", self.interarrival.is_some())], owner, takes)
-    }
-
-    fn refuse_bursts(&self, owner: &str, takes: &str) -> Result<(), String> {
-        let of_bursts = [
-            ("burst", self.burst.is_some()),
-            ("burst_distribution", self.burst_distribution.is_some()),
-            ("within", self.within.is_some()),
-            ("gap", self.gap.is_some()),
-            ("distribution", self.distribution.is_some()),
-        ];
-        refuse(&of_bursts, owner, takes)
-    }
-
-    fn refuse_population(&self, owner: &str, takes: &str) -> Result<(), String> {
-        let of_population = [
-            ("population", self.population.is_some()),
-            ("think", self.think.is_some()),
-            ("think_distribution", self.think_distribution.is_some()),
-        ];
-        refuse(&of_population, owner, takes)
-    }
-
-    fn pace(&self, owner: &str) -> Result<Pace, String> {
-        let takes = "`rate` or `interarrival`";
-        self.refuse_bursts(owner, takes)?;
-        self.refuse_population(owner, takes)?;
-        match (self.rate, self.interarrival) {
-            (Some(rate), None) => Ok(Pace::Rate(rate)),
-            (None, Some(time)) if !time.is_zero() => Ok(Pace::Interarrival(time)),
-            (None, Some(_)) => Err("an interarrival time of 0 (hint: write more than 0)".to_owned()),
-            (Some(_), Some(_)) => {
-                Err("`rate` and `interarrival` say the same twice (hint: keep one of them)".to_owned())
-            }
-            (None, None) => Err(format!(
-                "`{owner}` needs a pace (hint: add `rate`, for example \"100/s\", or `interarrival`)"
-            )),
-        }
+        (None, None) => Err(format!(
+            "`{process}` needs a pace (hint: add `rate`, for example \"100/s\", or `interarrival`)"
+        )),
     }
 }
 
-impl TryFrom<ArrivalFields> for ArrivalSpec {
+impl TryFrom<ArrivalForm> for ArrivalSpec {
     type Error = String;
 
-    fn try_from(fields: ArrivalFields) -> Result<Self, String> {
-        match fields.process {
-            Process::Poisson => fields.pace("poisson").map(Self::Poisson),
-            Process::Constant => fields.pace("constant").map(Self::Constant),
-            Process::Bursty => {
-                let takes = "`burst`, `burst_distribution`, `within`, `gap` and `distribution`";
-                fields.refuse_pace("bursty", takes)?;
-                fields.refuse_population("bursty", takes)?;
-                let burst = need(fields.burst, "burst", "bursty")?;
-                let burst_distribution = fields.burst_distribution.unwrap_or(BurstDistribution::Geometric);
-                if !(1.0..=1e9).contains(&burst) {
-                    return Err(format!(
-                        "`burst` is {burst} (hint: a burst has 1 to 1e9 requests on average)"
-                    ));
-                }
+    fn try_from(form: ArrivalForm) -> Result<Self, String> {
+        match form {
+            ArrivalForm::Poisson { rate, interarrival } => {
+                pace("poisson", rate, interarrival).map(Self::Poisson)
+            }
+            ArrivalForm::Constant { rate, interarrival } => {
+                pace("constant", rate, interarrival).map(Self::Constant)
+            }
+            ArrivalForm::Bursty { burst, burst_distribution, within, gap, distribution } => {
                 if burst_distribution == BurstDistribution::Constant && burst.fract() != 0.0 {
                     return Err(format!(
                         "a constant `burst` of {burst} (hint: write a whole number, or let it be geometric)"
                     ));
                 }
-                let within = need(fields.within, "within", "bursty")?;
-                let gap = need(fields.gap, "gap", "bursty")?;
                 if within.is_zero() && gap.is_zero() {
                     return Err("`within` and `gap` are both 0 (hint: time must pass somewhere)".to_owned());
                 }
-                let distribution = fields.distribution.unwrap_or(TimeDistribution::Exponential);
                 Ok(Self::Bursty { burst, burst_distribution, within, gap, distribution })
             }
-            Process::Shaped => {
-                let takes = "no other keys; the caller supplies the times";
-                fields.refuse_pace("shaped", takes)?;
-                fields.refuse_bursts("shaped", takes)?;
-                fields.refuse_population("shaped", takes)?;
-                Ok(Self::Shaped)
-            }
-            Process::Closed => {
-                let takes = "`population`, `think` and `think_distribution`";
-                fields.refuse_pace("closed", takes)?;
-                fields.refuse_bursts("closed", takes)?;
-                let population = need(fields.population, "population", "closed")?;
-                if population == 0 {
-                    return Err("a population of 0 (hint: at least 1 keeps the device busy)".to_owned());
-                }
-                let think = fields.think.unwrap_or(Duration::ZERO);
-                let think_distribution = fields.think_distribution.unwrap_or(TimeDistribution::Constant);
+            ArrivalForm::Shaped {} => Ok(Self::Shaped),
+            ArrivalForm::Closed { population, think, think_distribution } => {
                 Ok(Self::Closed { population, think, think_distribution })
             }
         }
     }
 }
 
-impl From<ArrivalSpec> for ArrivalFields {
+impl From<ArrivalSpec> for ArrivalForm {
     fn from(spec: ArrivalSpec) -> Self {
-        let paced = |process, pace| match pace {
-            Pace::Rate(rate) => Self { rate: Some(rate), ..Self::new(process) },
-            Pace::Interarrival(time) => Self { interarrival: Some(time), ..Self::new(process) },
+        let forms = |pace| match pace {
+            Pace::Rate(rate) => (Some(rate), None),
+            Pace::Interarrival(time) => (None, Some(time)),
         };
         match spec {
-            ArrivalSpec::Poisson(pace) => paced(Process::Poisson, pace),
-            ArrivalSpec::Constant(pace) => paced(Process::Constant, pace),
-            ArrivalSpec::Bursty { burst, burst_distribution, within, gap, distribution } => Self {
-                burst: Some(burst),
-                burst_distribution: Some(burst_distribution),
-                within: Some(within),
-                gap: Some(gap),
-                distribution: Some(distribution),
-                ..Self::new(Process::Bursty)
-            },
-            ArrivalSpec::Shaped => Self::new(Process::Shaped),
-            ArrivalSpec::Closed { population, think, think_distribution } => Self {
-                population: Some(population),
-                think: Some(think),
-                think_distribution: Some(think_distribution),
-                ..Self::new(Process::Closed)
-            },
+            ArrivalSpec::Poisson(pace) => {
+                let (rate, interarrival) = forms(pace);
+                Self::Poisson { rate, interarrival }
+            }
+            ArrivalSpec::Constant(pace) => {
+                let (rate, interarrival) = forms(pace);
+                Self::Constant { rate, interarrival }
+            }
+            ArrivalSpec::Bursty { burst, burst_distribution, within, gap, distribution } => {
+                Self::Bursty { burst, burst_distribution, within, gap, distribution }
+            }
+            ArrivalSpec::Shaped => Self::Shaped {},
+            ArrivalSpec::Closed { population, think, think_distribution } => {
+                Self::Closed { population, think, think_distribution }
+            }
         }
+    }
+}
+
+impl JsonSchema for ArrivalSpec {
+    fn inline_schema() -> bool {
+        ArrivalForm::inline_schema()
+    }
+    fn schema_name() -> Cow<'static, str> {
+        ArrivalForm::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        ArrivalForm::json_schema(generator)
     }
 }

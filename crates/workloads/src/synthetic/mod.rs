@@ -25,7 +25,6 @@ mod address;
 mod address_space;
 mod arrivals;
 mod geometric;
-mod keys;
 mod places;
 mod population;
 mod process;
@@ -36,7 +35,9 @@ mod spec;
 
 use std::sync::Arc;
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Operation, Request, Seed, Stream, Workload};
+use seeklab_core::{
+    Arrival, Completion, DescriptionError, Duration, Instant, Operation, Request, Seed, Stream, Workload,
+};
 
 pub use address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
 pub use address_space::AddressSpace;
@@ -47,8 +48,6 @@ pub use spec::SyntheticSpec;
 use places::Places;
 use population::Population;
 use process::OpenProcess;
-
-use crate::error::Error;
 
 /// Data that a description only names and that the caller supplies.
 #[derive(Debug, Clone, Default)]
@@ -80,17 +79,13 @@ impl Synthetic {
     /// The workload of that description for that device.
     ///
     /// # Errors
-    /// [`Error`], if a quantity is out of range, does not fit the device, or was not supplied.
+    /// [`DescriptionError`], if a quantity is out of range, does not fit the device, or was not supplied.
     pub fn new(
         spec: &SyntheticSpec,
         target: AddressSpace,
         seed: Seed,
         supplied: Supplied,
-    ) -> Result<Self, Error> {
-        if spec.read.as_f64() > 1.0 {
-            return Err(Error::invalid("read", format!("{} is more than 1", spec.read))
-                .with_hint("write a share, at most 100%"));
-        }
+    ) -> Result<Self, DescriptionError> {
         let timing = match OpenProcess::new(&spec.arrivals, supplied.interarrival_times)? {
             Some(mut process) => {
                 let mut stream = seed.stream("workload.arrival");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use seeklab_core::{Seed, Stream};
+use seeklab_core::{DescriptionError, Mistake, Seed, Stream};
 
 use super::address::{AddressDistribution, Extent};
 use super::address_space::AddressSpace;
@@ -10,7 +10,6 @@ use super::size::SizeSource;
 use super::source::AddressSource;
 use super::space::Space;
 use super::spec::SyntheticSpec;
-use crate::error::{Error, ErrorKind};
 
 /// Draws where requests lie.
 #[derive(Debug, Clone)]
@@ -37,36 +36,39 @@ impl Places {
         target: AddressSpace,
         seed: Seed,
         extents: Option<Arc<[Extent]>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DescriptionError> {
         let (sequential, local) = (spec.sequential.as_f64(), spec.local.as_f64());
         if sequential + local > 1.0 + 1e-9 {
-            return Err(Error::invalid(
+            return Err(DescriptionError::invalid(
                 "sequential",
                 format!("`sequential` ({sequential}) and `local` ({local}) sum to more than 1"),
             )
-            .with_hint("shares sum to at most 100%; the rest is drawn from `address`"));
+            .hint("shares sum to at most 100%; the rest is drawn from `address`"));
         }
         let by_extents = spec.address.distribution == AddressDistribution::Extents;
         if by_extents {
             let fixed =
                 [("align", spec.align.is_some()), ("sequential", sequential > 0.0), ("local", local > 0.0)];
             if let Some((key, _)) = fixed.iter().find(|(_, given)| *given) {
-                return Err(Error::invalid(key, "does not go with the address distribution `extents`")
-                    .with_hint(format!("remove `{key}`: requests begin where extents do")));
+                return Err(DescriptionError::invalid(
+                    *key,
+                    "does not go with the address distribution `extents`",
+                )
+                .hint(format!("remove `{key}`: requests begin where extents do")));
             }
         } else if spec.size.is_none() {
-            return Err(Error::new(ErrorKind::Missing, "size", "is missing")
-                .with_hint("write for example `size = \"8KiB\"`"));
+            return Err(DescriptionError::new(Mistake::Missing, "size", "is missing")
+                .hint("write for example `size = \"8KiB\"`"));
         }
         let local_blocks = match spec.local_distance {
             Some(distance) => target.blocks(distance, "local_distance")?,
             None if local > 0.0 => {
-                return Err(Error::new(
-                    ErrorKind::Missing,
+                return Err(DescriptionError::new(
+                    Mistake::Missing,
                     "local_distance",
                     "is missing, but `local` is given",
                 )
-                .with_hint("write for example `local_distance = \"20MiB\"`"));
+                .hint("write for example `local_distance = \"20MiB\"`"));
             }
             None => 0,
         };

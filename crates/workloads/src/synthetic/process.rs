@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use rand_distr::Exp1;
-use seeklab_core::{Duration, Stream};
+use seeklab_core::{DescriptionError, Duration, Mistake, Stream};
 
 use super::arrivals::{ArrivalSpec, BurstDistribution, TimeDistribution};
 use super::geometric::Geometric;
-use crate::error::{Error, ErrorKind};
 
 /// Draws interarrival times.
 #[derive(Debug, Clone)]
@@ -41,7 +40,10 @@ pub(super) struct Bursts {
 
 impl OpenProcess {
     /// The process of that description, `None` of a closed one.
-    pub(super) fn new(spec: &ArrivalSpec, supplied: Option<Arc<[Duration]>>) -> Result<Option<Self>, Error> {
+    pub(super) fn new(
+        spec: &ArrivalSpec,
+        supplied: Option<Arc<[Duration]>>,
+    ) -> Result<Option<Self>, DescriptionError> {
         Ok(Some(match spec {
             ArrivalSpec::Poisson(pace) => Self::Poisson { mean_ns: pace.interarrival_ns() },
             ArrivalSpec::Constant(pace) => Self::Constant { mean_ns: pace.interarrival_ns(), count: 0 },
@@ -61,15 +63,18 @@ impl OpenProcess {
             }
             ArrivalSpec::Shaped => {
                 let times = supplied.filter(|times| !times.is_empty()).ok_or_else(|| {
-                    Error::new(
-                        ErrorKind::NotSupplied,
+                    DescriptionError::new(
+                        Mistake::NotSupplied,
                         "arrivals",
                         "`shaped` needs a list of interarrival times",
                     )
-                    .with_hint("name the trace that shapes the arrivals")
+                    .hint("name the trace that shapes the arrivals")
                 })?;
                 if times.iter().all(|time| time.is_zero()) {
-                    return Err(Error::invalid("arrivals", "all interarrival times of the list are 0"));
+                    return Err(DescriptionError::invalid(
+                        "arrivals",
+                        "all interarrival times of the list are 0",
+                    ));
                 }
                 Self::Shaped { times, position: 0 }
             }

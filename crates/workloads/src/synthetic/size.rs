@@ -12,17 +12,17 @@
 //! again, which lowers the mean (by 0.3 % for a `max` of eight times the mean). Uniform sizes are
 //! whole blocks from `min` to `max`, both possible.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use seeklab_core::{ByteSize, Stream};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use seeklab_core::{ByteSize, DescriptionError, Mistake, Stream};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::address_space::AddressSpace;
 use super::geometric::Geometric;
-use super::keys::{need, refuse};
-use crate::error::{Error, ErrorKind};
 
 /// The distribution of request sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub enum SizeSpec {
 }
 
 /// One size of a mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
     expecting = "a size with its weight, for example { size = \"4KiB\", weight = 3 }"
 )]
 pub struct WeightedSize {
-    /// The size.
+    /// Size of a request.
     pub size: ByteSize,
     /// Frequency of the size, relative to the other weights.
     #[serde(default = "one")]
@@ -81,41 +81,51 @@ const fn one() -> u32 {
     1
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SizeDistribution {
-    Exponential,
-    Uniform,
+/// Sizes drawn from a distribution, as a table.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+enum SizeForm {
+    Exponential {
+        /// Mean size, before draws above `max` are drawn again.
+        mean: ByteSize,
+        /// Largest size [default: what the device has room for].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<ByteSize>,
+    },
+    Uniform {
+        /// Smallest size.
+        min: ByteSize,
+        /// Largest size.
+        max: ByteSize,
+    },
 }
 
-/// The table form.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SizeFields {
-    distribution: SizeDistribution,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mean: Option<ByteSize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min: Option<ByteSize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<ByteSize>,
-}
-
-impl TryFrom<SizeFields> for SizeSpec {
-    type Error = String;
-
-    fn try_from(fields: SizeFields) -> Result<Self, String> {
-        let SizeFields { distribution, mean, min, max } = fields;
-        match distribution {
-            SizeDistribution::Exponential => {
-                refuse(&[("min", min.is_some())], "exponential", "`mean` and `max`")?;
-                Ok(Self::Exponential { mean: need(mean, "mean", "exponential")?, max })
-            }
-            SizeDistribution::Uniform => {
-                refuse(&[("mean", mean.is_some())], "uniform", "`min` and `max`")?;
-                Ok(Self::Uniform { min: need(min, "min", "uniform")?, max: need(max, "max", "uniform")? })
-            }
+impl From<SizeForm> for SizeSpec {
+    fn from(form: SizeForm) -> Self {
+        match form {
+            SizeForm::Exponential { mean, max } => Self::Exponential { mean, max },
+            SizeForm::Uniform { min, max } => Self::Uniform { min, max },
         }
+    }
+}
+
+impl JsonSchema for SizeSpec {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "SizeSpec".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            {
+                "type": "string",
+                "x-quantity": "a size or mix such as `4KiB:3+64KiB:1`",
+                "examples": ["8KiB", "4KiB:3+64KiB:1"],
+            },
+            generator.subschema_for::<Vec<WeightedSize>>(),
+            generator.subschema_for::<SizeForm>(),
+        ]})
     }
 }
 
@@ -140,16 +150,13 @@ impl FromStr for SizeSpec {
 
 impl Serialize for SizeSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = |distribution, mean, min, max| SizeFields { distribution, mean, min, max };
         match self {
             Self::Fixed(size) => size.serialize(serializer),
             Self::Mix(sizes) => sizes.serialize(serializer),
             Self::Exponential { mean, max } => {
-                fields(SizeDistribution::Exponential, Some(*mean), None, *max).serialize(serializer)
+                SizeForm::Exponential { mean: *mean, max: *max }.serialize(serializer)
             }
-            Self::Uniform { min, max } => {
-                fields(SizeDistribution::Uniform, None, Some(*min), Some(*max)).serialize(serializer)
-            }
+            Self::Uniform { min, max } => SizeForm::Uniform { min: *min, max: *max }.serialize(serializer),
         }
     }
 }
@@ -169,9 +176,7 @@ impl<'de> Deserialize<'de> for SizeSpec {
                 Vec::deserialize(SeqAccessDeserializer::new(sizes)).map(SizeSpec::Mix)
             }
             fn visit_map<A: de::MapAccess<'de>>(self, table: A) -> Result<SizeSpec, A::Error> {
-                SizeFields::deserialize(MapAccessDeserializer::new(table))?
-                    .try_into()
-                    .map_err(de::Error::custom)
+                SizeForm::deserialize(MapAccessDeserializer::new(table)).map(SizeSpec::from)
             }
         }
         deserializer.deserialize_any(Form)
@@ -196,7 +201,11 @@ pub(super) enum SizeSource {
 
 impl SizeSource {
     /// The source for sizes up to `limit_blocks`, which is what there is room for.
-    pub(super) fn new(spec: &SizeSpec, target: AddressSpace, limit_blocks: u64) -> Result<Self, Error> {
+    pub(super) fn new(
+        spec: &SizeSpec,
+        target: AddressSpace,
+        limit_blocks: u64,
+    ) -> Result<Self, DescriptionError> {
         let blocks = |size: ByteSize, at: &str| blocks_of(size, target, limit_blocks, at);
         match spec {
             SizeSpec::Fixed(size) => blocks(*size, "size").map(Self::Fixed),
@@ -208,15 +217,15 @@ impl SizeSource {
                     cumulative.push((total, blocks(entry.size, &format!("size[{index}]"))?));
                 }
                 if total == 0 {
-                    return Err(Error::invalid("size", "the weights of the mix sum to 0")
-                        .with_hint("give at least one size a weight above 0"));
+                    return Err(DescriptionError::invalid("size", "the weights of the mix sum to 0")
+                        .hint("give at least one size a weight above 0"));
                 }
                 Ok(Self::Mix(cumulative))
             }
             SizeSpec::Exponential { mean, max } => {
                 let mean_blocks = mean.as_bytes() as f64 / target.block_size.as_bytes() as f64;
                 if mean_blocks < 1.0 {
-                    return Err(Error::invalid(
+                    return Err(DescriptionError::invalid(
                         "size.mean",
                         format!("{mean} is less than a block, which has {}", target.block_size),
                     ));
@@ -226,7 +235,7 @@ impl SizeSource {
                 }
                 let max = match max {
                     Some(max) if max < mean => {
-                        return Err(Error::invalid(
+                        return Err(DescriptionError::invalid(
                             "size.max",
                             format!("{max} is less than the mean, {mean}"),
                         ));
@@ -239,7 +248,7 @@ impl SizeSource {
             SizeSpec::Uniform { min, max } => {
                 let (min, max) = (blocks(*min, "size.min")?, blocks(*max, "size.max")?);
                 if min > max {
-                    return Err(Error::invalid("size.min", "is larger than `size.max`"));
+                    return Err(DescriptionError::invalid("size.min", "is larger than `size.max`"));
                 }
                 Ok(Self::Uniform { min, max })
             }
@@ -265,7 +274,12 @@ impl SizeSource {
     }
 }
 
-fn blocks_of(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) -> Result<u32, Error> {
+fn blocks_of(
+    size: ByteSize,
+    target: AddressSpace,
+    limit_blocks: u64,
+    at: &str,
+) -> Result<u32, DescriptionError> {
     let blocks = target.blocks(size, at)?;
     if blocks > limit_blocks || blocks > u64::from(u32::MAX) {
         return Err(too_large(size, target, limit_blocks, at));
@@ -273,7 +287,11 @@ fn blocks_of(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) 
     Ok(blocks as u32)
 }
 
-fn too_large(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) -> Error {
+fn too_large(size: ByteSize, target: AddressSpace, limit_blocks: u64, at: &str) -> DescriptionError {
     let limit = ByteSize::from_bytes(limit_blocks.saturating_mul(target.block_size.as_bytes()));
-    Error::new(ErrorKind::DoesNotFit, at, format!("{size} is more than the addresses span, which is {limit}"))
+    DescriptionError::new(
+        Mistake::DoesNotFit,
+        at,
+        format!("{size} is more than the addresses span, which is {limit}"),
+    )
 }

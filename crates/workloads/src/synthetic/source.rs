@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use rand_distr::Zipf;
-use seeklab_core::Stream;
+use seeklab_core::{DescriptionError, Mistake, Stream};
 
 use super::address::{AddressDistribution, AddressSpec, Extent, HotZone, RankOrder};
 use super::address_space::AddressSpace;
 use super::space::Space;
-use crate::error::{Error, ErrorKind};
 
 /// Draws starts.
 #[derive(Debug, Clone)]
@@ -31,25 +30,25 @@ impl AddressSource {
         target: AddressSpace,
         space: Space,
         extents: Option<Arc<[Extent]>>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DescriptionError> {
         match &spec.distribution {
             AddressDistribution::Uniform => Ok(Self::Uniform),
             AddressDistribution::Zipf { exponent, granularity, order } => {
                 let region_blocks = target.blocks(*granularity, "address.granularity")?;
                 if !region_blocks.is_multiple_of(space.align) {
-                    return Err(Error::invalid(
+                    return Err(DescriptionError::invalid(
                         "address.granularity",
                         format!("{granularity} is not a multiple of the alignment"),
                     )
-                    .with_hint("write a multiple of `align`"));
+                    .hint("write a multiple of `align`"));
                 }
                 let regions = space.span().div_ceil(region_blocks);
                 let ranks = Zipf::new(regions as f64, *exponent)
                     .ok()
                     .filter(|_| *exponent > 0.0 && exponent.is_finite())
                     .ok_or_else(|| {
-                        Error::invalid("address.exponent", format!("`{exponent}` is out of range"))
-                            .with_hint("an exponent lies above 0, for example 0.9; 0 would be uniform")
+                        DescriptionError::invalid("address.exponent", format!("`{exponent}` is out of range"))
+                            .hint("an exponent lies above 0, for example 0.9; 0 would be uniform")
                     })?;
                 let multiplier = match order {
                     RankOrder::Ascending => 1,
@@ -60,8 +59,12 @@ impl AddressSource {
             AddressDistribution::Hot { zones } => hot(zones, space).map(Self::Hot),
             AddressDistribution::Extents => {
                 let extents = extents.filter(|extents| !extents.is_empty()).ok_or_else(|| {
-                    Error::new(ErrorKind::NotSupplied, "address", "`extents` needs a list of extents")
-                        .with_hint("choose a device whose tracks are known")
+                    DescriptionError::new(
+                        Mistake::NotSupplied,
+                        "address",
+                        "`extents` needs a list of extents",
+                    )
+                    .hint("choose a device whose tracks are known")
                 })?;
                 check_extents(&extents, target)?;
                 Ok(Self::Extents(extents))
@@ -110,7 +113,7 @@ fn golden_multiplier(regions: u64) -> u64 {
     (golden..regions).find(|candidate| common_divisor(*candidate, regions) == 1).unwrap_or(1)
 }
 
-fn hot(zones: &[HotZone], space: Space) -> Result<Vec<(f64, u64, u64)>, Error> {
+fn hot(zones: &[HotZone], space: Space) -> Result<Vec<(f64, u64, u64)>, DescriptionError> {
     let (mut share_of_space, mut share_of_requests) = (0.0, 0.0);
     let mut low = space.start;
     let mut cumulative = Vec::with_capacity(zones.len() + 1);
@@ -124,31 +127,33 @@ fn hot(zones: &[HotZone], space: Space) -> Result<Vec<(f64, u64, u64)>, Error> {
     let tolerance = 1e-9;
     for (what, share) in [("share_of_space", share_of_space), ("share_of_requests", share_of_requests)] {
         if share > 1.0 + tolerance {
-            return Err(Error::invalid("address.zones", format!("`{what}` sums to {share}, more than 1"))
-                .with_hint(
-                    "shares sum to at most 100%; the rest of the space gets the rest of the requests",
-                ));
+            return Err(DescriptionError::invalid(
+                "address.zones",
+                format!("`{what}` sums to {share}, more than 1"),
+            )
+            .hint("shares sum to at most 100%; the rest of the space gets the rest of the requests"));
         }
     }
     if share_of_requests < 1.0 - tolerance {
         if low >= space.end {
-            return Err(Error::invalid(
+            return Err(DescriptionError::invalid(
                 "address.zones",
                 format!("the zones take all of the space, but only {share_of_requests} of the requests"),
             )
-            .with_hint(
-                "leave space for the rest of the requests, or let the shares of requests sum to 100%",
-            ));
+            .hint("leave space for the rest of the requests, or let the shares of requests sum to 100%"));
         }
         cumulative.push((1.0, low, space.end));
     }
     if let Some((_, low, _)) = cumulative.iter().find(|(_, low, high)| low >= high) {
-        return Err(Error::invalid("address.zones", format!("the zone at block {low} has no blocks")));
+        return Err(DescriptionError::invalid(
+            "address.zones",
+            format!("the zone at block {low} has no blocks"),
+        ));
     }
     Ok(cumulative)
 }
 
-fn check_extents(extents: &[Extent], target: AddressSpace) -> Result<(), Error> {
+fn check_extents(extents: &[Extent], target: AddressSpace) -> Result<(), DescriptionError> {
     let fits = |extent: &&Extent| {
         extent.blocks > 0
             && extent
@@ -158,8 +163,8 @@ fn check_extents(extents: &[Extent], target: AddressSpace) -> Result<(), Error> 
     };
     match extents.iter().find(|extent| !fits(extent)) {
         None => Ok(()),
-        Some(Extent { lbn, blocks }) => Err(Error::new(
-            ErrorKind::DoesNotFit,
+        Some(Extent { lbn, blocks }) => Err(DescriptionError::new(
+            Mistake::DoesNotFit,
             "address",
             format!(
                 "the extent of {blocks} blocks at {lbn} is empty or ends beyond the device, which has {} blocks",

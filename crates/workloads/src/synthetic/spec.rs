@@ -1,12 +1,12 @@
 //! The description of a synthetic workload.
 
-use seeklab_core::{ByteSize, Ratio};
+use schemars::JsonSchema;
+use seeklab_core::{ByteSize, DescriptionError, Mistake, Ratio};
 use serde::{Deserialize, Serialize};
 
 use super::address::AddressSpec;
 use super::arrivals::ArrivalSpec;
 use super::size::SizeSpec;
-use crate::error::{Error, ErrorKind};
 use crate::spec::WorkloadSpec;
 
 /// A synthetic workload, as it is described; every quantity is text with its unit.
@@ -25,27 +25,31 @@ use crate::spec::WorkloadSpec;
 /// ```
 /// A sequential request begins at the first aligned block at or behind the end of the last one; at
 /// the end of the space it begins anew at the start. The first request is never sequential or local.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SyntheticSpec {
     /// Number of requests.
     #[serde(default = "requests")]
+    #[schemars(extend("x-unit" = "requests"))]
     pub requests: u64,
     /// Share of reads; the rest are writes.
+    #[schemars(extend("x-maximum" = "100%"))]
     pub read: Ratio,
-    /// The distribution of sizes; absent only where extents give the size.
+    /// Size of the requests. Required unless `address` chooses extents, which have sizes of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<SizeSpec>,
-    /// Starts are multiples of it; `None` is the device's block size.
+    /// Requests begin at multiples of this size [default: the device's block size].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align: Option<ByteSize>,
-    /// Share that begins where the previous request ended.
+    /// Share of requests that begin where the previous one ended.
     #[serde(default)]
+    #[schemars(extend("x-maximum" = "100%"))]
     pub sequential: Ratio,
-    /// Share that begins within `local_distance` of the previous request's beginning.
+    /// Share of requests that begin within `local_distance` of the beginning of the previous one.
     #[serde(default)]
+    #[schemars(extend("x-maximum" = "100%"))]
     pub local: Ratio,
-    /// Largest distance of a local request from the previous one.
+    /// Largest distance of a local request from the previous one. Required if `local` is above 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_distance: Option<ByteSize>,
     /// Distribution of the starts of all other requests.
@@ -64,13 +68,17 @@ impl SyntheticSpec {
     /// its grammar is that of [`text`](crate::text).
     ///
     /// # Errors
-    /// [`Error`] names the key, the mistake and what would be right.
-    pub fn parse(line: &str) -> Result<Self, Error> {
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn parse(line: &str) -> Result<Self, DescriptionError> {
         match WorkloadSpec::parse(line)? {
             WorkloadSpec::Synthetic(spec) => Ok(spec),
             _ => {
                 let name = line.split(',').next().unwrap_or_default().trim();
-                Err(Error::new(ErrorKind::UnknownName, "", format!("`{name}` is not a synthetic workload")))
+                Err(DescriptionError::new(
+                    Mistake::UnknownName,
+                    "",
+                    format!("`{name}` is not a synthetic workload"),
+                ))
             }
         }
     }

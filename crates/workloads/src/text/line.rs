@@ -2,9 +2,9 @@
 
 use toml::{Table, Value};
 
-use crate::error::{Error, ErrorKind};
 use crate::presets;
 use crate::registry;
+use seeklab_core::{DescriptionError, Mistake};
 
 /// A short way to write two items on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,27 +52,27 @@ pub const SHORTHANDS: &[Shorthand] = &[
 const TAGS: [&str; 2] = ["process", "distribution"];
 
 /// The kind and the table that a line stands for.
-pub(crate) fn parse(line: &str) -> Result<(String, Table), Error> {
+pub(crate) fn parse(line: &str) -> Result<(String, Table), DescriptionError> {
     let mut items = line.split(',').map(str::trim).peekable();
     let mut base = Table::new();
     let mut kind = "synthetic".to_owned();
     if let Some(name) = items.next_if(|item| !item.contains('=')) {
-        if registry::kind(name).is_some() {
+        if registry::find(name).is_some() {
             name.clone_into(&mut kind);
         } else if let Some(preset) = presets::find(name) {
             base = preset.table();
         } else if name.is_empty() {
-            return Err(Error::new(ErrorKind::Syntax, "", "an empty description")
-                .with_hint("write for example `random,poisson=80/s`"));
+            return Err(DescriptionError::new(Mistake::Syntax, "", "an empty description")
+                .hint("write for example `random,poisson=80/s`"));
         } else {
-            return Err(Error::unknown(ErrorKind::UnknownName, "workload", name, registry::names()));
+            return Err(DescriptionError::unknown(Mistake::UnknownName, "workload", name, registry::names()));
         }
     }
     let mut given = Table::new();
     for item in items {
         let Some((key, value)) = item.split_once('=') else {
-            return Err(Error::new(ErrorKind::Syntax, "", format!("`{item}` has no value"))
-                .with_hint("write `key=value`; a kind or preset comes first and once"));
+            return Err(DescriptionError::new(Mistake::Syntax, "", format!("`{item}` has no value"))
+                .hint("write `key=value`; a kind or preset comes first and once"));
         };
         let (key, value) = (key.trim(), value.trim());
         match SHORTHANDS.iter().find(|short| short.kind == kind && short.key == key) {
@@ -90,14 +90,14 @@ pub(crate) fn parse(line: &str) -> Result<(String, Table), Error> {
 }
 
 /// Puts a value under a dotted path; `written` is the key as the user wrote it.
-fn insert(table: &mut Table, path: &str, value: &str, written: &str) -> Result<(), Error> {
+fn insert(table: &mut Table, path: &str, value: &str, written: &str) -> Result<(), DescriptionError> {
     let twice = || {
-        Error::new(ErrorKind::Syntax, path, format!("`{written}` says twice what is said only once"))
-            .with_hint("remove one of the two items")
+        DescriptionError::new(Mistake::Syntax, path, format!("`{written}` says twice what is said only once"))
+            .hint("remove one of the two items")
     };
     match path.split_once('.') {
         None if path.is_empty() => {
-            Err(Error::new(ErrorKind::Syntax, "", format!("`{written}={value}` has no key")))
+            Err(DescriptionError::new(Mistake::Syntax, "", format!("`{written}={value}` has no key")))
         }
         None => match table.insert(path.to_owned(), Value::String(value.to_owned())) {
             None => Ok(()),

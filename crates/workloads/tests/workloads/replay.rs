@@ -2,11 +2,13 @@
 
 use std::convert::Infallible;
 
-use seeklab_core::{Duration, Instant, Limits, Operation, Ratio, Request, Simulation, TraceRecord, simulate};
+use seeklab_core::{
+    Duration, Instant, Limits, Mistake, Operation, Ratio, Request, Simulation, TraceRecord, simulate,
+};
+use seeklab_workloads::WorkloadSpec;
 use seeklab_workloads::replay::{
     Beyond, Counters, FedReplay, Mode, Replay, ReplayError, ReplaySpec, Settings, Survey,
 };
-use seeklab_workloads::{ErrorKind, WorkloadSpec};
 
 use crate::common::{Server, Service, TARGET, arrivals};
 
@@ -209,7 +211,7 @@ fn automatic_population_is_the_time_average() {
     };
     assert!(spec.needs_survey());
     assert_eq!(spec.settings(100, Some(&survey)).unwrap().mode, Mode::Closed { population: 2 });
-    assert_eq!(spec.settings(100, None).unwrap_err().kind(), ErrorKind::NotSupplied);
+    assert_eq!(spec.settings(100, None).unwrap_err().mistake(), Mistake::NotSupplied);
 
     // Hardly busy: at least one.
     records.truncate(1);

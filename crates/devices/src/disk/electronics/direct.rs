@@ -1,5 +1,6 @@
 //! No electronics but a constant overhead: the mechanics alone.
 
+use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
@@ -7,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Account, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
-use crate::error::ParameterError;
-use crate::schema::check_ranges;
+use crate::error::DescriptionError;
 
 /// Parameters of a drive without buffer and bus.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -31,8 +31,8 @@ pub(crate) struct Direct<P> {
 impl<P: Position> Controller<P> for Direct<P> {
     type Parameters = DirectParameters;
 
-    fn new(parameters: &DirectParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
-        check_ranges(parameters).map_err(|error| error.within("electronics"))?;
+    fn new(parameters: &DirectParameters, disk: &DiskParameters) -> Result<Self, DescriptionError> {
+        check_ranges(parameters).map_err(|error| error.under("electronics"))?;
         Ok(Self {
             per_command: parameters.per_command,
             zero_latency_read: disk.mechanics.zero_latency_read,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mechanics::{Mechanics, Position};
 use super::params::DiskParameters;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 
 pub(super) use account::Account;
 
@@ -45,7 +45,7 @@ trait Controller<P: Position>: Clone {
     type Parameters;
 
     /// A controller that has served nothing yet.
-    fn new(parameters: &Self::Parameters, disk: &DiskParameters) -> Result<Self, ParameterError>;
+    fn new(parameters: &Self::Parameters, disk: &DiskParameters) -> Result<Self, DescriptionError>;
 
     /// Returns `true` if completed writes can be lost before a flush.
     fn has_volatile_cache(parameters: &Self::Parameters) -> bool;
@@ -110,7 +110,7 @@ macro_rules! controllers {
         }
 
         impl<P: Position> Electronics<P> {
-            pub(crate) fn new(disk: &DiskParameters) -> Result<Self, ParameterError> {
+            pub(crate) fn new(disk: &DiskParameters) -> Result<Self, DescriptionError> {
                 match &disk.electronics {
                     $(ElectronicsParameters::$name(parameters) => {
                         Ok(Self::$name(Box::new($module::$name::new(parameters, disk)?)))

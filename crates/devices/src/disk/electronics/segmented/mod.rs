@@ -37,7 +37,7 @@ use super::{Account, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::mechanism::Pass;
 use crate::disk::params::DiskParameters;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use dirty::Dirty;
 pub use params::{
     Buffer, Bus, Delivery, ExtraWriteDisconnect, Overheads, ReadAhead, SegmentedParameters, WriteBack,
@@ -155,7 +155,7 @@ impl<P: Position> Segmented<P> {
 impl<P: Position> Controller<P> for Segmented<P> {
     type Parameters = SegmentedParameters;
 
-    fn new(parameters: &SegmentedParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+    fn new(parameters: &SegmentedParameters, disk: &DiskParameters) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let mechanics = &disk.mechanics;
         let buffer = &parameters.buffer;

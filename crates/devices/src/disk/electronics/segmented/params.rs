@@ -1,11 +1,11 @@
 //! Parameters of a segmented buffer and the electronics around it.
 
+use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParameterError, check};
-use crate::schema::check_ranges;
+use crate::error::{DescriptionError, check};
 
 /// A controller with a buffer of segments of contiguous blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -213,8 +213,8 @@ impl SegmentedParameters {
     ///
     /// # Errors
     /// The first that is out of range.
-    pub fn check(&self) -> Result<(), ParameterError> {
-        check_ranges(self).map_err(|error| error.within("electronics"))?;
+    pub fn check(&self) -> Result<(), DescriptionError> {
+        check_ranges(self).map_err(|error| error.under("electronics"))?;
         let buffer = &self.buffer;
         let least = 1 + u32::from(buffer.separate_write_segment);
         check(

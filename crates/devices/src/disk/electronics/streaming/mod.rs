@@ -70,7 +70,7 @@ use seeklab_core::{Instant, Operation, Request};
 use super::{Account, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 pub use parameters::{
     Consumption, LiveRule, ReadHitParameters, ReadMissParameters, StreamParameters, StreamingParameters,
     WriteParameters,
@@ -146,7 +146,7 @@ impl<P: Position> Streaming<P> {
 impl<P: Position> Controller<P> for Streaming<P> {
     type Parameters = StreamingParameters;
 
-    fn new(parameters: &StreamingParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+    fn new(parameters: &StreamingParameters, disk: &DiskParameters) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let mechanics = &disk.mechanics;
         Ok(Self {

@@ -1,12 +1,12 @@
 //! Parameters of a `streaming` controller, as they stand in a catalog file.
 
+use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::ranges::{DIRTY_MAX, KEPT_MAX};
-use crate::error::ParameterError;
-use crate::schema::check_ranges;
+use crate::error::DescriptionError;
 
 /// Electronics with one read stream and recent writes, write-back.
 ///
@@ -178,7 +178,7 @@ impl StreamingParameters {
     ///
     /// # Errors
     /// The first parameter that is out of range.
-    pub(super) fn check(&self) -> Result<(), ParameterError> {
-        check_ranges(self).map_err(|error| error.within("electronics"))
+    pub(super) fn check(&self) -> Result<(), DescriptionError> {
+        check_ranges(self).map_err(|error| error.under("electronics"))
     }
 }

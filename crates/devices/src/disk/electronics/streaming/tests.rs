@@ -451,7 +451,7 @@ fn impossible_parameters_are_refused() {
     ] {
         let parameters: StreamingParameters = toml::from_str(&ELECTRONICS.replace(from, to)).unwrap();
         let error = Streaming::<Arm>::new(&parameters, &disk).unwrap_err();
-        assert_eq!(error.parameter, parameter);
+        assert_eq!(error.path(), parameter);
     }
     assert!(toml::from_str::<StreamingParameters>(&ELECTRONICS.replace("[stream]", "[streams]")).is_err());
 }

@@ -60,7 +60,7 @@ use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 use super::{Account, Controller, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 use crate::disk::params::DiskParameters;
-use crate::error::ParameterError;
+use crate::error::DescriptionError;
 use destage::WriteBack;
 pub use params::TrackBufferParameters;
 use segments::{Key, Segments};
@@ -163,7 +163,7 @@ impl<P: Position> TrackBuffer<P> {
 impl<P: Position> Controller<P> for TrackBuffer<P> {
     type Parameters = TrackBufferParameters;
 
-    fn new(parameters: &TrackBufferParameters, disk: &DiskParameters) -> Result<Self, ParameterError> {
+    fn new(parameters: &TrackBufferParameters, disk: &DiskParameters) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let sectors = disk.geometry.zones.iter().map(|zone| zone.sectors_per_track).max().unwrap_or(0);
         Ok(Self {

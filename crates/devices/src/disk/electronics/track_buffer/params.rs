@@ -1,11 +1,11 @@
 //! Parameters of a drive that buffers whole tracks.
 
+use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ParameterError;
-use crate::schema::check_ranges;
+use crate::error::DescriptionError;
 
 /// Parameters of a drive that buffers whole tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl TrackBufferParameters {
     ///
     /// # Errors
     /// The first parameter that is out of range.
-    pub fn check(&self) -> Result<(), ParameterError> {
-        check_ranges(self).map_err(|error| error.within("electronics"))
+    pub fn check(&self) -> Result<(), DescriptionError> {
+        check_ranges(self).map_err(|error| error.under("electronics"))
     }
 }

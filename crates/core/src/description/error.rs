@@ -1,0 +1,200 @@
+//! The error of every description.
+
+use std::fmt;
+
+use super::position::line_of;
+use crate::names::near_matches;
+
+/// Kind of mistake that a [`DescriptionError`] reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// The text is not TOML, or not a line of the grammar.
+    Syntax,
+    /// A key that nothing reads.
+    UnknownKey,
+    /// A name (kind, preset, process, distribution) that does not exist.
+    UnknownName,
+    /// A required key is absent.
+    Missing,
+    /// A value that cannot be read, or that is out of range.
+    Invalid,
+    /// The description is sound, but does not fit the device.
+    DoesNotFit,
+    /// Data that only the caller can supply (extents, a survey of the trace) is absent.
+    NotSupplied,
+}
+
+/// A mistake in the description of a device, a workload or an experiment: the place, the value seen, and what is
+/// allowed.
+///
+/// `Display` writes `FILE, line N: KEY: PROBLEM`. The hint is printed separately, as the binary does for every error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DescriptionError {
+    mistake: Mistake,
+    label: String,
+    line: Option<usize>,
+    path: String,
+    problem: String,
+    hint: Option<String>,
+}
+
+impl DescriptionError {
+    /// A mistake at the key of that path, which is empty for the description as a whole.
+    pub fn new(mistake: Mistake, path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            mistake,
+            label: String::new(),
+            line: None,
+            path: path.into(),
+            problem: problem.into(),
+            hint: None,
+        }
+    }
+
+    /// A value that cannot be read, or a combination of values that cannot be.
+    pub fn invalid(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::new(Mistake::Invalid, path, problem)
+    }
+
+    /// A value that is not allowed, and those that are.
+    pub fn refused(path: impl Into<String>, problem: impl Into<String>, allowed: impl fmt::Display) -> Self {
+        Self::invalid(path, problem).hint(format!("allowed: {allowed}"))
+    }
+
+    /// A name that is not among `known`, with near matches and all that are allowed. `what` is `key`, `kind` and so on.
+    pub fn unknown<'a>(
+        mistake: Mistake,
+        what: &str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        Self::unknown_where(mistake, what, name, "", known)
+    }
+
+    /// As [`unknown`](Self::unknown), with words on the table behind the name.
+    pub(super) fn unknown_where<'a>(
+        mistake: Mistake,
+        what: &str,
+        name: &str,
+        place: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known: Vec<&str> = known.into_iter().collect();
+        let near = near_matches(name, known.iter().copied());
+        Self::new(mistake, "", format!("unknown {what} `{name}`{place}{near}"))
+            .hint(format!("allowed: {}", known.join(", ")))
+    }
+
+    /// The same mistake with a hint.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same mistake, its path beginning with `key`.
+    #[must_use]
+    pub fn under(self, key: &str) -> Self {
+        Self { path: join(key, &self.path), ..self }
+    }
+
+    /// The same mistake, found through the key at `path`; the problem then names the key that is at fault.
+    #[must_use]
+    pub fn through(self, path: &str) -> Self {
+        let problem = match self.path.as_str() {
+            "" => self.problem,
+            own => format!("{own}: {}", self.problem),
+        };
+        Self { path: path.to_owned(), problem, ..self }
+    }
+
+    /// The same mistake in the file, or at the option, `label`.
+    #[must_use]
+    pub fn within(self, label: &str) -> Self {
+        let label = if self.label.is_empty() { label.to_owned() } else { format!("{label}: {}", self.label) };
+        Self { label, ..self }
+    }
+
+    /// The same mistake with the line of its key in `text`, the file's TOML.
+    #[must_use]
+    pub fn located(self, text: &str) -> Self {
+        Self { line: self.line.or_else(|| line_of(text, &self.path)), ..self }
+    }
+
+    /// The same mistake on that line.
+    pub(super) fn on_line(self, line: usize) -> Self {
+        Self { line: Some(line), ..self }
+    }
+
+    /// The kind of the mistake.
+    pub const fn mistake(&self) -> Mistake {
+        self.mistake
+    }
+
+    /// Dotted path of the key, such as `geometry.zones[2].spares`; empty for the description as a whole.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The problem, which names the value seen.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+
+    /// A hint at what is allowed, if there is one.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+}
+
+/// The path of `key` in the table at `path`.
+pub(super) fn join(path: &str, key: &str) -> String {
+    match (path, key) {
+        ("", key) => key.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, key) if key.starts_with('[') => format!("{path}{key}"),
+        (path, key) => format!("{path}.{key}"),
+    }
+}
+
+impl fmt::Display for DescriptionError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
+        match (label, self.line) {
+            (Some(label), Some(line)) => write!(f, "{label}, line {line}: ")?,
+            (Some(label), None) => write!(f, "{label}: ")?,
+            (None, Some(line)) => write!(f, "line {line}: ")?,
+            (None, None) => {}
+        }
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for DescriptionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistake_names_file_line_key_and_problem() {
+        let text = "a = 1\n[b]\nc = 2\n[[d]]\ne = 1\n[[d]]\ne = 2\n";
+        let error = DescriptionError::refused("e", "2", "1").under("[1]").under("d");
+        assert_eq!(error.to_string(), "d[1].e: 2");
+        assert_eq!(error.advice(), Some("allowed: 1"));
+        assert_eq!(error.clone().located(text).to_string(), "line 7: d[1].e: 2");
+        let error = error.located(text).within("x.toml").within("y.toml: base");
+        assert_eq!(error.to_string(), "y.toml: base: x.toml, line 7: d[1].e: 2");
+    }
+
+    #[test]
+    fn unknown_name_has_near_matches_and_all_that_are_allowed() {
+        let unknown = |name| DescriptionError::unknown(Mistake::UnknownKey, "key", name, ["size", "read"]);
+        assert_eq!(unknown("sise").to_string(), "unknown key `sise`; did you mean `size`?");
+        assert_eq!(unknown("sise").advice(), Some("allowed: size, read"));
+        assert_eq!(unknown("colour").to_string(), "unknown key `colour`");
+    }
+}
