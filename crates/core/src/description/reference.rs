@@ -119,7 +119,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn value_in_words(schema: &Value) -> String {
-    let several: Vec<&Value> = forms(schema).skip(1).filter(|form| form["type"] != "null").collect();
+    let several: Vec<&Value> =
+        forms(schema).skip(1).filter(|form| form["type"] != "null" && form["anyOf"].is_null()).collect();
     if !several.is_empty() {
         let words: Vec<String> = several.into_iter().map(value_in_words).collect();
         return words.join(" or ");

@@ -26,7 +26,14 @@ pub fn schema_of<P: JsonSchema>() -> Value {
 
 /// The schema itself, and every form of a value that is written in several.
 pub(super) fn forms(schema: &Value) -> impl Iterator<Item = &Value> {
-    std::iter::once(schema).chain(schema["anyOf"].as_array().into_iter().flatten())
+    let mut forms = vec![schema];
+    let mut seen = 0;
+    while let Some(form) = forms.get(seen).copied() {
+        let more = form["anyOf"].as_array().into_iter().flatten();
+        forms.extend(more);
+        seen += 1;
+    }
+    forms.into_iter()
 }
 
 /// The properties of a table.

@@ -200,14 +200,12 @@ fn changed_value_of_a_base_names_its_line_in_the_file() {
 #[test]
 fn mistake_that_only_building_finds_names_its_line() {
     let disk = include_str!("../../catalog/hp-c2247a.toml").replacen("surfaces = 13", "surfaces = 0", 1);
-    let layered: String = disk
-        .lines()
-        .map(|line| {
-            let line = line.replacen("[[", "[[device.", 1);
-            let is_table = line.starts_with('[') && !line.starts_with("[[") && line.ends_with(']');
-            format!("{}\n", if is_table { line.replacen('[', "[device.", 1) } else { line })
-        })
-        .collect();
+    let below = |line: &str| match (line.strip_prefix("[["), line.strip_prefix('[')) {
+        (Some(rest), _) => format!("[[device.{rest}\n"),
+        (None, Some(rest)) => format!("[device.{rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    let layered: String = disk.lines().map(below).collect();
     let text = format!("kind = \"queue\"\n[device]\n{layered}");
     assert_eq!(
         error(&text),

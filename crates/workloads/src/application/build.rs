@@ -39,13 +39,13 @@ pub struct BuildSpec {
     /// Header files.
     #[schemars(range(min = 1), extend("x-unit" = "headers"))]
     pub headers: u64,
-    /// Directories that they are in.
+    /// Directories of the source and header files.
     #[schemars(range(min = 1), extend("x-unit" = "directories"))]
     pub directories: u64,
     /// Small programs that configuring compiles.
     #[schemars(extend("x-unit" = "programs"))]
     pub tests: u64,
-    /// Multiplies all four.
+    /// Factor for the numbers of files, headers, directories and programs, above 0.
     pub scale: f64,
     /// Mean size of a source file.
     #[schemars(extend("x-minimum" = "1B"))]

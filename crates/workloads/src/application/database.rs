@@ -40,7 +40,7 @@ pub struct DatabaseSpec {
     /// Transactions of all clients.
     #[schemars(extend("x-unit" = "transactions"))]
     pub transactions: u64,
-    /// Multiplies the transactions.
+    /// Factor for the number of transactions, above 0.
     pub scale: f64,
     /// Size of the table.
     #[schemars(extend("x-minimum" = "8KiB"))]
@@ -54,7 +54,7 @@ pub struct DatabaseSpec {
     pub exponent: f64,
     /// Mean time of the processor that a transaction takes.
     pub compute: Duration,
-    /// Log that brings a checkpoint.
+    /// Size of the log at which a checkpoint begins.
     #[schemars(extend("x-minimum" = "1B"))]
     pub checkpoint: ByteSize,
 }

@@ -30,15 +30,15 @@ pub struct PostmarkSpec {
     /// Files in the pool at the beginning.
     #[schemars(range(min = 1), extend("x-unit" = "files"))]
     pub files: u64,
-    /// Transactions.
+    /// Number of transactions.
     #[schemars(extend("x-unit" = "transactions"))]
     pub transactions: u64,
-    /// Multiplies both.
+    /// Factor for the numbers of files and transactions, above 0.
     pub scale: f64,
-    /// The smallest file.
+    /// Size of the smallest file.
     #[schemars(extend("x-minimum" = "1B"))]
     pub size_min: ByteSize,
-    /// The largest file.
+    /// Size of the largest file.
     pub size_max: ByteSize,
     /// Share of transactions that read; the others append.
     #[schemars(extend("x-maximum" = "100%"))]

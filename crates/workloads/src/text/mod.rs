@@ -17,8 +17,8 @@ pub(crate) use line::{merge, parse};
 /// The grammar of a line.
 pub const GRAMMAR: &str = "\
 line  = name | [ name \",\" ] item { \",\" item }
-name  = a kind or a preset              [default: synthetic]
+name  = a kind or a preset               [default: synthetic]
 item  = key \"=\" value
 key   = word { \".\" word } | shorthand    the keys of the TOML form, tables joined by dots
-value = text without a comma            with its unit and without quotes; lists are joined by \"+\"
+value = text without a comma             with its unit and without quotes; lists are joined by \"+\"
 ";

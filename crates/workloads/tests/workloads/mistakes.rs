@@ -49,7 +49,12 @@ fn wrong_line_reports_the_problem_and_a_hint() {
         ("random,closed=0", "arrivals.population: 0", "at least 1 member"),
         ("random,think=soon", "arrivals.think: `soon` is not a duration", "8.5ms"),
         ("random,arrivals.process=bursty", "arrivals.burst: is missing where `process = \"bursty\"`", ""),
-        ("random,address.zones=9", "address.zones: `9` is not a zone", "10%:80%"),
+        (
+            "random,address.zones=9",
+            "address.zones: unknown key `zones` where `distribution = \"uniform\"`",
+            "allowed: start, end",
+        ),
+        ("random,address.distribution=hot,address.zones=9", "address.zones: `9` is not a zone", "10%:80%"),
         (
             "random,address.exponent=2",
             "address.exponent: unknown key `exponent` where `distribution = \"uniform\"`",
