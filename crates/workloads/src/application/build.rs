@@ -40,7 +40,7 @@ pub struct BuildSpec {
     #[schemars(range(min = 1), extend("x-unit" = "headers"))]
     pub headers: u64,
     /// Directories of the source and header files.
-    #[schemars(range(min = 1), extend("x-unit" = "directories"))]
+    #[schemars(range(min = 1))]
     pub directories: u64,
     /// Small programs that configuring compiles.
     #[schemars(extend("x-unit" = "programs"))]
