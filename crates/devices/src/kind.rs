@@ -17,7 +17,7 @@ use toml::Table;
 
 use crate::description::DescriptionError;
 use crate::error::ParameterError;
-use crate::learnt::Learnt;
+use crate::fitted::FittedModel;
 use crate::reader;
 use crate::schema::{self, ParameterInfo};
 
@@ -82,14 +82,14 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         only(children).flatten()
     }
 
-    /// Facts that it learnt from a trace, `None` if it was not fitted.
+    /// Facts that were fitted to a trace, `None` if it was not fitted.
     ///
     /// # Errors
     /// Parameters that no device can have.
-    fn learnt(
+    fn fitted_model(
         _parameters: &Self::Parameters,
-        children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, ParameterError> {
         Ok(only(children).flatten())
     }
 }
@@ -157,7 +157,8 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, ParameterError>;
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, ParameterError>;
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError>;
+    fn fitted_model(&self, children: Vec<Option<FittedModel>>)
+    -> Result<Option<FittedModel>, ParameterError>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
@@ -214,8 +215,11 @@ impl<K: DeviceKind> Declared for Typed<K> {
         Ok(K::tracks(self.blueprint()?, children))
     }
 
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, ParameterError> {
+    fn fitted_model(
+        &self,
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, ParameterError> {
         self.blueprint()?;
-        K::learnt(&self.parameters, children)
+        K::fitted_model(&self.parameters, children)
     }
 }

@@ -1,4 +1,4 @@
-//! The reasons for which nothing can be learnt.
+//! Reasons for which a fit fails.
 
 use seeklab_devices::{DescriptionError, ParameterError};
 
@@ -14,7 +14,7 @@ pub enum ErrorKind {
     Device,
 }
 
-/// A failure to learn, to evaluate or to read what is learnt from.
+/// A failure to fit, to evaluate or to read the input of a fit.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {

@@ -62,7 +62,7 @@ pub struct LeftOut {
 /// The device fitted so far, [going on](Fit::description_with_state), its draws from `seed` by streams that begin with `name`.
 ///
 /// # Errors
-/// If nothing was learnt.
+/// If the model has no requests.
 pub fn build(fit: &dyn Fit, about: DeviceInfo, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
     Ok(Description::from_table(name, name, fit.description_with_state(about)?, 0)?.build(seed, name)?)
 }

@@ -1,4 +1,4 @@
-//! Models learnt from traces and from the results of benchmarks, and how well they predict.
+//! Models fitted to traces and to results of benchmarks, and their evaluation.
 //!
 //! ```text
 //! records ─▶ Fit ─▶ description (TOML) ─▶ devices: the model that runs

@@ -11,7 +11,7 @@ use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_htm
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::AT_LEAST;
-use seeklab_lab::learnt;
+use seeklab_lab::fitted;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ const EXAMPLES: &str = "\
 Examples:
   seeklab devices
   seeklab devices hp-c2247a
-  seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
+  seeklab devices prod.toml --report prod.html         fitted model of a clone
   seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml
   seeklab devices --parameters disk                    which keys a description may have";
 
@@ -181,8 +181,8 @@ fn page(description: &Description) -> Result<String, Failure> {
     if !default.is_empty() {
         text += &format!("\nsource of all other values: {default}\n");
     }
-    if let Some(learnt) = description.learnt()? {
-        text += &format!("\n{}", learnt::text(&learnt));
+    if let Some(fitted) = description.fitted_model()? {
+        text += &format!("\n{}", fitted::text(&fitted));
     }
     Ok(text)
 }
@@ -201,14 +201,14 @@ fn document(description: &Description) -> Result<Value, Failure> {
         "capacity_is_lower_bound": capacity_is_lower_bound(description),
         "validated": description.validated(),
         "parameters": parameters,
-        "learnt": description.learnt()?.as_ref().map(learnt::document),
+        "fitted_model": description.fitted_model()?.as_ref().map(fitted::document),
     }))
 }
 
 /// Returns the page with the fitted model of a cloned device.
 fn plotted(description: &Description) -> Result<Page, Failure> {
-    let learnt = description.learnt()?.ok_or_else(|| {
-        Failure::new(format!("--report: `{}` was not learnt from a trace", description.name))
+    let fitted = description.fitted_model()?.ok_or_else(|| {
+        Failure::new(format!("--report: `{}` was not fitted to a trace", description.name))
             .hint("name a device that `seeklab fit` has written")
     })?;
     let parameters = description.parameters().into_iter().map(|(name, value, _)| vec![name, value]);
@@ -224,7 +224,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
         command: Some(command_line()),
         notes: Vec::new(),
         sections: vec![
-            learnt::section(&learnt),
+            fitted::section(&fitted),
             PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
         ],
     })

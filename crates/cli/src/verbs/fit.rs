@@ -13,7 +13,7 @@ use seeklab_lab::crates::learning::fit::{LeftOut, MODELS, Model, find};
 use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
-use seeklab_lab::learnt::aligned;
+use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 use serde_json::{Value, json};

@@ -279,16 +279,16 @@ fn devices_shows_the_fitted_model_of_a_clone() {
     for curve in curves {
         assert!(text.contains(curve) && page.contains(curve), "{curve}: {text}");
     }
-    let learnt = &bench.json(&["devices", "clone.toml"])["learnt"];
-    let operations = learnt["operations"].as_array().unwrap();
+    let fitted = &bench.json(&["devices", "clone.toml"])["fitted_model"];
+    let operations = fitted["operations"].as_array().unwrap();
     let reads = operations.iter().find(|row| row["operation"] == "read").unwrap();
     let document = bench.json(&["simulate", "atlas10k", "-w", WORKLOAD]);
     let simulated = document["devices"][0]["read_response_mean_ms"].as_f64().unwrap();
     let mean = reads["mean_ms"].as_f64().unwrap();
-    assert!((mean / simulated - 1.0).abs() < 0.01, "{mean} ms learnt of {simulated}");
+    assert!((mean / simulated - 1.0).abs() < 0.01, "{mean} ms fitted of {simulated}");
     // Longer seeks take longer, a longer queue too.
     let ends = |curve: &str, x: &str| {
-        let points = learnt[curve][0]["points"].as_array().unwrap();
+        let points = fitted[curve][0]["points"].as_array().unwrap();
         let often: Vec<_> = points.iter().filter(|point| point["requests"].as_u64() > Some(200)).collect();
         let (first, last) = (often[0], often[often.len() - 1]);
         assert!(last[x].as_f64() > first[x].as_f64(), "{points:?}");
@@ -298,16 +298,16 @@ fn devices_shows_the_fitted_model_of_a_clone() {
         let [first, last] = ends(curve, x);
         assert!(last > 1.2 * first, "{curve}: {first} ms, then {last}");
     }
-    assert!(bench.json(&["devices", "atlas10k"])["learnt"].is_null());
-    bench.run(&["devices", "atlas10k", "--report", "none.html"]).fails(&["not learnt from a trace"]);
+    assert!(bench.json(&["devices", "atlas10k"])["fitted_model"].is_null());
+    bench.run(&["devices", "atlas10k", "--report", "none.html"]).fails(&["not fitted to a trace"]);
     assert!(!bench.path("none.html").exists());
-    // Behind a queue of the host it has learnt the same.
+    // Behind a queue of the host the fitted model is the same.
     let text = String::from_utf8(bench.read("clone.toml")).unwrap();
     let inner = text.lines().filter(|line| !line.starts_with("title") && !line.starts_with("validated"));
     let inner = inner.collect::<Vec<_>>().join("\n");
     let inner = inner.replace("[classes]", "[device.classes]").replace("[fit]", "[device.fit]");
     bench.write("queued.toml", format!("kind = \"queue\"\ntitle = \"queued\"\n[device]\n{inner}\n"));
-    assert_eq!(&bench.json(&["devices", "queued.toml"])["learnt"], learnt);
+    assert_eq!(&bench.json(&["devices", "queued.toml"])["fitted_model"], fitted);
 }
 
 #[test]

@@ -64,9 +64,9 @@ fn every_form_of_output_reports_the_limit_of_a_volume() {
     assert!(std::fs::read_to_string(at.join("fit.html")).unwrap().contains("limit: "));
     let shown = text(&seeklab(at, &["devices", "clone.toml"]));
     assert!(shown.contains("limit of") && shown.contains("requests of all"), "{shown}");
-    let learnt = &json(at, &["devices", "clone.toml"])["learnt"];
-    near(&learnt["limits"][0]["rate_per_s"], 500.0, 0.01);
-    assert!(learnt["services"].as_array().is_some_and(|rows| !rows.is_empty()), "{learnt}");
+    let fitted = &json(at, &["devices", "clone.toml"])["fitted_model"];
+    near(&fitted["limits"][0]["rate_per_s"], 500.0, 0.01);
+    assert!(fitted["services"].as_array().is_some_and(|rows| !rows.is_empty()), "{fitted}");
     // Everything takes it: beyond the burst, the clone does what the volume does.
     let mean = |device: &str| {
         let other = ["simulate", device, "-w", "random,size=4KiB", "--closed", "2", "--requests", "9000"];

@@ -70,7 +70,7 @@ fn hostile_traces_are_reported_with_the_place_of_the_mistake() {
         bench.run(&["fit", name, "-o", "x.toml"]).fails(&parts);
     }
     assert!(!bench.path("x.toml").exists() && !bench.path("x.parquet").exists());
-    // Rows in another order than that of arrival: told, and nothing is learnt from them.
+    // Rows in another order than that of arrival: reported, and no model is fitted to them.
     bench.write(
         "back.csv",
         rows("50,1000,1,read,8,8\n100,1000,0,read,8,8\n70,1000,0,read,8,8\n40,1000,1,read,8,8\n"),

@@ -46,7 +46,7 @@ fn fit_refuses_a_trace_with_many_rows_to_move_in_time() {
             assert!(!bench.path("clone.toml").exists());
         }
     }
-    // Nothing is learnt by who only converts.
+    // A conversion fits nothing.
     bench.run(&["trace", "convert", "late.msr", "late.parquet"]).done();
 }
 

@@ -27,8 +27,8 @@ use seeklab_core::{Capabilities, Device, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
-use crate::learnt::Learnt;
 
 pub use error::DescriptionError;
 pub use read::SCHEMA;
@@ -117,14 +117,14 @@ impl Description {
         self.parameters.tracks(children).ok().flatten()
     }
 
-    /// Facts that it learnt from a trace, `None` of a device that was not fitted to one.
+    /// Facts that were fitted to a trace, `None` of a device that was not fitted to one.
     ///
     /// # Errors
     /// Parameters that no device can have.
-    pub fn learnt(&self) -> Result<Option<Learnt>, DescriptionError> {
-        let children = self.children.iter().map(Self::learnt).collect::<Result<_, _>>();
-        let learnt = children.and_then(|children| Ok(self.parameters.learnt(children)?));
-        learnt.map_err(|error| error.within(&self.label))
+    pub fn fitted_model(&self) -> Result<Option<FittedModel>, DescriptionError> {
+        let children = self.children.iter().map(Self::fitted_model).collect::<Result<_, _>>();
+        let fitted = children.and_then(|children| Ok(self.parameters.fitted_model(children)?));
+        fitted.map_err(|error| error.within(&self.label))
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.

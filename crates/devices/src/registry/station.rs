@@ -6,8 +6,8 @@ use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::ParameterError;
 use crate::kind::{Children, DeviceKind};
-use crate::learnt::Learnt;
-use crate::station::{Parts, Station, StationParameters, learnt};
+use crate::fitted::FittedModel;
+use crate::station::{Parts, Station, StationParameters, fitted_model};
 
 /// The kind `station`.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ impl DeviceKind for Definition {
         blueprint.capabilities.clone()
     }
 
-    fn learnt(
+    fn fitted_model(
         parameters: &StationParameters,
-        _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
-        learnt(parameters).map(Some)
+        _children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, ParameterError> {
+        fitted_model(parameters).map(Some)
     }
 }

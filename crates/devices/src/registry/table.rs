@@ -6,8 +6,8 @@ use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::ParameterError;
 use crate::kind::{Children, DeviceKind};
-use crate::learnt::Learnt;
-use crate::table::{TableModel, TableParameters, Tables, learnt};
+use crate::fitted::FittedModel;
+use crate::table::{TableModel, TableParameters, Tables, fitted_model};
 
 /// The kind `table`.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl DeviceKind for Definition {
         blueprint.capabilities.clone()
     }
 
-    fn learnt(
+    fn fitted_model(
         parameters: &TableParameters,
-        _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, ParameterError> {
-        learnt(parameters).map(Some)
+        _children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, ParameterError> {
+        fitted_model(parameters).map(Some)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::Asked;
 
-/// By what requests that wait are put in line; how strictly is learnt too.
+/// Order of waiting requests. The fit also estimates how strictly the device follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

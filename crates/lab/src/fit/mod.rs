@@ -150,7 +150,7 @@ pub struct FitReport {
 
 /// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
 /// column is used only for times [from the issue](TimesFrom::Issue).
-const LEARNT: [Column; 10] = [
+const FIT_COLUMNS: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
     Column::Device,
@@ -169,8 +169,8 @@ fn opened(
     times_from: TimesFrom,
 ) -> Result<OpenTrace, Failure> {
     match times_from {
-        TimesFrom::Arrival => open(&LEARNT[..LEARNT.len() - 1]),
-        TimesFrom::Issue => Ok(open(&LEARNT)?.at_issue()),
+        TimesFrom::Arrival => open(&FIT_COLUMNS[..FIT_COLUMNS.len() - 1]),
+        TimesFrom::Issue => Ok(open(&FIT_COLUMNS)?.at_issue()),
     }
 }
 
@@ -261,7 +261,7 @@ pub fn fit(
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
         without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
-        // What has no response time is neither learnt from nor predicted: whether the device ever had it is not known.
+        // A request without a response time is neither fitted nor predicted: the device may never have received it.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
         let mut runs = records.split(is_left_out);
         runs.try_for_each(|run| {

@@ -232,7 +232,7 @@ impl Evaluating {
     /// from them.
     ///
     /// # Errors
-    /// If a model learnt nothing, or a fitted device refuses a request.
+    /// If a model has no requests, or a fitted device refuses a request.
     pub fn take(
         &mut self,
         records: &[TraceRecord],

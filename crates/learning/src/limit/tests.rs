@@ -359,7 +359,7 @@ fn clone_answers_for_a_burst_and_for_what_comes_after() {
         };
         near(mean(&ours), mean(&theirs), 0.03, what);
     }
-    // Without limits learnt, the queue of the same device is all that there is to learn from.
+    // Without fitted limits, only the queue of the same device explains the times.
     fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
     clone = build(fit.description(about()).unwrap());
     let ours = record(clone.as_mut(), &[Phase::Closed(12, 32)], SMALL_READS, 9);

@@ -21,7 +21,7 @@ use crate::limit::{self, History, Limits, Passed};
 const CHOOSING: usize = 8;
 
 /// Number of requests not held up by a limit from which on the fit uses these requests alone.
-const LEARNT_LEAST: usize = 1_024;
+const FIT_LEAST: usize = 1_024;
 
 /// A station being fitted.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,7 @@ impl StationFit {
         if limits.found.is_empty() {
             return Ok(self.parameters(about)?.description()?);
         }
-        let sample = self.sample.past_limits(&limits.waits, LEARNT_LEAST);
+        let sample = self.sample.past_limits(&limits.waits, FIT_LEAST);
         Ok(limits.around(self.station(&sample, about)?.description()?, block_size, with_state)?)
     }
 

@@ -5,7 +5,7 @@
 //! trace ─▶ Sample ─▶ choose: servers, features ─▶ starts ─▶ rows of features ─▶ Tree ─▶ StationParameters (TOML)
 //! ```
 //! # Scope and limits
-//! One device. At most [`SAMPLE_MAX`] requests are learnt from, in stretches evenly over the trace. The model itself is
+//! One device. At most [`SAMPLE_MAX`] requests are used for the fit, in stretches evenly over the trace. The model itself is
 //! [`seeklab_devices::station`].
 
 mod choose;

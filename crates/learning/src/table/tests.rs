@@ -175,8 +175,8 @@ fn fitted_tables_hold_the_recorded_times() {
     let about =
         DeviceInfo { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
     let text = fit.description(about).unwrap().to_string();
-    let learnt = Description::parse("x", "x", &text).unwrap().learnt().unwrap().unwrap();
-    let rows = &learnt.tables[0].rows;
+    let fitted = Description::parse("x", "x", &text).unwrap().fitted_model().unwrap().unwrap();
+    let rows = &fitted.tables[0].rows;
     let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
     // The first request of a trace has no distance, and counts as one of the same start.
     assert_eq!(names, ["read", "read, sequential", "read, same start", "write", "flush"]);
@@ -184,7 +184,7 @@ fn fitted_tables_hold_the_recorded_times() {
     let [requests, share, mean, p50, p99, max] = rows[0].1[..] else { panic!("{rows:?}") };
     assert_eq!((requests, share), (3.0, 60.0));
     assert!(near(mean, 7.0) && near(p50, 7.0) && near(p99, 9.0) && near(max, 9.0), "{rows:?}");
-    let curves = |key: &str| learnt.curves.iter().find(|curves| curves.key == key).unwrap();
+    let curves = |key: &str| fitted.curves.iter().find(|curves| curves.key == key).unwrap();
     let points = |key: &str, name: &str| -> Vec<(f64, f64, u64)> {
         let series = curves(key).series.iter().find(|series| series.name == name).unwrap();
         series.points.iter().map(|point| (point.x, point.y, point.requests)).collect()

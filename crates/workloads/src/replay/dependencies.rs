@@ -5,7 +5,7 @@
 //! - for all before it, if it found the device idle: it arrives as long after the other device has gone idle as it did after
 //!   the measured one;
 //! - for the one that had completed last, if it arrived soon after that: it arrives as long after the other device has
-//!   completed that one. How soon is learnt from the trace, of which arrivals may follow completions no more than chance
+//!   completed that one. The limit is fitted to the trace, of which arrivals may follow completions no more than chance
 //!   does ([`Following`](super::Following)).
 //!
 //! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it

@@ -14,7 +14,7 @@ use super::classes::Distance;
 use super::parameters::TableParameters;
 use super::times::span;
 use crate::error::ParameterError;
-use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
+use crate::fitted::{FittedAxis, FittedCurves, FittedModel, FittedPoint, FittedSeries, FittedTable};
 
 const KIB: f64 = 1024.0;
 
@@ -78,7 +78,7 @@ type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
 ///
 /// # Errors
 /// Parameters that no device can have.
-pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterError> {
+pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, ParameterError> {
     let block_bytes = parameters.block_size.as_bytes() as f64;
     let mut operations: BTreeMap<(usize, &'static str), SeenTimes> = BTreeMap::new();
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
@@ -115,36 +115,36 @@ pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, ParameterEr
         }
     }
     let response =
-        || LearntAxis { key: "response_mean_ms", label: "mean response time", unit: "ms", is_log: false };
+        || FittedAxis { key: "response_mean_ms", label: "mean response time", unit: "ms", is_log: false };
     let curves = [
-        LearntCurves {
+        FittedCurves {
             key: "by_queue_length",
             title: "Mean response time by queue length at arrival",
             caption: "Over all lengths and seek distances that were recorded.".to_owned(),
-            x: LearntAxis { key: "queue_length", label: "queue length", unit: "", is_log: false },
+            x: FittedAxis { key: "queue_length", label: "queue length", unit: "", is_log: false },
             y: response(),
             series: series(by_queue, 1.0),
         },
-        LearntCurves {
+        FittedCurves {
             key: "by_seek_distance",
             title: "Mean response time by seek distance",
             caption: "From start to start, ahead and behind; sequential requests and those of the same start are in \
                       the table."
                 .to_owned(),
-            x: LearntAxis { key: "seek_distance_mib", label: "seek distance", unit: "MiB", is_log: true },
+            x: FittedAxis { key: "seek_distance_mib", label: "seek distance", unit: "MiB", is_log: true },
             y: response(),
             series: series(by_distance, block_bytes / KIB / KIB),
         },
-        LearntCurves {
+        FittedCurves {
             key: "by_length",
             title: "Mean response time by length",
             caption: "Over all queue lengths and seek distances that were recorded.".to_owned(),
-            x: LearntAxis { key: "length_kib", label: "length", unit: "KiB", is_log: true },
+            x: FittedAxis { key: "length_kib", label: "length", unit: "KiB", is_log: true },
             y: response(),
             series: series(by_length, block_bytes / KIB),
         },
     ];
-    Ok(Learnt {
+    Ok(FittedModel {
         tables: vec![table(&operations)],
         curves: curves.into_iter().filter(|curves| !curves.series.is_empty()).collect(),
     })
@@ -164,12 +164,12 @@ const fn place_name(op: Operation, sequential: bool) -> &'static str {
     }
 }
 
-fn series(along: Along, per_value: f64) -> Vec<LearntSeries> {
-    let of = |((_, name), points): ((usize, String), BTreeMap<u64, SeenTimes>)| LearntSeries {
+fn series(along: Along, per_value: f64) -> Vec<FittedSeries> {
+    let of = |((_, name), points): ((usize, String), BTreeMap<u64, SeenTimes>)| FittedSeries {
         name,
         points: points
             .iter()
-            .map(|(value, seen)| LearntPoint {
+            .map(|(value, seen)| FittedPoint {
                 x: *value as f64 * per_value,
                 y: seen.mean_ms(),
                 requests: seen.count,
@@ -179,7 +179,7 @@ fn series(along: Along, per_value: f64) -> Vec<LearntSeries> {
     along.into_iter().map(of).collect()
 }
 
-fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> LearntTable {
+fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> FittedTable {
     let whole = operations.iter().filter(|((order, _), _)| order % 3 == 0);
     let all = whole.map(|(_, seen)| seen.count).sum::<u64>().max(1) as f64;
     let row = |((_, name), seen): (&(usize, &str), &SeenTimes)| {
@@ -193,7 +193,7 @@ fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> LearntTable
         ];
         ((*name).to_owned(), figures)
     };
-    LearntTable {
+    FittedTable {
         key: "operations",
         rows_are: "operation",
         columns: vec!["requests", "share_pct", "mean_ms", "p50_ms", "p99_ms", "max_ms"],
