@@ -27,7 +27,7 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, Fitted, fit};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{WorkloadOptions, choose};
+use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 use seeklab_learning::fit::{LeftOut, MODELS, Model};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
@@ -145,7 +145,7 @@ fn measure_model(
     let description = Description::parse(name, name, &description.to_string())?;
     let setup = Setup { bare: false, overrides: Vec::new(), queue: None };
     let device = customise(name, description, &setup)?;
-    let workload = choose(&trace.to_string_lossy(), &WorkloadOptions::default())?;
+    let workload = resolve_workload(&trace.to_string_lossy(), &WorkloadOptions::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {
         let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
         assert_eq!(outcome.metrics.summary().requests, requests, "every request completes");

@@ -8,7 +8,7 @@ use seeklab_core::{Limits, Seed};
 use seeklab_lab::devices::{Setup, resolve};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{WorkloadOptions, choose};
+use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 
 /// Name, device, mechanics alone, scheduler, workload, floor in requests per CPU-second.
 const CASES: [(&str, &str, bool, Option<&str>, &str, f64); 5] = [
@@ -82,7 +82,7 @@ fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) ->
     let setup = Setup { bare, overrides: Vec::new(), queue };
     let device = resolve(device, &setup).expect("a device of the catalog");
     let options = WorkloadOptions { requests: Some(requests), ..WorkloadOptions::default() };
-    let workload = choose(workload, &options).expect("a workload that is right");
+    let workload = resolve_workload(workload, &options).expect("a workload that is right");
     let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
         .expect("the workload fits the device");
     outcome.requests_per_cpu_s()

@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::workload::Chosen;
+use crate::workload::ResolvedWorkload;
 
 /// Result of a run.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Observer<'_> {
 /// A workload that does not fit the device, a trace that cannot be read or written.
 pub fn run(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     seed: Seed,
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
@@ -159,7 +159,7 @@ pub fn run(
 /// Runs an application, and notes how long its phases took.
 fn application(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     builtin: &Builtin,
     seed: Seed,
     limits: Limits,
@@ -207,7 +207,11 @@ fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec
 const SHAPE_MAX: usize = 1 << 22;
 
 /// Returns the inputs of the workload that come from the device and from a trace.
-fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Result<Supplied, Failure> {
+fn supplied(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &SyntheticSpec,
+) -> Result<Supplied, Failure> {
     let mut supplied = Supplied::default();
     if spec.address.distribution == AddressDistribution::Extents {
         let tracks = device.description.tracks().ok_or_else(|| {
@@ -227,7 +231,7 @@ fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Resul
     Ok(supplied)
 }
 
-fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>, Failure> {
+fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[Duration]>, Failure> {
     let trace = seeklab_columnar::open(path, workload.format.as_deref(), &workload.options)?;
     let mut last = None;
     let mut times = Vec::new();
@@ -270,7 +274,7 @@ const SURVEYED: [Column; 6] =
 
 fn replay(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     spec: &ReplaySpec,
     seed: Seed,
     limits: Limits,

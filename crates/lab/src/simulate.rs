@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::run::{Followed, SimulationResult, metadata, run};
 use crate::session::Session;
-use crate::workload::{Chosen, WorkloadOptions, choose};
+use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 
 /// Options of a simulation.
 #[derive(Debug, Clone)]
@@ -151,7 +151,7 @@ impl Throughput {
 pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<SimulateResult, Failure> {
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
-    let workload = choose(&options.workload, &options.workload_options)?;
+    let workload = resolve_workload(&options.workload, &options.workload_options)?;
     let outputs = options.outputs(&devices)?;
     for path in options.report.iter().chain(outputs.iter().flatten()) {
         check_distinct(path, options.inputs(&workload))?;
@@ -208,7 +208,7 @@ impl DeviceFigures {
 
 impl SimulateOptions {
     /// Returns all arguments that may name an input file.
-    fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
+    fn inputs(&self, workload: &ResolvedWorkload) -> Vec<PathBuf> {
         let named = self.devices.iter().chain([&self.workload]).map(PathBuf::from);
         let shape = self.workload_options.shape.clone();
         named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
@@ -237,7 +237,7 @@ impl SimulateOptions {
         &self,
         session: &Session,
         device: &Resolved,
-        workload: &Chosen,
+        workload: &ResolvedWorkload,
         out: Option<&Path>,
     ) -> Result<SimulationResult, Failure> {
         let Some(path) = out else {
@@ -257,7 +257,7 @@ fn make_report(
     session: &Session,
     seed: Seed,
     devices: &[Resolved],
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     results: &[SimulationResult],
 ) -> Report {
     let mut notes: Vec<Note> = Vec::new();

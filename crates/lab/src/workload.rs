@@ -33,7 +33,7 @@ pub struct WorkloadOptions {
 
 /// A workload, ready to be run.
 #[derive(Debug, Clone)]
-pub struct Chosen {
+pub struct ResolvedWorkload {
     /// As it was named.
     pub name: String,
     /// Specification of the workload.
@@ -50,7 +50,7 @@ pub struct Chosen {
 ///
 /// # Errors
 /// A file that cannot be read, a description that is wrong, arrivals that do not fit.
-pub fn choose(text: &str, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+pub fn resolve_workload(text: &str, options: &WorkloadOptions) -> Result<ResolvedWorkload, Failure> {
     from_spec(text, describe(text, Path::new(""), "--workload")?, options)
 }
 
@@ -99,7 +99,11 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
 ///
 /// # Errors
 /// Arrivals that do not fit the kind of workload.
-pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+pub fn from_spec(
+    name: &str,
+    mut spec: WorkloadSpec,
+    options: &WorkloadOptions,
+) -> Result<ResolvedWorkload, Failure> {
     if let Some(requests) = options.requests {
         spec.limit_requests(requests);
     }
@@ -165,7 +169,7 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) 
     }
     let settings = options.settings.clone();
     let reading = ReadOptions { block_size: options.block_size, settings, ..ReadOptions::default() };
-    Ok(Chosen {
+    Ok(ResolvedWorkload {
         name: name.to_owned(),
         spec,
         format: options.format.clone(),
@@ -194,7 +198,7 @@ pub(crate) fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> Workload
     }
 }
 
-impl Chosen {
+impl ResolvedWorkload {
     /// Returns the number of requests, if known beforehand.
     pub const fn requests(&self) -> Option<u64> {
         match &self.spec {
