@@ -560,7 +560,7 @@ impl Emulation {
     /// Extents in whole blocks: a block that is allocated in part is allocated.
     fn extents(&self, offset: u64, length: u64, single: bool) -> Result<Vec<Extent>, StoreError> {
         let mut extents: Vec<Extent> = Vec::new();
-        let (mut at, mut told) = (offset, offset);
+        let (mut at, mut reported) = (offset, offset);
         for extent in self.store.extents(offset, length)? {
             let extent = extent?;
             at += extent.length;
@@ -571,17 +571,17 @@ impl Emulation {
                 (true, _) => at.next_multiple_of(self.block_bytes),
                 (false, _) => at / self.block_bytes * self.block_bytes,
             };
-            if end <= told {
+            if end <= reported {
                 continue;
             }
-            let length_bytes = u32::try_from(end - told).unwrap_or(u32::MAX);
+            let length_bytes = u32::try_from(end - reported).unwrap_or(u32::MAX);
             match extents.last_mut() {
                 Some(before) if before.allocated == allocated => {
                     before.length_bytes = before.length_bytes.saturating_add(length_bytes);
                 }
                 _ => extents.push(Extent { length_bytes, allocated, zero: !allocated }),
             }
-            told = end;
+            reported = end;
             if (single && extents.len() > 1) || extents.len() == EXTENTS_MAX {
                 break;
             }

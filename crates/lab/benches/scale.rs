@@ -99,7 +99,7 @@ fn convert(from: &Path, to: &Path) -> Result<(), Failure> {
 
 /// Returns the required speeds of a model, in requests per second: fitted, simulated from Parquet, simulated
 /// from decoded requests.
-fn floors(model: &Model) -> [Option<f64>; 3] {
+fn targets(model: &Model) -> [Option<f64>; 3] {
     match model.name {
         "plain" => [Some(5e6), Some(4e6), Some(10e6)],
         _ => [Some(1e6), None, None],
@@ -113,7 +113,7 @@ fn measure_model(
     requests: u64,
 ) -> Result<(), Failure> {
     let name = model.name;
-    let [fitted, simulated, decoded] = floors(model);
+    let [fitted, simulated, decoded] = targets(model);
     let fit_to = |split: Ratio| {
         let options = FitOptions {
             models: vec![model],

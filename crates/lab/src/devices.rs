@@ -50,14 +50,14 @@ pub fn describe(name: &str) -> Result<Description, Failure> {
         return Ok(catalog::find(name)?);
     }
     let path = Path::new(name);
-    let told = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
-    let size = fs::metadata(path).map_err(told)?.len();
+    let unreadable = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
+    let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > DESCRIPTION_BYTES_MAX {
         return Err(Failure::new(format!(
             "{name}: has {size} bytes, a description has at most {DESCRIPTION_BYTES_MAX}"
         )));
     }
-    let text = fs::read_to_string(path).map_err(told)?;
+    let text = fs::read_to_string(path).map_err(unreadable)?;
     let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     Ok(Description::parse(&stem, name, &text)?)
 }

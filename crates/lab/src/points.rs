@@ -52,7 +52,7 @@ impl PointsDocument {
 /// # Errors
 /// If the limit or the floor in the metadata is no time.
 pub fn evidence(stamps: &Stamps, metadata: &Metadata) -> Result<Evidence, Failure> {
-    let told = |key: &str| {
+    let duration = |key: &str| {
         let parse = |text: &String| {
             text.parse::<Duration>().map_err(|error| {
                 Failure::chain(&error).context(format!("`{key}` in the metadata of the trace"))
@@ -60,7 +60,7 @@ pub fn evidence(stamps: &Stamps, metadata: &Metadata) -> Result<Evidence, Failur
         };
         metadata.other.get(key).map(parse).transpose()
     };
-    Ok(stamps.evidence(told(LIMIT)?.unwrap_or(DEADLINE_LIMIT), told(FLOOR)?))
+    Ok(stamps.evidence(duration(LIMIT)?.unwrap_or(DEADLINE_LIMIT), duration(FLOOR)?))
 }
 
 /// Two points as they are named on the command line, such as `mp1,mp3`.

@@ -113,7 +113,7 @@ pub struct Model {
 pub static MODELS: &[Model] = &[
     Model {
         name: "station",
-        description: "waiting and service times told apart, service by what is known when it starts",
+        description: "waiting times from a queue, service times from the state at the start of service",
         begin: |classes| {
             // It finds its own; what nobody can have is refused all the same.
             classes.check()?;

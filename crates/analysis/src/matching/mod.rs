@@ -25,7 +25,7 @@
 //!
 //! # Scope and limits
 //! Two requests that are equal in operation and range, and each of which could be the other in time, cannot
-//! be told apart; the one that completed first goes to the record that arrived first. A host cache that
+//! be distinguished. The one that completed first goes to the record that arrived first. A host cache that
 //! writes back later than it answers is beyond this: its requests do not contain the records. Memory holds
 //! what is given and not yet settled; the time for one record grows with the requests outstanding at its
 //! addresses.

@@ -140,16 +140,16 @@ impl Default for Evidence {
 impl Evidence {
     /// The verdict and its reasons.
     pub fn trust(&self) -> Trust {
-        let told = |level, sentence| Trust { level, sentence };
+        let trust = |level, sentence| Trust { level, sentence };
         let Some((error, at)) = self.error() else {
             let sentence = "Nothing can be said about how exact this run was: no request was measured outside the model.";
-            return told(TrustLevel::NotTrusted, sentence.to_owned());
+            return trust(TrustLevel::NotTrusted, sentence.to_owned());
         };
         let Some(error_pct) = percent(error.abs(), self.model_mean_ms) else {
             let sentence = format!(
                 "The model takes no time, so response times {at}, {error:.4} ms on average, are this machine's own."
             );
-            return told(TrustLevel::NotTrusted, sentence);
+            return trust(TrustLevel::NotTrusted, sentence);
         };
         let of_error = TrustLevel::of(error_pct, 0.5, 5.0);
         let best = if self.host_error_ms.is_some() { TrustLevel::Trusted } else { TrustLevel::WithCare };
@@ -187,7 +187,7 @@ impl Evidence {
             sentence += "; what the host added was not measured";
         }
         sentence.push('.');
-        told(level, sentence)
+        trust(level, sentence)
     }
 
     /// Returns the doubtful shares of the requests, each with its verdict and text.

@@ -58,7 +58,7 @@ fn no_file_of_a_multi_file_trace_is_overwritten() {
     let convert = |input, output| bench.run(&["trace", "convert", input, output, "--to", "csv"]);
     for input in ["folder", "folder/sdb.blktrace", "folder/sdb"] {
         convert(input, "folder/sdb.blktrace.0").fails(&["cannot be written, it is an input"]);
-        // One that was written beside them is no part; what is wrong with the part is told.
+        // One that was written beside them is no part. The error of the part is reported.
         let beside = convert(input, "folder/sdb.csv");
         assert!(beside.code == 2 && !beside.stderr.contains("cannot be written"), "{}", beside.stderr);
     }
@@ -83,10 +83,10 @@ fn pipe_is_refused_where_a_trace_is_read_twice() {
         let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // An empty pipe, which it would call an empty file if it read it.
         let output = child.wait_with_output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("/dev/stdin: is a pipe or a device"), "{told}");
-        assert!(told.contains("hint: write it to a file first"), "{told}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("/dev/stdin: is a pipe or a device"), "{message}");
+        assert!(message.contains("hint: write it to a file first"), "{message}");
     }
 }
 

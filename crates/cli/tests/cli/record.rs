@@ -89,10 +89,10 @@ fn every_request_is_recorded_and_its_data_is_in_the_backing() {
     let mut arguments = vec!["-f", "raw", "-t", "writeback"];
     commands.iter().for_each(|command| arguments.extend(["-c", command]));
     arguments.push(&uri);
-    let told = run("qemu-io", &arguments);
+    let printed = run("qemu-io", &arguments);
     let document = recorded.interrupt();
-    let Some(told) = told else { return };
-    assert!(!told.contains("verification failed"), "{told}");
+    let Some(printed) = printed else { return };
+    assert!(!printed.contains("verification failed"), "{printed}");
     let rows =
         rows(Path::new(&trace), &["op", "fua", "lbn", "blocks", "arrival_ns", "issue_ns", "completion_ns"]);
     assert_eq!(document["rows"].as_u64(), Some(rows.len() as u64), "{document}");
@@ -165,10 +165,10 @@ fn read_only_backing_stays_unchanged_and_refuses_writes() {
     std::fs::write(&backing, vec![7; 1 << 20]).unwrap();
     let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &socket, "--read-only"]);
     let uri = recorded.place.clone();
-    let told = run("nbdinfo", &[&uri]);
+    let printed = run("nbdinfo", &[&uri]);
     recorded.interrupt();
-    let Some(told) = told else { return };
-    assert!(told.contains("is_read_only: true"), "{told}");
+    let Some(printed) = printed else { return };
+    assert!(printed.contains("is_read_only: true"), "{printed}");
     assert_eq!(std::fs::read(&backing).unwrap(), vec![7; 1 << 20]);
 }
 

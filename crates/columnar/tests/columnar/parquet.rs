@@ -190,7 +190,7 @@ fn files_have_measurement_point_columns_only_if_the_first_row_has_points() {
 fn foreign(folder: &Path, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
     let path = folder.join("foreign.parquet");
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    // As DuckDB, pandas and Spark do unless told otherwise.
+    // As DuckDB, pandas and Spark do by default.
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let file = fs::File::create(&path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();

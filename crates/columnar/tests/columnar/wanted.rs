@@ -138,8 +138,8 @@ fn completion_is_computed_from_other_times() {
     ] {
         let (rows, error) = by_runs(open_for(&foreign(folder.path(), |_| {}, times), WANTED));
         assert!(error.is_none() && rows.len() == 600);
-        let is_told = |record: &TraceRecord| record.response_time() == Some(Duration::from_ns(7));
-        assert!(rows.iter().all(is_told), "{times:?}: {:?}", rows[0]);
+        let is_expected = |record: &TraceRecord| record.response_time() == Some(Duration::from_ns(7));
+        assert!(rows.iter().all(is_expected), "{times:?}: {:?}", rows[0]);
     }
 }
 

@@ -39,7 +39,7 @@ impl ShortestPositioning {
                 .map_or(u32::MAX, |cylinder| here - cylinder);
             let distance = up.min(down);
             if distance == u32::MAX
-                || best.is_some_and(|(shortest, ..)| positioning.positioning_floor(distance) > shortest)
+                || best.is_some_and(|(shortest, ..)| positioning.positioning_min(distance) > shortest)
             {
                 return best.map(|(.., place)| place);
             }

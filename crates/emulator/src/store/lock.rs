@@ -158,8 +158,8 @@ mod tests {
         let mut child = holder(&shared);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let never = || panic!("one that lives is not waited for");
-        let told = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
-        assert!(matches!(told, StoreError::Locked { .. }), "{told}");
+        let refused = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
+        assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
         child.kill().unwrap();
         // Dead, but its parent has not asked yet.
         let pid = Pid::from_child(&child);
@@ -173,8 +173,11 @@ mod tests {
                 rounds += 1;
                 assert!(rounds <= ATTEMPTS, "it gives up in the end");
             };
-            let told = take_after(&file, &path, access, waiting).unwrap_err();
-            assert!(matches!(told, StoreError::Locked { .. }) && rounds == ATTEMPTS, "{told} after {rounds}");
+            let refused = take_after(&file, &path, access, waiting).unwrap_err();
+            assert!(
+                matches!(refused, StoreError::Locked { .. }) && rounds == ATTEMPTS,
+                "{refused} after {rounds}"
+            );
         }
         let (mut shared, mut rounds) = (Some(shared), 0);
         let waiting = || {

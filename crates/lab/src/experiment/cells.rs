@@ -149,7 +149,7 @@ fn scheduler_name(spec: &Spec, scheduler: usize) -> String {
     spec.schedulers[scheduler].map_or_else(|| "none".to_owned(), |scheduler| scheduler.to_string())
 }
 
-fn told(given: &[(&str, &Value)]) -> String {
+fn assignments(given: &[(&str, &Value)]) -> String {
     given.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = write!(text, ", {name} = {value}");
         text
@@ -166,7 +166,7 @@ fn resolve(
     let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value))).collect();
     let setup = Setup { bare: spec.bare, overrides, queue };
     let resolved = customise(&named.name, named.description.clone(), &setup).map_err(|failure| {
-        failure.context(format!("{}: device `{}`{}", spec.label, named.name, told(given)))
+        failure.context(format!("{}: device `{}`{}", spec.label, named.name, assignments(given)))
     })?;
     let queue = queue.map_or_else(String::new, |(scheduler, depth)| format!("{scheduler}, {depth}"));
     let identity = format!("device\n{}\nqueue {queue}", resolved.description.to_toml());
@@ -180,7 +180,7 @@ fn resolve_workload(
     given: &[(&str, &Value)],
 ) -> Result<(Arc<ResolvedWorkload>, Arc<str>), Failure> {
     let context = |failure: Failure| {
-        failure.context(format!("{}: workload `{}`{}", spec.label, named.name, told(given)))
+        failure.context(format!("{}: workload `{}`{}", spec.label, named.name, assignments(given)))
     };
     let mut workload = named.spec.clone();
     if !given.is_empty() {

@@ -64,7 +64,7 @@ fn section(spec: &Spec, cells: &[Cell], results: &[RunResult], shown: &[usize]) 
 
 /// The name of a line in the charts: values, those that do not speak for themselves with their names.
 fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
-    let told = |dimension: &usize| {
+    let label = |dimension: &usize| {
         let value = &cell.values[*dimension];
         let is_bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
         match names[*dimension].rsplit('.').next().filter(|_| is_bare) {
@@ -72,7 +72,7 @@ fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
             None => value.clone(),
         }
     };
-    lines.iter().map(told).collect::<Vec<_>>().join(", ")
+    lines.iter().map(label).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the parameters that are the same in all cells.

@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use seeklab_analysis::verdict::worst_class;
 use seeklab_analysis::{
-    Change, ClassError, ClassErrors, DensityAxis, Prediction, ResponseProfile, Stretches, Verdict, change,
+    Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, Verdict, change,
     prediction,
 };
 use seeklab_core::statistics::Distribution;
@@ -104,11 +104,11 @@ pub struct Measured {
     pub profile: ResponseProfile,
 }
 
-/// A variation between parts up to the 99th percentile, in percent, beyond which no two parts can be told apart.
+/// A variation between parts up to the 99th percentile, in percent, above which a change between parts is not judged.
 const TELLING_PCT: f64 = 50.0;
 
 impl Measured {
-    /// Returns true if the stretches of the rest are similar enough to judge whether the fitted part is like the
+    /// Returns true if the parts of the rest are similar enough to judge whether the fitted part is like the
     /// rest.
     pub fn is_telling(&self) -> bool {
         self.variation_between_parts.as_ref().is_some_and(is_telling)
@@ -206,7 +206,7 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 /// The part that is predicted.
 struct Rest {
     measured: ResponseProfile,
-    stretches: Stretches,
+    parts: PartTimes,
     /// Measured completions of the outstanding requests.
     outstanding: BinaryHeap<Reverse<Instant>>,
     requests: u64,
@@ -283,7 +283,7 @@ impl Evaluating {
 
     /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub fn finish(self) -> Option<Evaluated> {
-        let Rest { measured, stretches, mut predicting, .. } = self.rest?;
+        let Rest { measured, parts, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
@@ -300,7 +300,7 @@ impl Evaluating {
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
-        let variation_between_parts = stretches.floor(self.seed);
+        let variation_between_parts = parts.variation(self.seed);
         let alike = |variation: &Change| change.is_small(&variation.demerit_to_p99) && is_telling(variation);
         let parts_alike = variation_between_parts.as_ref().is_some_and(alike);
         let measured = Measured {
@@ -331,7 +331,7 @@ impl Rest {
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
-            stretches: Stretches::default(),
+            parts: PartTimes::default(),
             outstanding: BinaryHeap::new(),
             requests: 0,
             predicting: begun?,
@@ -353,7 +353,7 @@ impl Rest {
         let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
         if let Some(response) = response {
             self.measured.record(record.op, queue_length, response);
-            self.stretches.record(response);
+            self.parts.record(response);
         }
         let measured = response.map(|response| AsMeasured { queue_length, response });
         for predicting in &mut self.predicting {

@@ -184,7 +184,7 @@ fn found_behind(of: Limited, buckets: Buckets, mix: Mix) -> Vec<LimitParameters>
 }
 
 #[test]
-fn limit_of_bytes_is_told_from_one_of_requests() {
+fn limit_of_bytes_differs_from_one_of_requests() {
     let buckets = Buckets { requests: Vec::new(), bytes: vec![of_bytes("20MB/s", 30_000_000)] };
     let found = found_behind(Limited::All, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };

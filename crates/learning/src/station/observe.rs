@@ -86,8 +86,9 @@ fn observe(
                 if let Some(place) = in_line {
                     let length = waiting.len() as u32;
                     picked += 1;
-                    let is_told = length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
-                    for (line, picks) in picks.iter_mut().filter(|_| is_told) {
+                    let is_counted =
+                        length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
+                    for (line, picks) in picks.iter_mut().filter(|_| is_counted) {
                         let others = waiting.iter().map(|(_, asked)| asked);
                         picks.record(line.rank(others, place, asked, state.last_end()) as u32, length);
                     }

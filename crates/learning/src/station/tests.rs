@@ -235,13 +235,13 @@ fn sample_is_bounded_and_even_over_the_trace() {
 #[test]
 fn mistakes_in_a_description_are_named() {
     let good = fitted(&trace(1, Order::Ascending, 5_000, 3_000, 5));
-    let told = |change: &dyn Fn(&mut StationParameters)| {
+    let problem = |change: &dyn Fn(&mut StationParameters)| {
         let mut parameters = good.clone();
         change(&mut parameters);
         Station::new(&parameters, Seed(1), "disk0").unwrap_err().to_string()
     };
     let tree = |lines: &[&str]| {
-        told(&|parameters| parameters.tree = lines.iter().map(|line| (*line).to_owned()).collect())
+        problem(&|parameters| parameters.tree = lines.iter().map(|line| (*line).to_owned()).collect())
     };
     for (lines, part) in [
         (&["op < write"][..], "questions are left"),
@@ -255,13 +255,13 @@ fn mistakes_in_a_description_are_named() {
         let error = tree(lines);
         assert!(error.contains("tree[") && error.contains(part), "{error}");
     }
-    assert!(told(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
-    assert!(told(&|parameters| parameters.operations.clear()).contains("operations"));
+    assert!(problem(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
+    assert!(problem(&|parameters| parameters.operations.clear()).contains("operations"));
     assert!(
-        told(&|parameters| parameters.operations.push(parameters.operations[0]))
+        problem(&|parameters| parameters.operations.push(parameters.operations[0]))
             .contains("each operation once")
     );
-    assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
+    assert!(problem(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
 }
 
 #[test]

@@ -130,12 +130,12 @@ fn requests_unlike_the_trace_are_answered_and_counted() {
 #[test]
 fn mistakes_in_a_description_are_named() {
     let good = fitted(&records(50));
-    let told = |change: &dyn Fn(&mut TableParameters)| {
+    let problem = |change: &dyn Fn(&mut TableParameters)| {
         let mut parameters = good.clone();
         change(&mut parameters);
         TableModel::new(&parameters, Seed(1), "disk0").unwrap_err().to_string()
     };
-    let cell = |text: &str| told(&|parameters| parameters.cells[0] = text.to_owned());
+    let cell = |text: &str| problem(&|parameters| parameters.cells[0] = text.to_owned());
     for (text, part) in [
         ("read 8 0 0 beyonds: 12", "5 words before the `:`"),
         ("read 8 0: 12", "3 words before the `:`, not 4"),
@@ -150,13 +150,13 @@ fn mistakes_in_a_description_are_named() {
         assert!(error.contains("cells[0]") && error.contains(part), "{error}");
     }
     assert!(
-        told(&|parameters| parameters.cells.push(parameters.cells[0].clone())).contains("same operation")
+        problem(&|parameters| parameters.cells.push(parameters.cells[0].clone())).contains("same operation")
     );
     let any_and_one = ["read 8 0 any beyond: 12", "read 8 0 +1024: 12"].map(str::to_owned).to_vec();
-    assert!(told(&|parameters| parameters.cells = any_and_one.clone()).contains("same operation"));
-    assert!(told(&|parameters| parameters.cells.clear()).contains("cells"));
-    assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
-    assert!(told(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));
+    assert!(problem(&|parameters| parameters.cells = any_and_one.clone()).contains("same operation"));
+    assert!(problem(&|parameters| parameters.cells.clear()).contains("cells"));
+    assert!(problem(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
+    assert!(problem(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));
 }
 
 #[test]

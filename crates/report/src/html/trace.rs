@@ -239,7 +239,7 @@ fn response(report: &TraceReport, page: &mut Page) {
 fn arrivals(report: &TraceReport, page: &mut Page) {
     let character = &report.character;
     let arrivals = &character.arrivals;
-    let told = |name: &str, value: Option<f64>| {
+    let sentence = |name: &str, value: Option<f64>| {
         value.map_or_else(String::new, |value| format!(" {name} {}.", fixed(value, 2)))
     };
     let variances = arrivals.variances();
@@ -260,7 +260,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
         vec![
             (
                 "Interarrival time, cumulative",
-                format!("Coefficient of variation is 1 of a Poisson process.{}", told("Here it is", arrivals.variation())),
+                format!("Coefficient of variation is 1 of a Poisson process.{}", sentence("Here it is", arrivals.variation())),
                 times_cdf("interarrival", "interarrival time", [("all", 0, arrivals.interarrival())].into_iter()),
             ),
             (
@@ -268,7 +268,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
                 format!(
                     "Variance of the arrivals per interval over their squared mean; grey is without long-range \
                      dependence.{}",
-                    told("Hurst parameter", arrivals.hurst())
+                    sentence("Hurst parameter", arrivals.hurst())
                 ),
                 Chart::plot(
                     "variance",

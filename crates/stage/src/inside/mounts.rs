@@ -214,7 +214,7 @@ fn unmount_all(target: &Path) -> Result<(), Trouble> {
     let begin_ns = monotonic_ns();
     loop {
         for nested in nested(target) {
-            // One that is busy makes the target busy, which is told below.
+            // One that is busy makes the target busy, which is reported below.
             let _ = unmount(nested, UnmountFlags::NOFOLLOW);
         }
         match unmount(target, UnmountFlags::NOFOLLOW) {

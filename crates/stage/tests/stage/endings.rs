@@ -276,7 +276,7 @@ fn nothing_survives_a_killed_caller() {
         let mark = mark("kill");
         let lines = [short.as_str(), endless.as_str()];
         let mut child = start(&mark, "stderr", &lines[usize::from(round % 2 == 0)..]);
-        // The device frees itself only once it was told to, which is not what is tested.
+        // The device frees itself only on request, which is not tested here.
         let _output = read_until(&mut child, "ready\n");
         // Anywhere from the start of the stage to the second phase, and more often early.
         let random = (seed ^ (round << 32)).wrapping_mul(6_364_136_223_846_793_005).rotate_left(29) % 1000;

@@ -209,11 +209,11 @@ impl TraceFormat for Canonical {
                 line
             };
             if let Some(text) = line.strip_prefix(b"#") {
-                let told = metadata.block_size;
+                let requested = metadata.block_size;
                 comment(text, metadata)?;
                 stated |= text.trim_ascii_start().starts_with(b"block_size");
-                if stated && options.block_size.is_some() && metadata.block_size != told {
-                    let problem = format!("it disagrees with the {told} that was asked for");
+                if stated && options.block_size.is_some() && metadata.block_size != requested {
+                    let problem = format!("it disagrees with the requested {requested}");
                     return Err(Problem::new("block_size", metadata.block_size.to_string(), problem));
                 }
                 return Ok(true);

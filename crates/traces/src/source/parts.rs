@@ -160,10 +160,10 @@ fn file_name(path: &Path) -> String {
 /// # Errors
 /// If there are those of several traces, or the folder cannot be read.
 pub(crate) fn in_folder(folder: &Path) -> Result<Option<Members>, TraceError> {
-    let told = |error| TraceError::io("cannot read the folder", error).in_file(folder);
+    let unreadable = |error| TraceError::io("cannot read the folder", error).in_file(folder);
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(told)? {
-        let path = entry.map_err(told)?.path();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
         if path.is_file() {
             files.push(Member::File(path));
         }

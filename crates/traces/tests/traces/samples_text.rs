@@ -225,9 +225,9 @@ fn blkparse_is_paired_by_its_issues_with_parts_errors_and_flushes() {
     assert_eq!(responses(&rows), [Some(324_804), Some(50_000), None, Some(330_000)]);
     assert_eq!(rows[0].status, Status::Error);
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
-    let told =
+    let expected =
         ["1 requests have no completion", "1 completions belong", "commands are neither", "skipped 2 lines"];
-    for part in told {
+    for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
     let queue = options(&["arrival=queue"]);
@@ -266,9 +266,9 @@ fn tracefs_is_read_with_losses_odd_names_and_passed_through_commands() {
     assert_eq!(responses(&rows), [Some(3_448_000), None, Some(1_000_000)]);
     assert_eq!((rows[1].initiator, rows[2].fua, rows[2].status), (29_105, true, Status::Error));
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
-    let told =
+    let expected =
         ["1 requests have no completion", "1 completions belong", "1 commands are", "lost at 1 places"];
-    for part in told {
+    for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
 }
@@ -314,8 +314,8 @@ fn fio_logs_of_other_quantities_are_refused_by_name() {
         ("job_slat.12.log", "the time of submission alone"),
     ] {
         let error = open_with(FORMATS, &named(name), None, &ReadOptions::default()).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains(name) && told.contains(what), "{told}");
+        let message = error.to_string();
+        assert!(message.contains(name) && message.contains(what), "{message}");
         assert!(error.hint().unwrap().contains("value-is=latency"), "{name}");
         let said = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
         assert_eq!(said.count(), 3, "{name}");

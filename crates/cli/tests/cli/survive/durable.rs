@@ -158,7 +158,7 @@ fn no_flush_is_answered_before_its_fdatasync() {
         let came = find(&flush, &["read", "recv", "<... read", "<... recv"], after)
             .expect("the flush is in the trace");
         let left = find(&reply, &["write", "send"], came).expect("its reply is in the trace");
-        // Where a call is told in two lines, it has returned with the second.
+        // A call that is logged in two lines has returned with the second.
         let synced = calls[came..left].iter().any(|line| {
             (line.contains(" fdatasync(") || line.contains("<... fdatasync resumed")) && line.ends_with("= 0")
         });

@@ -289,7 +289,8 @@ fn nothing_is_left_however_a_run_is_ended() {
             held.look(pid);
             std::thread::park_timeout(Duration::from_millis(3));
         }
-        let told = |what: String| format!("seed {seed}, round {round}, {signal:?} after {end_ns} ns: {what}");
+        let context =
+            |what: String| format!("seed {seed}, round {round}, {signal:?} after {end_ns} ns: {what}");
         // Stopped, it holds what it is seen to hold.
         run.signal(Signal::STOP);
         held.look(pid);
@@ -299,16 +300,16 @@ fn nothing_is_left_however_a_run_is_ended() {
         let mut status = None;
         until(|| {
             status = run.0.try_wait().unwrap();
-            status.map(drop).ok_or_else(|| told("it does not end".to_owned()))
+            status.map(drop).ok_or_else(|| context("it does not end".to_owned()))
         });
-        until(|| scene.left(pid, &held).map_err(told));
+        until(|| scene.left(pid, &held).map_err(context));
         let status = status.unwrap();
         // Before it catches signals, they end it as they end anything.
         let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert!(
             status.code() == Some(1) || by_signal == Some(signal.as_raw()),
             "{}",
-            told(status.to_string())
+            context(status.to_string())
         );
         ended[which] += 1;
         was_bound |= held.is_bound;

@@ -125,7 +125,7 @@ fn flushed_data_survives_unmounting_and_ending_under_load() {
     let mounted = Mounted(place.clone());
     succeed("mkfs.ext4", &["-q", "-F", &served.place]);
     succeed("mount", &[&served.place, &place]);
-    // One file after the other, each on the disk before it is told; one stays open all the time.
+    // One file after the other, each on the disk before its name is logged; one stays open all the time.
     let line = format!(
         "exec 9>{place}/open; i=0; while dd if=/dev/urandom of={place}/f$i bs=16k count=2 conv=fsync 2>/dev/null; \
          do echo \"$i $(sha256sum < {place}/f$i)\" >> {log}; echo more >&9; i=$((i+1)); done"
@@ -153,10 +153,10 @@ fn flushed_data_survives_unmounting_and_ending_under_load() {
     until(|| scene.left(pid, &held));
     let served = serve();
     succeed("mount", &[&served.place, &place]);
-    let told = fs::read_to_string(&log).unwrap();
+    let logged = fs::read_to_string(&log).unwrap();
     // The writer was ended in the middle of something.
-    let whole: Vec<&str> = told.lines().filter(|line| line.ends_with(" -")).collect();
-    assert!(whole.len() > 8, "{told}");
+    let whole: Vec<&str> = logged.lines().filter(|line| line.ends_with(" -")).collect();
+    assert!(whole.len() > 8, "{logged}");
     for line in whole {
         let (number, digest) = line.split_once(' ').unwrap();
         let found = succeed("sh", &["-c", &format!("sha256sum < {place}/f{number}")]);

@@ -145,7 +145,7 @@ fn keep(
             device
         }
         Err(error) => {
-            // If nobody waits any more, nobody is told.
+            // If the receiver is gone, the error has no reader.
             let _ = ready.send(Err(error));
             return;
         }

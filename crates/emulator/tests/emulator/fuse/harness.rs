@@ -144,7 +144,7 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
         refused: statistics.refused,
         outstanding_max: served.outstanding_max,
         malformed: served.oddities.malformed_count,
-        allocated_bytes: store.allocated_bytes().expect("it can be told").as_bytes(),
+        allocated_bytes: store.allocated_bytes().expect("the store knows its allocation").as_bytes(),
         flushes,
         fua_writes,
         detached: None,

@@ -104,7 +104,7 @@ impl Connection {
     fn answer_entries(&mut self, unique: u64, from: u64, size: u32) {
         const DIRECTORY: u32 = 4;
         const REGULAR: u32 = 8;
-        // `answer` borrows what is told.
+        // `answer` borrows the name.
         let name = std::mem::take(&mut self.name);
         let entries: [(u64, u32, &[u8]); 3] = [
             (ROOT_NODE, DIRECTORY, b"."),
