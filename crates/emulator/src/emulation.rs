@@ -41,7 +41,7 @@ use crate::frontend::{
     Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
 };
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
-use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
+use crate::store::{Allocation, Store, StoreError, Token, TransferResult, Transfers, Work};
 use stalls::Stalls;
 
 /// Function that receives every completed request, for traces and figures.
@@ -478,8 +478,8 @@ impl Emulation {
             return Ok(false);
         }
         self.orphans.retain(|token| match transfers.take(*token) {
-            Some(outcome) => {
-                outcome.result.into_iter().for_each(|buffer| transfers.give_back(buffer));
+            Some(transferred) => {
+                transferred.result.into_iter().for_each(|buffer| transfers.give_back(buffer));
                 false
             }
             None => true,
@@ -518,7 +518,7 @@ impl Emulation {
             self.prepare(frontend, tag, answer, &[]);
             return Ok(outstanding);
         };
-        let Some(Outcome { ended, result }) = transfers.take(token) else { return Err(outstanding) };
+        let Some(TransferResult { ended, result }) = transfers.take(token) else { return Err(outstanding) };
         outstanding.stored = ended;
         match result {
             Ok(bytes) => {

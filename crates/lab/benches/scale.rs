@@ -44,8 +44,8 @@ const TEXT: u64 = 12;
 
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
-    let said = std::env::args().find_map(|argument| argument.parse().ok());
-    let requests = said.unwrap_or(if full { REQUESTS } else { 3_000 });
+    let requested = std::env::args().find_map(|argument| argument.parse().ok());
+    let requests = requested.unwrap_or(if full { REQUESTS } else { 3_000 });
     let rounds = if full { 3 } else { 1 };
     if let Err(error) = measure_all(requests, rounds) {
         panic!("{error}");
@@ -147,8 +147,8 @@ fn measure_model(
     let device = customise(name, description, &setup)?;
     let workload = resolve_workload(&trace.to_string_lossy(), &WorkloadOptions::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {
-        let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
-        assert_eq!(outcome.metrics.summary().requests, requests, "every request completes");
+        let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
+        assert_eq!(result.metrics.summary().requests, requests, "every request completes");
         Ok(())
     })?;
     let held: Vec<(Instant, Request)> = generator::Generator::new(Seed(1))

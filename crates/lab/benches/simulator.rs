@@ -83,7 +83,7 @@ fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) ->
     let device = resolve(device, &setup).expect("a device of the catalog");
     let options = WorkloadOptions { requests: Some(requests), ..WorkloadOptions::default() };
     let workload = resolve_workload(workload, &options).expect("a workload that is right");
-    let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
+    let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
         .expect("the workload fits the device");
-    outcome.requests_per_cpu_s()
+    result.requests_per_cpu_s()
 }

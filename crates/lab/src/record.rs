@@ -110,7 +110,7 @@ struct Recording {
 }
 
 impl Sink for Recording {
-    type Outcome = Self;
+    type Output = Self;
 
     fn take(&mut self, record: &TraceRecord) {
         self.metrics.record(record);

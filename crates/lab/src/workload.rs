@@ -148,11 +148,11 @@ pub fn from_spec(
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
     }
     if spec.builtin().is_some() {
-        let wish = [
+        let unusable = [
             (
                 "--requests",
                 options.requests.is_some(),
-                "it does its work whole; say scale=0.1 for less of it",
+                "the number of requests follows from its work; scale=0.1 makes that smaller",
             ),
             ("--beyond", options.beyond.is_some(), "it never leaves the device"),
             ("--format", options.format.is_some(), "it reads no trace"),
@@ -160,10 +160,10 @@ pub fn from_spec(
             (
                 "--open, --closed, --scaled, --think and --follow",
                 options.arrivals.is_some(),
-                "its processes wait as they do",
+                "its processes define the arrivals",
             ),
         ];
-        if let Some((option, _, why)) = wish.into_iter().find(|(_, is_wished, _)| *is_wished) {
+        if let Some((option, _, why)) = unusable.into_iter().find(|(_, is_given, _)| *is_given) {
             return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
         }
     }

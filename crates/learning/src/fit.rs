@@ -59,7 +59,7 @@ pub struct LeftOut {
     pub features: Vec<Feature>,
 }
 
-/// The device fitted so far, [going on](Fit::description_with_state), its draws from `seed` by streams that begin with `name`.
+/// The device fitted so far, [with its state](Fit::description_with_state). It draws from streams of `seed` whose names begin with `name`.
 ///
 /// # Errors
 /// If the model has no requests.

@@ -144,8 +144,8 @@ impl FormatOption {
     /// # Errors
     /// If it is not allowed.
     pub fn text<'a>(&self, options: &'a ReadOptions) -> Result<&'a str, TraceError> {
-        let said = options.settings.iter().rev().find(|setting| setting.name == self.name);
-        let value = said.map_or(self.default, |setting| &setting.value);
+        let setting = options.settings.iter().rev().find(|setting| setting.name == self.name);
+        let value = setting.map_or(self.default, |setting| &setting.value);
         if self.allows(value) { Ok(value) } else { Err(TraceError::invalid(self.problem(value))) }
     }
 

@@ -142,7 +142,7 @@ impl Evidence {
     pub fn trust(&self) -> Trust {
         let trust = |level, sentence| Trust { level, sentence };
         let Some((error, at)) = self.error() else {
-            let sentence = "Nothing can be said about how exact this run was: no request was measured outside the model.";
+            let sentence = "The accuracy of this run is unknown: no request was measured outside the model.";
             return trust(TrustLevel::NotTrusted, sentence.to_owned());
         };
         let Some(error_pct) = percent(error.abs(), self.model_mean_ms) else {

@@ -52,7 +52,7 @@ fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
     bench.run(&["simulate", "atlas10k", "-w", workload, "--out", "seen.parquet"]).done();
     let fit = ["fit", "seen.parquet", "-o", "clone.toml", "--model", "plain", "--report", "fit.html"];
     let document = bench.json(&fit);
-    let (rest, said) = (&document["fit"]["rest"], &document["fit"]["evaluations"][0]);
+    let (rest, predicted) = (&document["fit"]["rest"], &document["fit"]["evaluations"][0]);
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
     let parts = document["notes"]
         .as_array()
@@ -61,7 +61,7 @@ fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
         .find_map(|note| note.as_str().filter(|note| note.contains("stationary")));
     let parts = parts.unwrap();
     // Every request has a place in the density, but 0.1 % on either side.
-    for figures in [&rest["figures"], &said["figures"]] {
+    for figures in [&rest["figures"], &predicted["figures"]] {
         let shares = figures["density"].as_array().unwrap().iter().map(|step| number(&step["requests_pct"]));
         let whole: f64 = shares.sum();
         assert!((99.0..=100.001).contains(&whole), "{whole}");
@@ -72,9 +72,9 @@ fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
     }
     let runs = |figures: &Value| number(&figures["slow"]["run_mean_requests"]);
     let first_lag = |figures: &Value| number(&figures["autocorrelation"][0]["log_response"]);
-    assert!(runs(&rest["figures"]) > runs(&said["figures"]), "{rest}");
-    assert!(first_lag(&rest["figures"]) > first_lag(&said["figures"]) + 0.05);
-    let operation = &said["operations"][0];
+    assert!(runs(&rest["figures"]) > runs(&predicted["figures"]), "{rest}");
+    assert!(first_lag(&rest["figures"]) > first_lag(&predicted["figures"]) + 0.05);
+    let operation = &predicted["operations"][0];
     assert_eq!(operation["operation"], "read");
     assert!(number(&operation["demerit_to_p99"]["ea_rms_pct"]) > 0.0);
     let page = String::from_utf8(bench.read("fit.html")).unwrap();
@@ -208,7 +208,7 @@ fn fit_reports_whether_both_parts_of_a_trace_are_alike() {
     assert!(alike == Some(true) && change < 0.1, "{change}");
     assert!(text.contains("Other requests keep their recorded interarrival times."), "{text}");
     assert!(text.contains("The trace is stationary: "), "{text}");
-    // One stretch of times a thousand times as long: nothing can be said of the rest.
+    // One part of the times a thousand times as long: the rest cannot be judged.
     let mut text = "arrival_ns,response_ns,device,op,lbn,blocks\n".to_owned();
     for index in 0..8_000_u64 {
         let response = if index / 100 == 70 { 1_000_000_000 } else { 1_000_000 };
@@ -394,7 +394,7 @@ fn both_models_predict_real_drives_within_the_documented_demerit() {
             station <= f64::max(2.0, 2.0 * resampled),
             "{trace}: {station} %, random variation {resampled} %"
         );
-        assert!(plain <= plain_most_pct, "{trace}: {plain} %, at most {plain_most_pct} % is said");
+        assert!(plain <= plain_most_pct, "{trace}: {plain} %, at most {plain_most_pct} % is documented");
     }
 }
 
@@ -425,7 +425,7 @@ fn station_predicts_new_queue_lengths_within_the_documented_demerit() {
         let folder = shared_trace(folder);
         let [station, plain, _] = demerits(&bench, &folder.join(file), more);
         assert!(station <= station_most, "{file} {more:?}: {station} %");
-        assert!(plain >= plain_least, "{file} {more:?}: plain tables do better than is said, {plain} %");
+        assert!(plain >= plain_least, "{file} {more:?}: plain tables do better than documented, {plain} %");
     }
 }
 
@@ -462,15 +462,18 @@ fn queue_time_of_a_captured_host_is_excluded_from_the_fit() {
     near(of("captured.csv", &["--times-from", "arrival"]), ("arrival", 4.5));
     near(of("other.csv", &[]), ("arrival", 4.5));
     near(of("other.csv", &["--times-from", "issue"]), ("issue", 1.0));
-    let said = bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done();
-    assert!(said.contains("mean time of 3.500 ms in the queue of the host before is omitted"), "{said}");
+    let printed = bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done();
+    assert!(
+        printed.contains("mean time of 3.500 ms in the queue of the host before is omitted"),
+        "{printed}"
+    );
     let text = String::from_utf8(bench.read("x.toml")).unwrap();
     assert!(text.contains("times_from = \"issue\""), "{text}");
     // Some rows do not say when they were issued; then none does.
     let mixed = rows.replacen("0,0,1000000,", "0,,1000000,", 1);
     bench.write("mixed.csv", format!("{header}{mixed}"));
-    let said = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--times-from", "issue"]).done();
-    assert!(said.contains("1 requests have no issue time"), "{said}");
+    let printed = bench.run(&["fit", "mixed.csv", "-o", "x.toml", "--times-from", "issue"]).done();
+    assert!(printed.contains("1 requests have no issue time"), "{printed}");
     bench.write("never.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
     bench.run(&["fit", "never.csv", "-o", "x.toml", "--times-from", "issue"]).fails(&[
         "--times-from issue",

@@ -13,7 +13,7 @@ use seeklab_emulator::frontend::loop_device;
 struct Served {
     child: Child,
     /// Kept open: who writes to it must not fail.
-    _said: BufReader<ChildStderr>,
+    _errors: BufReader<ChildStderr>,
     paths: Vec<PathBuf>,
 }
 
@@ -30,17 +30,17 @@ impl Served {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut paths = Vec::new();
         let mut line = String::new();
         while !line.contains("Ctrl-C") {
             line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it served");
+            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served");
             if let Some((_, ready)) = line.split_once(" is ready: ") {
                 paths = ready.trim().split(", ").map(PathBuf::from).collect();
             }
         }
-        Self { child, _said: said, paths }
+        Self { child, _errors: errors, paths }
     }
 
     fn interrupt(mut self) -> serde_json::Value {
@@ -172,8 +172,8 @@ fn non_empty_folder_is_refused_and_left_unchanged() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("--fuse: "), "{said}");
-    assert!(said.contains("is not empty"), "{said}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("--fuse: "), "{errors}");
+    assert!(errors.contains("is not empty"), "{errors}");
     assert_eq!(fs::read(folder.path().join("precious")).unwrap(), b"x");
 }

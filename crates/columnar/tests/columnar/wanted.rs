@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(&one_by_one, &left);
         prop_assert_eq!(&by_runs(open_for(&path, WANTED)).0, &left);
         prop_assert_eq!(&by_runs(open_for(&path, &Column::ALL)).0, &records);
-        // Beginning with one way and going on with the other loses nothing.
+        // A change from the first way to the second loses nothing.
         let mut trace = open_for(&path, WANTED);
         let mut mixed: Vec<TraceRecord> = trace.by_ref().take(100).map(Result::unwrap).collect();
         mixed.extend(by_runs(trace).0);

@@ -102,7 +102,7 @@ pub const SCHEDULERS: &[SchedulerKind] = &[
     SchedulerKind {
         name: "vscan",
         parameter: Some(Parameter {
-            description: "penalty for turning round as a share of the device, 0.2 unless said",
+            description: "penalty for turning round as a share of the device [default: 0.2]",
             default: Value::Ratio(Ratio::from_const(0.2)),
             parse: parse_ratio,
         }),
@@ -114,7 +114,7 @@ pub const SCHEDULERS: &[SchedulerKind] = &[
     SchedulerKind {
         name: "aged-sptf",
         parameter: Some(Parameter {
-            description: "credit for each second of waiting, 6ms unless said",
+            description: "credit for each second of waiting [default: 6ms]",
             default: Value::Duration(Duration::from_ms(6)),
             parse: parse_duration,
         }),

@@ -137,8 +137,11 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.into_iter().any(|line| line.contains("has locked it")), "the process has not locked it");
+        let printed = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(
+            printed.into_iter().any(|line| line.contains("has locked it")),
+            "the process has not locked it"
+        );
         child
     }
 

@@ -188,14 +188,14 @@ impl Taken {
 }
 
 impl Sink for Following {
-    type Outcome = (HostFigures, Result<(), TraceError>);
+    type Output = (HostFigures, Result<(), TraceError>);
 
     fn take(&mut self, record: &TraceRecord) {
         let taken = &mut self.taken;
         self.joining.take(record, |record| taken.take(record));
     }
 
-    fn finish(self) -> Self::Outcome {
+    fn finish(self) -> Self::Output {
         let Self { joining, mut taken } = self;
         let matched = joining.finish(|record| taken.take(record));
         (taken.sums.figures(&matched), taken.recorder.map_or(Ok(()), Sink::finish))

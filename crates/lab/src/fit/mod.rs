@@ -187,14 +187,14 @@ impl TimesFrom {
     ///
     /// # Errors
     /// If the trace has no issue times but they were requested.
-    fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
-        if said == Some(Self::Issue) && seen.issued == 0 {
+    fn choose(requested: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
+        if requested == Some(Self::Issue) && seen.issued == 0 {
             let message = "--times-from issue: no request of the trace says when it was issued";
             return Err(Failure::new(message)
                 .hint("`seeklab capture` records it; --times-from arrival is what there is"));
         }
         let usual = if is_captured && seen.issued > 0 { Self::Issue } else { Self::Arrival };
-        Ok(said.unwrap_or(usual))
+        Ok(requested.unwrap_or(usual))
     }
 }
 

@@ -91,7 +91,7 @@ pub struct PhaseFigures {
 pub(super) struct Seen<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
-    pub(super) outcome: &'a Measurements,
+    pub(super) result: &'a Measurements,
     pub(super) stamps: &'a Stamps,
     pub(super) matched: Option<&'a MatchCounts>,
     pub(super) lost: u64,
@@ -104,7 +104,7 @@ pub(super) struct Seen<'a> {
 impl Figures {
     /// Computes the figures from the measurements made while these phases ran.
     pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
-        let statistics = &seen.outcome.statistics;
+        let statistics = &seen.result.statistics;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
@@ -120,8 +120,8 @@ impl Figures {
             flush_s: sum(|phase| phase.flush_s),
             user_s: sum(|phase| phase.user_s),
             system_s: sum(|phase| phase.system_s),
-            emulator_cpu_s: seen.outcome.cpu.as_s(),
-            processors: seen.outcome.processors,
+            emulator_cpu_s: seen.result.cpu.as_s(),
+            processors: seen.result.processors,
             host_queue: seen.host_queue.clone(),
             requests: statistics.requests,
             exactness: Exactness::of(between.as_ref()),

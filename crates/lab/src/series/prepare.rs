@@ -80,14 +80,14 @@ fn make(
             began.map_err(host::failure)?;
             if let Some(setup) = &commands.setup {
                 let phase = Phase::new("setup", CommandLine::Shell(setup.clone()));
-                let outcome = stage.run_phase(&phase).map_err(host::failure)?;
-                if !outcome.is_success() {
-                    return Err(Failure::check(format!("--setup `{setup}`: {}", host::how(&outcome))));
+                let result = stage.run_phase(&phase).map_err(host::failure)?;
+                if !result.is_success() {
+                    return Err(Failure::check(format!("--setup `{setup}`: {}", host::how(&result))));
                 }
             }
             stage.end().map_err(host::failure)
         });
-    let outcome = running.end();
+    let result = running.end();
     made?;
-    Ok(outcome?.store)
+    Ok(result?.store)
 }

@@ -97,16 +97,16 @@ pub(super) fn elapsed_s(job: &Map<String, Value>) -> f64 {
     let of = |map: &Map<String, Value>| Some(map.get("total_ios")?.as_f64()? / map.get("iops")?.as_f64()?);
     let directions = DIRECTIONS.iter().map(|(key, _)| *key).chain([MIXED]);
     let longest = directions.filter_map(|key| of(job.get(key)?.as_object()?)).fold(0.0, f64::max);
-    let said = || job.get("job_runtime").and_then(Value::as_f64).map_or(0.0, |ms| ms / 1e3);
-    if longest > 0.0 { longest } else { said() }
+    let stated = || job.get("job_runtime").and_then(Value::as_f64).map_or(0.0, |ms| ms / 1e3);
+    if longest > 0.0 { longest } else { stated() }
 }
 
 /// Response times, their mean and 99th percentile in nanoseconds.
 fn times(direction: &Map<String, Value>) -> Result<(Quantiles, f64, f64), String> {
-    let mut said = Vec::new();
+    let mut maps = Vec::new();
     for key in ["clat_ns", "lat_ns"] {
         let Some(map) = direction.get(key).and_then(Value::as_object) else { continue };
-        said.push(map);
+        maps.push(map);
         let found = match (
             map.get("bins").and_then(Value::as_object),
             map.get("percentile").and_then(Value::as_object),
@@ -124,7 +124,7 @@ fn times(direction: &Map<String, Value>) -> Result<(Quantiles, f64, f64), String
         }
         return Ok((shape.with_mean(mean_ns), mean_ns, shape.at_ns(0.99)));
     }
-    if said.is_empty() && ["clat", "lat"].iter().any(|key| direction.contains_key(*key)) {
+    if maps.is_empty() && ["clat", "lat"].iter().any(|key| direction.contains_key(*key)) {
         return Err("times are in microseconds (`clat`), as fio 2 writes them; allowed is fio 3".to_owned());
     }
     Err("there are no percentiles and no bins of `clat_ns` or `lat_ns`, so only the mean is known; \

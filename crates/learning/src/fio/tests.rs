@@ -13,14 +13,14 @@ fn results_of_fio_are_read() {
     assert!(looks_like_fio(DISK));
     let Sweep { loads, notes } = read(DISK).unwrap();
     assert_eq!(notes, Vec::<String>::new());
-    let said: Vec<(&str, u32, u32, usize, bool)> = loads
+    let figures: Vec<(&str, u32, u32, usize, bool)> = loads
         .iter()
         .map(|load| {
             (load.name.as_str(), load.depth(), load.queue_length(), load.components.len(), load.fits())
         })
         .collect();
     assert_eq!(
-        said,
+        figures,
         [
             ("r4k-q1", 1, 0, 1, true),
             ("r4k-q4", 4, 3, 1, true),

@@ -260,7 +260,7 @@ fn busy_device_without_limits_has_none() {
             "kind = \"{kind}\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"{us}us\"\n"
         )
     };
-    // Servers of nearly constant time, as many as said; and a cache of writes before a slow medium that is nearly constant.
+    // A given number of servers of nearly constant time, and a cache of writes before a slow medium that is nearly constant.
     let station = |servers: u32, times: &str| {
         format!(
             "kind = \"station\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservers = {servers}\ntree = [\"= {times}\"]\n\
@@ -340,7 +340,7 @@ fn clone_answers_for_a_burst_and_for_what_comes_after() {
         let text = table.to_string();
         device(&text)
     };
-    // What was used is said, and goes on only where it is asked for.
+    // Used tokens are reported, and kept only on request.
     let description_with_state = fit.description_with_state(about()).unwrap();
     assert!(
         description_with_state["requests"][0].get("used").is_some_and(|used| used.as_integer() > Some(100))

@@ -315,19 +315,22 @@ fn no_answer_is_shorter_than_the_shortest_measured() {
     let check = |left_out: &[Feature]| {
         let parameters = fitted_without(&records, left_out);
         let mut device = Station::new(&parameters, Seed(1), "x").unwrap();
-        let said = answers(&mut device, &records);
+        let simulated = answers(&mut device, &records);
         // What waits ends 100 us after the one before, so nothing that was measured took less than that.
         let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
         assert!(least(&mut measured(&records)) >= 0.1);
-        assert!(least(&mut said.iter().copied()) >= 0.098, "{}", least(&mut said.iter().copied()));
-        let at_once = said.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
+        assert!(least(&mut simulated.iter().copied()) >= 0.098, "{}", least(&mut simulated.iter().copied()));
+        let at_once = simulated.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
         let were = measured(&records).filter(|ms| (*ms - 1.0).abs() < 0.02).count();
         assert!(
             at_once.abs_diff(were) * 20 < were,
             "{at_once} took 1 ms, as what finds it idle does, and {were} did, without {left_out:?}"
         );
-        let (said, measured) = (mean(said.into_iter()), mean(measured(&records)));
-        assert!((said / measured - 1.0).abs() < 0.03, "{said} ms, {measured} measured, without {left_out:?}");
+        let (simulated, measured) = (mean(simulated.into_iter()), mean(measured(&records)));
+        assert!(
+            (simulated / measured - 1.0).abs() < 0.03,
+            "{simulated} ms, {measured} measured, without {left_out:?}"
+        );
     };
     check(&[]);
     // Whether it had waited is enough to know.

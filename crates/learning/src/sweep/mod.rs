@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fio::{Component, Load, Sweep};
 use crate::fit::DeviceInfo;
 use crate::table::sweep::{Point, tables};
-use closed::Said;
+use closed::Simulated;
 
 /// Bytes in a block of the fitted device.
 const BLOCK_BYTES: u64 = 512;
@@ -164,14 +164,14 @@ pub fn fit_loads<E: From<Error>>(
     let parameters = build(&all, BTreeMap::new()).expect("there is a load");
     let mut reports = Vec::new();
     for (index, load) in loads.iter().enumerate() {
-        let (said, _) = run(&parameters, load, seed)?;
+        let (simulated, _) = run(&parameters, load, seed)?;
         let others: Vec<&Load> =
             loads.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, of)| of).collect();
         let left_out = match build(&others, BTreeMap::new()).filter(|_| can_be_predicted(load, &others)) {
             Some(parameters) => Some(run(&parameters, load, seed)?),
             None => None,
         };
-        reports.extend(report(load, &said, left_out.as_ref()));
+        reports.extend(report(load, &simulated, left_out.as_ref()));
         progressed()?;
     }
     let in_sample =
@@ -248,27 +248,31 @@ fn can_be_predicted(load: &Load, others: &[&Load]) -> bool {
 
 /// Returns the simulated figures of a load on a device with these tables, and whether most of the load lies
 /// beyond the tables.
-fn run(parameters: &TableParameters, load: &Load, seed: Seed) -> Result<(Vec<Option<Said>>, bool), Error> {
+fn run(
+    parameters: &TableParameters,
+    load: &Load,
+    seed: Seed,
+) -> Result<(Vec<Option<Simulated>>, bool), Error> {
     use seeklab_core::Device;
     let mut device = TableModel::new(parameters, seed, "disk0")
         .map_err(|error| Error::from(error).context("the fitted tables"))?;
-    let said = closed::run(&mut device, load, seed)?;
+    let simulated = closed::run(&mut device, load, seed)?;
     let coverage = device.coverage().unwrap_or_default();
-    Ok((said, 2 * coverage.outside > coverage.requests))
+    Ok((simulated, 2 * coverage.outside > coverage.requests))
 }
 
 fn report(
     load: &Load,
-    said: &[Option<Said>],
-    left_out: Option<&(Vec<Option<Said>>, bool)>,
+    simulated: &[Option<Simulated>],
+    left_out: Option<&(Vec<Option<Simulated>>, bool)>,
 ) -> Vec<PointReport> {
     let each = load.components.iter().enumerate().map(|(index, component)| {
-        let errors = |said: &Said| {
-            let pct = |said: f64, measured: f64| 100.0 * (said / measured - 1.0);
+        let errors = |simulated: &Simulated| {
+            let pct = |simulated: f64, measured: f64| 100.0 * (simulated / measured - 1.0);
             Errors {
-                iops_pct: pct(said.iops, component.iops),
-                mean_pct: pct(said.mean_ns, component.mean_ns),
-                p99_pct: pct(said.p99_ns, component.p99_ns),
+                iops_pct: pct(simulated.iops, component.iops),
+                mean_pct: pct(simulated.mean_ns, component.mean_ns),
+                p99_pct: pct(simulated.p99_ns, component.p99_ns),
             }
         };
         PointReport {
@@ -283,9 +287,9 @@ fn report(
             iops: component.iops,
             mean_us: component.mean_ns / 1e3,
             p99_us: component.p99_ns / 1e3,
-            in_sample: said[index].as_ref().map(errors),
-            left_out: left_out.and_then(|(said, is_beyond)| {
-                let errors = errors(said[index].as_ref()?);
+            in_sample: simulated[index].as_ref().map(errors),
+            left_out: left_out.and_then(|(simulated, is_beyond)| {
+                let errors = errors(simulated[index].as_ref()?);
                 Some(LeftOut { errors, is_beyond: *is_beyond })
             }),
         }

@@ -93,11 +93,11 @@ impl Mounts {
             move_mount(&mount, "", CWD, target.as_path(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         });
         if let Err(error) = mounted {
-            let said = said(&context);
-            let trouble = if said.is_empty() {
+            let messages = messages(&context);
+            let trouble = if messages.is_empty() {
                 Trouble::io(what, error)
             } else {
-                Trouble::new(format!("cannot {what}: {}", said.join("; ")))
+                Trouble::new(format!("cannot {what}: {}", messages.join("; ")))
             };
             let options = &setting.mount_options;
             return Err(
@@ -199,14 +199,14 @@ fn create(context: &OwnedFd, device: &Path, setting: &Setting) -> Result<MountAt
 }
 
 /// Returns the kernel's messages about a mount: lines such as `e ext4: Unknown parameter 'x'`.
-fn said(context: &OwnedFd) -> Vec<String> {
-    let mut said = Vec::new();
+fn messages(context: &OwnedFd) -> Vec<String> {
+    let mut messages = Vec::new();
     let mut line = [0; 1024];
     while let Ok(count) = rustix::io::read(context, &mut line) {
         let line = String::from_utf8_lossy(&line[..count]);
-        said.push(line.trim().trim_start_matches(['e', 'w', 'i']).trim().to_owned());
+        messages.push(line.trim().trim_start_matches(['e', 'w', 'i']).trim().to_owned());
     }
-    said
+    messages
 }
 
 /// Unmounts what is on and under `target`.

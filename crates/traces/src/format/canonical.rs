@@ -155,7 +155,7 @@ fn late_comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>
     let before = metadata.block_size;
     comment(text, metadata)?;
     if metadata.block_size != before {
-        return Err(Problem::new("block_size", text, "it is said before the rows or not at all"));
+        return Err(Problem::new("block_size", text, "it must stand before the rows"));
     }
     Ok(())
 }

@@ -197,7 +197,7 @@ impl TraceFormat for HplSrt {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let said = SECTOR_SIZE.size(options)?.map(ByteSize::as_bytes);
+        let stated = SECTOR_SIZE.size(options)?.map(ByteSize::as_bytes);
         let mut records = Records::of(source)?;
         let header = records.until(FORM_FEED, HEADER_MAX)?;
         if !header.starts_with(MAGIC) {
@@ -209,8 +209,8 @@ impl TraceFormat for HplSrt {
             return Err(records.wrong(records.place(), what).with_hint("the file is cut short"));
         }
         let sizes = sector_sizes(&header);
-        let sector_size = match (said, sizes.iter().copied().collect::<Vec<_>>().as_slice()) {
-            (Some(said), _) => said,
+        let sector_size = match (stated, sizes.iter().copied().collect::<Vec<_>>().as_slice()) {
+            (Some(stated), _) => stated,
             (None, [one]) => *one,
             (None, other) => {
                 let seen = if other.is_empty() { "no size of sectors" } else { "several sizes of sectors" };

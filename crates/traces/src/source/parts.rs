@@ -222,11 +222,11 @@ fn with_stem(path: &Path, stem: &str) -> Result<Vec<Member>, TraceError> {
 /// header is right.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
     let Some(header) = head.first_chunk::<TAR_HEADER>() else { return false };
-    let said = std::str::from_utf8(&header[148..156]).unwrap_or_default();
-    let said = u32::from_str_radix(said.trim_matches(['\0', ' ']), 8);
+    let stated = std::str::from_utf8(&header[148..156]).unwrap_or_default();
+    let stated = u32::from_str_radix(stated.trim_matches(['\0', ' ']), 8);
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
     let sum = sum(&header[..148]) + 8 * u32::from(b' ') + sum(&header[156..]);
-    &header[257..262] == b"ustar" && said == Ok(sum)
+    &header[257..262] == b"ustar" && stated == Ok(sum)
 }
 
 /// The files of the trace in the archive `file`, which messages call `path`.

@@ -70,7 +70,7 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
     };
     load();
     let captured = capture.finish().unwrap();
-    // What was said to be settled was, but for what the machine delivered too late.
+    // Every row reported as settled was settled, except those that the machine delivered too late.
     assert!(too_early.load(Ordering::Relaxed) <= captured.late_events, "{captured:?}");
     Some((Arc::into_inner(requests).unwrap().into_inner().unwrap(), captured))
 }

@@ -156,8 +156,8 @@ fn columns_of_thesios_are_found_by_name() {
     );
     assert_eq!(responses(&rows), [Some(124_652), Some(4_246_402), Some(724)]);
     assert_eq!(rows[1].start, Some(Instant::from_ns(3_607_274 + 7_391)));
-    let outcomes = [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit];
-    assert_eq!(rows.iter().map(|row| row.buffer).collect::<Vec<_>>(), outcomes);
+    let answers = [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit];
+    assert_eq!(rows.iter().map(|row| row.buffer).collect::<Vec<_>>(), answers);
     assert_eq!(rows.iter().map(|row| row.priority).collect::<Vec<_>>(), [1, 2, 0]);
     assert_eq!(trace.metadata().other["initiator.1"], "spanner");
     assert!(matches!(&trace.notes()[..], [Note::Skipped { count: 1, .. }]), "{:?}", trace.notes());
@@ -317,8 +317,8 @@ fn fio_logs_of_other_quantities_are_refused_by_name() {
         let message = error.to_string();
         assert!(message.contains(name) && message.contains(what), "{message}");
         assert!(error.hint().unwrap().contains("value-is=latency"), "{name}");
-        let said = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
-        assert_eq!(said.count(), 3, "{name}");
+        let rows = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
+        assert_eq!(rows.count(), 3, "{name}");
     }
     for name in ["job_lat.1.log", "job_clat.1.log", "x_bw.of_lat.log", "bwx.log"] {
         assert_eq!(

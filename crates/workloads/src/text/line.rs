@@ -92,7 +92,7 @@ pub(crate) fn parse(line: &str) -> Result<(String, Table), Error> {
 /// Puts a value under a dotted path; `written` is the key as the user wrote it.
 fn insert(table: &mut Table, path: &str, value: &str, written: &str) -> Result<(), Error> {
     let twice = || {
-        Error::new(ErrorKind::Syntax, path, format!("`{written}` says twice what is said only once"))
+        Error::new(ErrorKind::Syntax, path, format!("`{written}` sets a value that is already set"))
             .with_hint("remove one of the two items")
     };
     match path.split_once('.') {

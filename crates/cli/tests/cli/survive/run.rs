@@ -69,7 +69,11 @@ fn document_has_every_key() {
         assert_eq!(queue["scheduler"], "none", "{queue}");
         assert_eq!(queue["request_count"].as_u64(), Some(32), "{queue}");
         assert_eq!(queue["rotational"], false, "{queue}");
-        assert_eq!(queue["read_ahead_kib"].as_u64(), Some(128), "what was not said is the device's: {queue}");
+        assert_eq!(
+            queue["read_ahead_kib"].as_u64(),
+            Some(128),
+            "an option that is not given keeps the value of the device: {queue}"
+        );
         for repetition in repetitions {
             for key in KEYS {
                 assert!(repetition.get(key).is_some(), "{key} is missing in {repetition}");

@@ -92,9 +92,9 @@ fn full_block_device_reports_no_space() {
     let before = succeed("sh", &["-c", &format!("head -c 2M {} | sha256sum", served.place)]);
     let full = output("dd", &["if=/dev/zero", &device, "bs=1M", "oflag=direct", "seek=2", "conv=notrunc"]);
     let random = ["if=/dev/urandom", &device, "bs=1M", "oflag=direct", "seek=2", "conv=notrunc"];
-    let said = output("dd", &random);
-    let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(!said.status.success() && errors.contains("No space left"), "{errors}{full:?}");
+    let finished = output("dd", &random);
+    let errors = String::from_utf8_lossy(&finished.stderr);
+    assert!(!finished.status.success() && errors.contains("No space left"), "{errors}{full:?}");
     let written: u64 = errors
         .lines()
         .find_map(|line| line.split(" bytes").next().filter(|_| line.contains(" copied"))?.parse().ok())

@@ -80,12 +80,12 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
         );
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
-    let wishes = &settings.queue;
+    let requested = &settings.queue;
     let mut wanted = Vec::new();
-    wanted.extend(wishes.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
-    wanted.extend(wishes.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
-    wanted.extend(wishes.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
-    wanted.extend(wishes.request_count.map(|count| ("nr_requests", count.to_string())));
+    wanted.extend(requested.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
+    wanted.extend(requested.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
+    wanted.extend(requested.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
+    wanted.extend(requested.request_count.map(|count| ("nr_requests", count.to_string())));
     for (name, value) in wanted {
         let file = folder.join("queue").join(name);
         if let Err(error) = fs::write(&file, &value) {

@@ -41,7 +41,7 @@ fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
     file.write_all(&vec![1; 100 << 20]).expect("the page cache takes it");
     serving.kill();
     assert!(!busy.wait().expect("it ends").success(), "dd sees an error");
-    assert!(file.sync_all().is_err(), "the writes are lost, and said to be");
+    assert!(file.sync_all().is_err(), "the writes are lost, and the file reports it");
     drop(file);
     assert!(soon(|| !is_attached(&device)), "the device goes with its last user");
 }
@@ -94,7 +94,7 @@ fn device_in_use_is_given_up_in_order() {
     let device = serving.path.clone();
     let file = OpenOptions::new().read(true).open(&device).expect("it is there");
     let figures = serving.end();
-    assert_eq!(figures.detached, Some(false), "somebody has it open, which is said");
+    assert_eq!(figures.detached, Some(false), "an open file keeps the mount, and the figures report it");
     assert!(is_attached(&device));
     drop(file);
     assert!(soon(|| !is_attached(&device)));

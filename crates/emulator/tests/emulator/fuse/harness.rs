@@ -190,8 +190,8 @@ impl Serving {
             line.clear();
             let count = self.output.read_line(&mut line).expect("the child writes text");
             assert!(count > 0, "the child ended before it served");
-            if let Some(said) = line.trim_end().split_once(MARK) {
-                return said.1.to_owned();
+            if let Some(marked) = line.trim_end().split_once(MARK) {
+                return marked.1.to_owned();
             }
         }
     }
