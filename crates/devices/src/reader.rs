@@ -31,7 +31,7 @@ pub(crate) fn read_beside<P: DeserializeOwned>(
 /// Says in our words what serde says in its own.
 fn mistake(table: &Table, path: &str, message: &str, beside: &[&str]) -> DescriptionError {
     if let Some(key) = message.strip_prefix("missing field ") {
-        return told(&join(path, key.trim_matches('`')), "is missing");
+        return located(&join(path, key.trim_matches('`')), "is missing");
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     for (prefix, what) in [("unknown field", "key"), ("unknown variant", "name")] {
@@ -45,27 +45,27 @@ fn mistake(table: &Table, path: &str, message: &str, beside: &[&str]) -> Descrip
                 known.extend(beside);
             }
             let near = near_matches(seen, known.iter().copied());
-            return told(&path, &format!("unknown {what} `{seen}`{near}"))
+            return located(&path, &format!("unknown {what} `{seen}`{near}"))
                 .hint(format!("allowed: {}", known.join(", ")));
         }
     }
     if let Some((problem, hint)) = message.strip_suffix(')').and_then(|text| text.rsplit_once(" (hint: ")) {
         let seen = quoted.next().unwrap_or_default();
         let path = within_tagged(table, path, |_, value| value.as_str() == Some(seen));
-        return told(&path, problem).hint(hint);
+        return located(&path, problem).hint(hint);
     }
     let invalid = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     if let Some((seen, expected)) = invalid.and_then(|text| text.split_once(", expected ")) {
         let value = seen.split_once(' ').map_or(seen, |(_, value)| value).trim_matches(['`', '"']);
         let path = within_tagged(table, path, |_, other| other.to_string().trim_matches('"') == value);
         let expected = in_words(expected);
-        return told(&path, &format!("{seen} is not {expected}")).hint(format!("allowed: {expected}"));
+        return located(&path, &format!("{seen} is not {expected}")).hint(format!("allowed: {expected}"));
     }
     let seen = quoted.next().unwrap_or_default();
-    told(&within_tagged(table, path, |_, value| value.as_str() == Some(seen)), message)
+    located(&within_tagged(table, path, |_, value| value.as_str() == Some(seen)), message)
 }
 
-fn told(path: &str, problem: &str) -> DescriptionError {
+fn located(path: &str, problem: &str) -> DescriptionError {
     DescriptionError::new(if path.is_empty() { problem.to_owned() } else { format!("{path}: {problem}") })
 }
 
