@@ -121,7 +121,7 @@ pub struct Estimate {
 pub struct Coverage {
     /// Requests answered.
     pub requests: u64,
-    /// Of those, how many were unlike all that it was fitted to, and were answered as what is nearest.
+    /// Requests outside the fitted range, which get the times of the nearest fitted ones.
     pub outside: u64,
 }
 

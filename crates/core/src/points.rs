@@ -63,7 +63,7 @@ impl MeasurementPoints {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MissCause {
-    /// The model was asked for the answer in time, and it took the model until after it was due.
+    /// The pacer called the model in time, and the model took until after the due time.
     ModelTooSlow,
     /// The store had not brought the data, or had not made it durable.
     DataNotThere,

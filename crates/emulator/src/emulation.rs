@@ -9,10 +9,10 @@
 //! loop spins the rest of the lead away, so that neither the model nor the copying of data makes a reply late.
 //!
 //! # Scope and limits
-//! - In memory, the data of a write is in the store before the model is asked, that of a read is taken when its
+//! - In memory, the data of a write is in the store before the model gets the request, that of a read is taken when its
 //!   reply is made: a read sees every write that arrived before its reply. What the store refuses fails at once and
 //!   takes no model time.
-//! - In a file ([`over`](Emulation::over)), the model is asked while the data is under way, and a reply leaves when
+//! - In a file ([`over`](Emulation::over)), the model gets the request while the data is under way, and a reply leaves when
 //!   both are there: no reply to a flush or FUA write leaves before the data is where it should be, and nobody waits for
 //!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
 //!   A reply that waited for its data is a miss, `data_not_there`.
@@ -90,7 +90,7 @@ pub struct Emulation {
     /// Completions that are due or soon will be.
     due: VecDeque<Due>,
     taken: Vec<Due>,
-    /// The pacer has been asked in this turn.
+    /// The pacer was called in this turn.
     asked: bool,
     /// Answers that are due and wait for their data.
     stalled: Vec<(Due, Outstanding)>,
@@ -462,7 +462,7 @@ impl Emulation {
         debug_assert!(before.is_none(), "a tag stands for one command until its reply has left");
     }
 
-    /// Notes of the replies prepared before that their clients have been asked to take them.
+    /// Notes for the replies prepared before that their sending was attempted.
     fn note_offered(&mut self, now: Instant) {
         for tag in self.fresh.drain(..) {
             if let Some(replied) = self.replied.get_mut(&tag) {

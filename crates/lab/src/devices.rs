@@ -16,7 +16,7 @@ use crate::failure::Failure;
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 
 /// A share of requests outside of the region of a fit, in percent, that goes without saying.
-const UNLIKE_PCT: f64 = 1.0;
+const OUTSIDE_PCT: f64 = 1.0;
 
 /// Setup of a device: its host queue, mechanics only, overrides.
 #[derive(Debug, Clone, Default)]
@@ -145,15 +145,15 @@ impl Resolved {
         }
     }
 
-    /// Returns a note for the reader if more than 1 % of the requests are unlike all requests that the model was
+    /// Returns a note for the reader if more than 1 % of the requests are outside the range of requests that the model was
     /// fitted to.
-    pub fn unlike_its_fit(&self, coverage: Option<Coverage>) -> Option<String> {
+    pub fn outside_note(&self, coverage: Option<Coverage>) -> Option<String> {
         let Coverage { requests, outside } = coverage?;
         let pct = 100.0 * outside as f64 / requests.max(1) as f64;
-        (pct > UNLIKE_PCT).then(|| {
+        (pct > OUTSIDE_PCT).then(|| {
             format!(
-                "{}: {pct:.1} % of the requests ({outside} of {requests}) are unlike all that it was fitted to; they \
-                 are answered as the nearest of those",
+                "{}: {pct:.1} % of the requests ({outside} of {requests}) are outside the fitted range; they \
+                 get the times of the nearest fitted requests",
                 self.label()
             )
         })

@@ -152,7 +152,7 @@ pub fn run(
             application(device, workload, &builtin, seed, limits, writer, progress)?
         }
     };
-    result.notes.extend(device.unlike_its_fit(result.coverage).map(Note::Warning));
+    result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
 }
 

@@ -6,8 +6,8 @@ use seeklab_devices::{DescriptionError, ParameterError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The records or results hold nothing to learn from.
-    NothingToLearn,
+    /// The records or results contain nothing that a model can be fitted to.
+    NothingToFit,
     /// An option, or a part of the input, has a value that is not allowed.
     Invalid,
     /// The fitted device cannot be described, built or driven.

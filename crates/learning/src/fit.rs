@@ -89,9 +89,9 @@ pub struct FitSummary {
     /// Requests whose response times were fitted.
     pub requests: u64,
     /// Requests without a response time, which is not known.
-    pub without_response: u64,
+    pub requests_without_response: u64,
     /// Requests that failed, whose response times are not those of service.
-    pub failed: u64,
+    pub failed_requests: u64,
     /// First block that no request went beyond.
     pub end: u64,
     /// Most requests that were outstanding when another arrived.

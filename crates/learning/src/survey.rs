@@ -12,7 +12,7 @@ pub struct Survey {
     /// Counts for each device.
     devices: BTreeMap<u16, Seen>,
     /// Requests that the recorder itself made.
-    pub recorders_own: u64,
+    pub recorder_requests: u64,
 }
 
 /// Counts for one device.
@@ -56,7 +56,7 @@ impl Survey {
         let device = run[0].device;
         let mut requests = run.iter().filter(|record| !is_recorders_own(record)).peekable();
         let Some(first) = requests.peek() else {
-            self.recorders_own += run.len() as u64;
+            self.recorder_requests += run.len() as u64;
             return Ok(());
         };
         let before = self.devices.get(&device).map_or(first.arrival, |seen| seen.span.1);
@@ -74,7 +74,7 @@ impl Survey {
                 seen.waited_ns += u128::from(issue.saturating_since(record.arrival).as_ns());
             }
         }
-        self.recorders_own += run.len() as u64 - (seen.requests - count);
+        self.recorder_requests += run.len() as u64 - (seen.requests - count);
         Ok(())
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn matching(section: &PointsSection) -> Option<String> {
     };
     let left_out = section.summary.left_out - counted_apart;
     if left_out > 0 {
-        parts.push(format!("{} left out, not seen at both points", count(left_out)));
+        parts.push(format!("{} omitted, without stamps at both points", count(left_out)));
     }
     (!parts.is_empty()).then(|| format!("{} in the trace; {}", count(section.requests), parts.join("; ")))
 }

@@ -48,7 +48,7 @@ pub struct StageOptions {
     pub file_system: FileSystem,
     /// Mount options.
     pub mount_options: MountOptions,
-    /// Whom commands run as; the caller if none.
+    /// User who runs the commands; the caller if none.
     pub account: Option<Account>,
     /// Drop the caches of the whole machine before each phase. The device's own caches are cold without this
     /// option.

@@ -17,7 +17,7 @@
 //!   just the same, then those that contain it in time without the tolerance, then one of just its range,
 //!   then one that contains its range (the host's request was split), then those that lie within it, from
 //!   its first byte on (they were merged), then any that overlap; among equals, the one that completed
-//!   first. For equal concurrent requests this matches as many as can be matched.
+//!   first. For equal concurrent requests this matches the maximum number.
 //! - A flush serves one flush; where there is none, a FUA write that contains it and has been served: what
 //!   has no FUA makes it a write, then a flush.
 //! - What is left without a partner is counted, and so is what shares only some of its bytes. The loop driver flushes

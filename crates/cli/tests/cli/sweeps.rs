@@ -81,7 +81,7 @@ fn mistakes_in_fio_results_are_reported() {
     bench.write("other.json", "{\"a\": 1}");
     bench.run(&["fit", "other.json", "-o", "x.toml"]).fails(&["other.json", "`fio version` is missing"]);
     bench.write("none.json", json!({"fio version": "fio-3.33", "jobs": []}).to_string());
-    bench.run(&["fit", "none.json", "-o", "x.toml"]).fails(&["nothing to learn from"]);
+    bench.run(&["fit", "none.json", "-o", "x.toml"]).fails(&["no model can be fitted"]);
     bench.write("trace.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
     bench
         .run(&["fit", "trace.csv", "none.json", "-o", "x.toml"])

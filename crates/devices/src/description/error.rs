@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::ParameterError;
 
-/// A mistake in a description: where, the value seen, and what is allowed.
+/// A mistake in a description: place, value found, and allowed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DescriptionError {
     message: String,

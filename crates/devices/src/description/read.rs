@@ -18,7 +18,7 @@ impl Description {
     /// Reads a description from the text of the file `label`.
     ///
     /// # Errors
-    /// Any mistake in it: file, line or key, value seen, what is allowed.
+    /// A mistake in it, with file, line or key, the value found and the allowed values.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -12,7 +12,7 @@
 //! recorded rate.
 //!
 //! # Scope and limits
-//! One device. Times depend on what is in [`Feature`] alone. A leaf draws times that were seen: none is longer than the
+//! One device. Times depend on what is in [`Feature`] alone. A leaf draws fitted times: none is longer than the
 //! longest.
 //!
 //! # References

@@ -164,7 +164,7 @@ mod tests {
         let refused = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
         assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
         child.kill().unwrap();
-        // Dead, but its parent has not asked yet.
+        // Dead, but its parent has not waited for it yet.
         let pid = Pid::from_child(&child);
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
         assert!(!lives(&child.id().to_string()) && !is_held(&file));

@@ -249,10 +249,10 @@ impl HostFollowed {
         let Self { observer, host, capture } = self;
         drop(host);
         let captured = capture.map(Capture::finish).transpose().map_err(|error| Failure::chain(&error));
-        let ((mut figures, written), not_recorded) = observer.finish();
+        let ((mut figures, written), unrecorded) = observer.finish();
         figures.lost = captured?.map_or(0, |captured| captured.lost_events + captured.given_up);
         written?;
-        Ok((figures, not_recorded))
+        Ok((figures, unrecorded))
     }
 }
 

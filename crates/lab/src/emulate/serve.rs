@@ -194,7 +194,7 @@ impl EmulationResult {
             host_queue: observed.host_queue,
             host: observed.host,
             trust: evidence(&measured, observed.host).trust(),
-            notes: device.unlike_its_fit(statistics.coverage).into_iter().collect(),
+            notes: device.outside_note(statistics.coverage).into_iter().collect(),
             failure: observed.failure,
             store: measured.store,
         }

@@ -132,7 +132,7 @@ fn range(reader: &mut Reader) -> Result<Vec<Value>, Failure> {
 /// One end of a range: its number and unit, `None` of a count.
 fn end(reader: &mut Reader, key: &str) -> Result<(f64, Option<String>), Failure> {
     if reader.is_count(key) {
-        let count = reader.count(key, 0..=COUNT_MAX)?.expect("it was just seen");
+        let count = reader.count(key, 0..=COUNT_MAX)?.expect("the key was found above");
         return Ok((count as f64, None));
     }
     let text = reader.needed_text(key, "\"20/s\"")?;

@@ -256,11 +256,11 @@ pub fn fit(
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
-    let mut without_response = 0;
+    let mut requests_without_response = 0;
     let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
-        without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
+        requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
         // A request without a response time is neither fitted nor predicted: the device may never have received it.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
         let mut runs = records.split(is_left_out);
@@ -272,15 +272,15 @@ pub fn fit(
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();
-    if summary.requests == 0 && summary.failed > 0 {
+    if summary.requests == 0 && summary.failed_requests > 0 {
         return Err(Failure::new(format!(
-            "all {} requests with a response time failed, so there is nothing to learn from",
-            summary.failed
+            "all {} requests with a response time failed, so no model can be fitted",
+            summary.failed_requests
         ))
         .hint("a model is of requests that succeed; `seeklab trace head` shows some of these"));
     }
     if summary.requests == 0 {
-        return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
+        return Err(Failure::new("no request of the trace has a response time, so no model can be fitted")
             .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
     }
     let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
@@ -300,9 +300,9 @@ pub fn fit(
     let report = FitReport {
         device,
         requests: summary.requests,
-        requests_without_response: without_response,
-        failed_requests: summary.failed,
-        recorder_requests: survey.recorders_own,
+        requests_without_response,
+        failed_requests: summary.failed_requests,
+        recorder_requests: survey.recorder_requests,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
         capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),

@@ -22,7 +22,7 @@ pub(super) fn run(
     host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
 ) -> Result<Ran, Failure> {
-    let uri = running.uri().expect("it was asked for");
+    let uri = running.uri().expect("the emulation was started with it");
     let options = RunnerOptions {
         clock: Some(running.clock()),
         pacing: what.series.pace.pacing,

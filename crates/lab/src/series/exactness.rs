@@ -3,7 +3,7 @@
 use seeklab_analysis::Between;
 use serde::{Deserialize, Serialize};
 
-/// Response times of the requests that were seen in the host (MP1) and in the model (MP3). All figures are of these
+/// Response times of the requests with stamps in the host (MP1) and in the model (MP3). All figures are of these
 /// requests, so `ei_avg_ms` is `mp1_mean_ms` less `mp3_mean_ms`; all are `None` if there are no such requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exactness {
@@ -29,7 +29,7 @@ pub struct Exactness {
 }
 
 impl Exactness {
-    /// Returns the figures of a comparison of host and model, if requests were seen at both.
+    /// Returns the figures of a comparison of host and model, if requests have stamps at both.
     pub(super) fn of(between: Option<&Between>) -> Self {
         let Some(between) = between else { return Self::default() };
         let summary = between.comparison().summary();

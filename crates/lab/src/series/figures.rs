@@ -46,8 +46,8 @@ pub struct Figures {
     pub deadline_misses: BTreeMap<MissCause, u64>,
     /// Share of the requests that waited for their data beyond their due.
     pub stall_pct: f64,
-    /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those unlike
-    /// all that it was fitted to.
+    /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those outside
+    /// the fitted range.
     pub out_of_validated_range: u64,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,

@@ -69,7 +69,7 @@ fn make(
         live: false,
     };
     let running = start(session, &without_time(device)?, store, options, &Stop::new()?)?;
-    let block = running.block().expect("it was asked for").path();
+    let block = running.block().expect("the emulation was started with it").path();
     let made = host::options(series, commands, block, None)
         .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))
         .and_then(|mut stage| {

@@ -126,7 +126,7 @@ impl Repetition<'_> {
         running: &Running,
         host: Sender<HostMessage>,
     ) -> Result<Ran, Failure> {
-        let block = running.block().expect("it was asked for").path();
+        let block = running.block().expect("the emulation was started with it").path();
         let options = host::options(self.series, commands, block, None)?;
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let capture = watch(block, running.clock().origin_ns(), host)?;

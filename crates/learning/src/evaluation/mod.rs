@@ -48,7 +48,7 @@ pub struct Evaluation {
     /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// Share of the requests that were unlike all that it was fitted to.
+    /// Share of the requests outside the fitted range.
     pub out_of_fitted_range_pct: f64,
     /// The class with the greatest error of the mean, of those with 1 % of the requests or more.
     pub worst_class: Option<ClassError>,

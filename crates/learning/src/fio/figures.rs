@@ -158,7 +158,7 @@ fn of_percentiles(
             read.filter(|(share, ns)| (0.0..=100.0).contains(share) && (0.0..1e18).contains(ns)).ok_or_else(
                 || format!("`{key}.percentile` has `{share}`: {ns}, allowed are percent and nanoseconds"),
             )?;
-        // fio leaves percentiles that it was not asked for at 0.
+        // fio writes 0 for percentiles outside of its list.
         if share > 0.0 {
             points.push((share / 100.0, ns));
         }

@@ -87,7 +87,7 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
     };
     let queue_max = queue_max(runs);
     if queue_max < 2 {
-        // How requests share the device was never seen: one at a time is the only thing that is known.
+        // The trace does not show requests that share the device: it has one at a time.
         return Structure { servers: 1, mask: allowed };
     }
     let pieces = pieces(runs);
@@ -256,7 +256,7 @@ impl Judge {
     fn likelihood(&self, tree: &Tree<Counts>, service: &Service, response: Duration) -> f64 {
         // Clocks of traces often count in microseconds.
         const CLOCK_NS: u64 = 500;
-        // What no leaf has ever seen is still possible.
+        // A time that no leaf contains is still possible.
         const UNSEEN: f64 = 0.01;
         let times = &self.0[tree.leaf(&service.row)];
         let near = Duration::from_ns((response.as_ns() as f64 * NEAR) as u64 + CLOCK_NS);

@@ -76,8 +76,8 @@ impl StationFit {
         let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
             return Err(Error::new(
-                ErrorKind::NothingToLearn,
-                "no request has a response time, so there is nothing to learn from",
+                ErrorKind::NothingToFit,
+                "no request has a response time, so no model can be fitted",
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));

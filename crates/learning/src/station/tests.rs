@@ -193,7 +193,7 @@ fn description_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn requests_unlike_the_trace_are_answered_and_counted() {
+fn requests_outside_the_fitted_range_are_answered_and_counted() {
     let mut station =
         Station::new(&fitted(&trace(1, Order::Fcfs, 9_000, 2_000, 1)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
@@ -265,7 +265,7 @@ fn mistakes_in_a_description_are_named() {
 }
 
 #[test]
-fn sequential_and_random_requests_are_unlike_each_other() {
+fn sequential_and_random_requests_count_as_outside_for_each_other() {
     let random: Vec<TraceRecord> = (0..4_000_u64)
         .map(|index| {
             let arrival = Instant::ZERO + Duration::from_ms(20 * index);

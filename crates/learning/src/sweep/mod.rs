@@ -130,7 +130,7 @@ pub struct Medians {
 /// that was predicted from the others; an error of it ends the fit.
 ///
 /// # Errors
-/// Results that hold nothing to learn from.
+/// Results that contain nothing to fit.
 pub fn fit_loads<E: From<Error>>(
     Sweep { loads, mut notes }: Sweep,
     seed: Seed,
@@ -139,7 +139,7 @@ pub fn fit_loads<E: From<Error>>(
 ) -> Result<FittedSweep, E> {
     if loads.is_empty() {
         let why = if notes.is_empty() { "there are no jobs".to_owned() } else { notes.join("; ") };
-        return Err(Error::new(ErrorKind::NothingToLearn, format!("there is nothing to learn from: {why}"))
+        return Err(Error::new(ErrorKind::NothingToFit, format!("no model can be fitted: {why}"))
             .with_hint("a job of one direction at a time, `rw=randread` for example, with percentiles")
             .into());
     }

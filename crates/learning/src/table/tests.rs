@@ -111,7 +111,7 @@ fn description_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn requests_unlike_the_trace_are_answered_and_counted() {
+fn requests_outside_the_fitted_range_are_answered_and_counted() {
     let mut model = TableModel::new(&fitted(&records(3_000)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
     for (index, op) in Operation::ALL.into_iter().enumerate() {

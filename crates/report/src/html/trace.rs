@@ -449,7 +449,7 @@ fn reuse(report: &TraceReport, page: &mut Page) {
     let reuse = &report.character.reuse;
     let mib = |points: Vec<(f64, f64)>| points.into_iter().map(|(bytes, share)| (bytes / MIB, share * 100.0));
     let sampled = format!(
-        "Of 4 KiB units, from a sample; {} units were asked for in all, about.",
+        "Units of 4 KiB, from a sample; about {} units were requested in all.",
         count(reuse.units() as u64)
     );
     let zipf =
@@ -470,7 +470,7 @@ fn reuse(report: &TraceReport, page: &mut Page) {
             ),
             (
                 "Reuse distance",
-                format!("Different units asked for since a unit was last. {sampled}"),
+                format!("Different units requested since a unit was last requested. {sampled}"),
                 Chart::plot(
                     "reuse",
                     Axis::log("reuse distance", "MiB"),
@@ -562,7 +562,7 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         one("mean seek distance", "MiB", character.seeks.mean_bytes().map(|bytes| bytes / MIB)),
         one("at seek distance zero", "%", character.seeks.zero_pct()),
         one("sequential", "%", character.seeks.sequential_pct()),
-        one("asked for at all, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
+        one("requested, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
         one("of that read only", "%", percent(overlap.map(|shares| shares[0]))),
         one("of that written only", "%", percent(overlap.map(|shares| shares[1]))),
         one("of that read and written", "%", percent(overlap.map(|shares| shares[2]))),

@@ -236,7 +236,7 @@ fn between(places: &[(f64, f64)], column: usize) -> Option<f64> {
 
 fn fill(cells: &mut [[char; PLOT_COLUMNS]], column: usize, value: f64) {
     let eighths = (value.clamp(0.0, 1.0) * (LINES * 8) as f64).round() as usize;
-    // What is there at all is seen.
+    // Every point that exists is visible.
     let eighths = if value > 0.0 { eighths.max(1) } else { eighths };
     for (line, cells) in cells.iter_mut().rev().enumerate() {
         cells[column] = EIGHTHS[eighths.saturating_sub(line * 8).min(8)];

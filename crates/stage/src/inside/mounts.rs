@@ -46,7 +46,7 @@ impl Mounts {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| Trouble::io("leave the mount namespace", error))?;
         // Shared memory of killed databases would stay in the host's. A kernel may be without.
         let _ = unshare(CloneFlags::CLONE_NEWIPC);
-        // Slaves: nothing that is mounted here is seen outside, and what is unmounted outside is not held here.
+        // Slaves: a mount here is invisible outside, and an unmount outside takes effect here.
         let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", slave).map_err(|error| Trouble::io("make mounts private", error))?;
         let_go_of_emulators();
@@ -137,7 +137,7 @@ impl Mounts {
                 if let Err(error) = fsync(&device) {
                     lost.push(format!("flush of the device: {error}"));
                 }
-                // Advice; a file system that reads through this cache has been seen to keep it otherwise
+                // Advice; otherwise, a file system that reads through this cache kept it
                 // for as long as somebody else has the device open.
                 let _ = fadvise(&device, 0, None, Advice::DontNeed);
             }

@@ -31,7 +31,7 @@ pub(crate) const ARRIVAL: FormatOption = FormatOption {
     name: "arrival",
     allowed: Allowed::OneOf(&["issue", "queue"]),
     default: "issue",
-    meaning: "response times count from the issue to the driver (D2C) or, where it was seen, from the queueing (Q2C)",
+    meaning: "start of response times: the issue to the driver (D2C) or, if the trace has it, the queueing (Q2C)",
 };
 
 /// Makes rows of events.

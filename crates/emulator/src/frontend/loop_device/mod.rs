@@ -152,7 +152,7 @@ fn keep(
     };
     // It ends without ever a message.
     let _ = held.recv();
-    // Closing syncs only where nobody else has it open. Errors have been seen by who wrote.
+    // Closing syncs only if the file is open nowhere else. Writers have received their errors.
     let _ = rustix::fs::fsync(&device);
     drop(device);
 }

@@ -138,7 +138,7 @@ pub enum Violation {
     #[error("more than {OPTION_COUNT_MAX} options without choosing an export")]
     OptionCount,
     /// `NBD_OPT_EXPORT_NAME`, which has no error reply, names no export of this server.
-    #[error("the client asked for an export that does not exist, by an option without error reply")]
+    #[error("the client requested an export that does not exist, by an option without error reply")]
     ExportName,
     /// An option unknown to the server from a client that takes no error reply.
     #[error("option {0} from a client that does not speak fixed newstyle")]

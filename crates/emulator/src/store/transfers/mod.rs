@@ -239,7 +239,7 @@ impl Transfers {
                 return Ok(any);
             }
             any = true;
-            // What ends after this is seen by the next turn, or makes the descriptor readable again.
+            // An operation that ends after this is found in the next turn, or makes the descriptor readable again.
             match rustix::io::read(&*self.event, &mut [0; 8]) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
