@@ -245,7 +245,10 @@ impl Emulating {
         let mut line = String::new();
         while !line.ends_with("ready\n") {
             line.clear();
-            assert!(output.read_line(&mut line).expect("it can be read") > 0, "it ended before it served");
+            assert!(
+                output.read_line(&mut line).expect("it can be read") > 0,
+                "the emulation ended before it was ready"
+            );
         }
         let mut stream = UnixStream::connect(folder.path().join("disk.sock")).expect("it listens");
         let timeout = Some(Pause::from_secs(60));

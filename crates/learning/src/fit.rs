@@ -122,7 +122,7 @@ pub static MODELS: &[Model] = &[
     },
     Model {
         name: "plain",
-        description: "response times by tables, as published",
+        description: "response times from tables, as published",
         begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
     },
 ];

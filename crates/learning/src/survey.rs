@@ -97,8 +97,7 @@ fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Error {
     for (row, record) in (rows + 1..).zip(run) {
         if record.arrival < latest {
             return Error::new(ErrorKind::Invalid, format!(
-                "row {row} arrives at {} ns, before one that comes before it, at {} ns; a model learns from requests in order \
-                 of arrival",
+                "row {row} arrives at {} ns, but an earlier row at {} ns; a model is fitted to requests in order of arrival",
                 record.arrival.as_ns(),
                 latest.as_ns()
             ))

@@ -107,7 +107,7 @@ fn summary(result: &CaptureResult) -> String {
     );
     if result.recorder_requests > 0 {
         text += &format!(
-            "note: {} more requests are the recorder's own: in the trace, marked, and in no figure\n",
+            "note: {} more requests are the recorder's own; the trace marks them, and no figure includes them\n",
             result.recorder_requests
         );
     }

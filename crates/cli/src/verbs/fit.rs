@@ -220,7 +220,7 @@ fn page(arguments: &Arguments, report: &FitReport) -> String {
         text += &format!("note: {note}\n");
     }
     if report.evaluations.is_empty() {
-        text += "nothing was left to predict: choose another --split\n";
+        text += "no requests are left to predict: choose another --split\n";
     } else {
         text += &evaluated(arguments, report);
     }

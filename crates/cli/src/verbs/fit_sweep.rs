@@ -28,10 +28,11 @@ pub(super) fn run(
     if !is_fio(first)? {
         return match more.first() {
             None => Ok(false),
-            Some(more) => {
-                Err(Failure::new(format!("{}: a second file, but a model is of one trace", more.display()))
-                    .hint("only results of fio (`--output-format=json`) may lie in several files"))
-            }
+            Some(more) => Err(Failure::new(format!(
+                "{}: a second file, but a model is fitted to one trace",
+                more.display()
+            ))
+            .hint("only results of fio (`--output-format=json`) may lie in several files")),
         };
     }
     let files: Vec<PathBuf> = std::iter::once(first.to_owned()).chain(more.iter().cloned()).collect();
@@ -114,8 +115,8 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
     }
     let mut text = format!("{names}: {} points, {} cells\n\n{table}\n", report.points.len(), report.cells);
     if report.points.iter().any(|point| !point.fits) {
-        text += "\n! by Little's law the jobs did not keep their depth (something else than the device held them up, or \
-                 other jobs ran): their queue length is of what was outstanding, and medians leave them out\n";
+        text += "\n! By Little's law, these jobs did not keep their depth: something other than the device limited them,\n\
+                 or other jobs ran. Their queue length is the mean number outstanding. Medians omit them.\n";
     }
     for note in &report.notes {
         text += &format!("note: {note}\n");

@@ -166,7 +166,7 @@ fn ready(name: &str, endpoints: &Endpoints) -> String {
     .into_iter()
     .flatten()
     .collect();
-    format!("{name} is ready: {endpoints}\nend it with Ctrl-C; look at it with: {}\n", commands.join(", or "))
+    format!("{name} is ready: {endpoints}\nend it with Ctrl-C; try it with: {}\n", commands.join(", or "))
 }
 
 fn summary(result: &EmulationResult) -> String {

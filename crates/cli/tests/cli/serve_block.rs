@@ -35,7 +35,7 @@ impl Served {
         let mut line = String::new();
         while !line.contains("Ctrl-C") {
             line.clear();
-            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served");
+            assert!(errors.read_line(&mut line).unwrap() > 0, "the emulation ended before it was ready");
             if let Some((_, ready)) = line.split_once(" is ready: ") {
                 paths = ready.trim().split(", ").map(PathBuf::from).collect();
             }

@@ -103,7 +103,7 @@ impl fmt::Display for Recheck {
         let op = op.name();
         write!(
             formatter,
-            "the calibration of {route} no longer holds: {op}s arrive {arrival} and complete {completion} later than then ({allowed} allowed)"
+            "the calibration of {route} no longer holds: {op}s arrive {arrival} and complete {completion} later than when calibrated ({allowed} allowed)"
         )
     }
 }

@@ -158,8 +158,8 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     let device = look_at(&options.device)?;
     if let Some(own) = own_device(options) {
         session.remark(format!(
-            "note: {} lies on the device that is captured; what writing it adds is marked as the recorder's \
-             and left out of fits, but for what the file system adds; another place is better",
+            "note: {} lies on the captured device. Its writes are marked as the recorder's and omitted from fits, but \
+             writes of the file system are not. Choose another device for the trace",
             own.display()
         ));
     }
@@ -182,8 +182,8 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
             metadata.other.insert(recorder::KEY.to_owned(), number.to_string());
         }
         None => session.remark(
-            "note: in a PID namespace the kernel's number of this process is not known, so that its own writes are not \
-             marked; write the trace to another device than the one that is captured"
+            "note: in a PID namespace, the kernel's number of this process is unknown, so its own writes are not marked. \
+             Choose another device for the trace"
         ),
     }
     let events = traces::Options {

@@ -112,7 +112,7 @@ fn notes(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunResult], shown
     }
     if let Some((first, second)) = same_run(runs) {
         notes.push(Note::Warning(format!(
-            "nothing distinguishes some cells but their names, such as {} and {}",
+            "some cells differ only in their names, such as {} and {}",
             cells[first].describe(shown),
             cells[second].describe(shown)
         )));

@@ -189,9 +189,10 @@ impl TimesFrom {
     /// If the trace has no issue times but they were requested.
     fn choose(requested: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
         if requested == Some(Self::Issue) && seen.issued == 0 {
-            let message = "--times-from issue: no request of the trace says when it was issued";
-            return Err(Failure::new(message)
-                .hint("`seeklab capture` records it; --times-from arrival is what there is"));
+            let message = "--times-from issue: no request of the trace has an issue time";
+            return Err(
+                Failure::new(message).hint("record with `seeklab capture`, or use --times-from arrival")
+            );
         }
         let usual = if is_captured && seen.issued > 0 { Self::Issue } else { Self::Arrival };
         Ok(requested.unwrap_or(usual))
@@ -266,7 +267,7 @@ pub fn fit(
         let mut runs = records.split(is_left_out);
         runs.try_for_each(|run| {
             let begins = evaluating.begins_with(run);
-            let _working = begins.then(|| session.working("learning from the first part"));
+            let _working = begins.then(|| session.working("fitting the first part"));
             Ok(evaluating.take(run, &place, &options.models, &mut fits)?)
         })
     })?;
@@ -277,11 +278,13 @@ pub fn fit(
             "all {} requests with a response time failed, so no model can be fitted",
             summary.failed_requests
         ))
-        .hint("a model is of requests that succeed; `seeklab trace head` shows some of these"));
+        .hint(
+            "models are fitted to requests that succeed; `seeklab trace head` shows some of these requests",
+        ));
     }
     if summary.requests == 0 {
         return Err(Failure::new("no request of the trace has a response time, so no model can be fitted")
-            .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
+            .hint("`seeklab trace info` lists the missing columns; record with `seeklab capture` or `seeklab record`"));
     }
     let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
     about.insert("device".to_owned(), device.to_string());
@@ -294,7 +297,7 @@ pub fn fit(
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
     }
     let description = {
-        let _working = session.working("learning from all");
+        let _working = session.working("fitting the whole trace");
         fitted.description(DeviceInfo { fit: about, ..place })?
     };
     let report = FitReport {

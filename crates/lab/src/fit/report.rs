@@ -334,7 +334,7 @@ pub fn sections(report: &FitReport) -> Vec<PageSection> {
     distributions.extend(compared.cumulative());
     let mut dependence = compared.dependence();
     dependence.push(compared.by_queue_length());
-    let tails = PlainTable { caption: "Of the part that was predicted.".to_owned(), ..times(report) };
+    let tails = PlainTable { caption: "Response times of the predicted part.".to_owned(), ..times(report) };
     vec![
         section("Errors", vec![verdicts(report), demerits(report), operations(report)], Vec::new()),
         section("Response times", vec![tails], distributions),
@@ -410,9 +410,8 @@ impl Compared<'_> {
         };
         let runs = Plot {
             title: "Runs of slow requests".to_owned(),
-            caption:
-                "How many slow requests follow each other: share of the runs that have at least so many."
-                    .to_owned(),
+            caption: "Consecutive slow requests: share of the runs with at least this many requests."
+                .to_owned(),
             x: PlotAxis::new("requests in a run, at least", "", PlotScale::Log),
             y: PlotAxis::new("share of the runs", "%", PlotScale::Log),
             series: self.series(PlotMark::LineAndPoints, |profile| {

@@ -22,7 +22,7 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
         user: commands.user.as_deref(),
     };
     preflight(&needs).map_err(|missing| {
-        let mut text = "this run cannot be made here; nothing was started:".to_owned();
+        let mut text = "this machine cannot perform the run; nothing was started:".to_owned();
         for missing in &missing {
             let _ = write!(text, "\n  - {}\n    remedy: {}", missing.what, missing.remedy);
         }

@@ -36,7 +36,7 @@ impl Prepared {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => place.insert(
                 make(session, series, commands, device, interruption)
-                    .map_err(|failure| failure.context("what the device holds at first"))?,
+                    .map_err(|failure| failure.context("preparing the initial contents"))?,
             ),
         };
         let store = Store::in_ram(series.size, None)?;

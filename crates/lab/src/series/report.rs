@@ -126,7 +126,7 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
         if failed > 0 {
             notes.push(Note::Warning(format!(
-                "{}: a command failed in {failed} of {} repetitions; their times are of what was run",
+                "{}: a command failed in {failed} of {} repetitions; their times cover the part that ran",
                 device.label(),
                 repetitions.len()
             )));

@@ -137,9 +137,8 @@ fn of_bins(bins: &Map<String, Value>, key: &str) -> Result<Vec<(f64, u64)>, Stri
     let mut counts = Vec::with_capacity(bins.len());
     for (ns, count) in bins {
         let read = ns.parse::<u64>().ok().zip(count.as_u64()).filter(|(_, count)| *count < 1 << 53);
-        let (ns, count) = read.ok_or_else(|| {
-            format!("`{key}.bins` has `{ns}`: {count}, allowed are nanoseconds and how often")
-        })?;
+        let (ns, count) = read
+            .ok_or_else(|| format!("`{key}.bins` has `{ns}`: {count}, allowed are nanoseconds and counts"))?;
         counts.push((ns as f64, count));
     }
     Ok(counts)

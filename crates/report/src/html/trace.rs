@@ -279,7 +279,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
             ),
             (
                 "Busy and idle periods, cumulative",
-                "Busy while anything is outstanding, idle between.".to_owned(),
+                "Busy while at least one request is outstanding, otherwise idle.".to_owned(),
                 times_cdf(
                     "periods",
                     "length of a period",

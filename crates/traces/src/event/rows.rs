@@ -191,7 +191,7 @@ fn row(
     if !request.offset_bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", request.offset_bytes.to_string(), problem)
-            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
     }
     let blocks = u32::try_from(request.length_bytes.div_ceil(block_size)).map_err(|_| {
         let problem = format!("more than 4294967295 blocks of {block_size} bytes");

@@ -50,7 +50,7 @@ const SECTOR_SIZE: FormatOption = FormatOption {
     name: "sector-size",
     allowed: Allowed::Size,
     default: "header",
-    meaning: "what sector numbers count; `header` is the drive's own size, DiskSim's reader takes 512B",
+    meaning: "unit of sector numbers; `header` is the drive's own sector size, DiskSim's reader takes 512B",
 };
 
 struct Parser {
@@ -115,7 +115,7 @@ impl RecordParser for Parser {
 
     fn notes(&self, notes: &mut Vec<Note>) {
         if self.suspects > 0 {
-            let remark = format!("{} requests are marked as suspect by who recorded them", self.suspects);
+            let remark = format!("{} requests are marked as suspect by the recorder", self.suspects);
             notes.push(Note::Remark(remark.into()));
         }
         self.skips.notes(notes);
@@ -216,7 +216,7 @@ impl TraceFormat for HplSrt {
                 let seen = if other.is_empty() { "no size of sectors" } else { "several sizes of sectors" };
                 return Err(records
                     .wrong(Place::Byte(0), format!("the header says {seen}"))
-                    .with_hint("say it with `--format-option sector-size=512B`"));
+                    .with_hint("state it with `--format-option sector-size=512B`"));
             }
         };
         let block_size = options.block_size.unwrap_or(ByteSize::from_bytes(sector_size));

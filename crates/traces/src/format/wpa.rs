@@ -121,7 +121,7 @@ impl Parser {
         };
         let (first_byte, last_byte) = (offset(4, first)?, offset(5, last)?);
         if last_byte.checked_sub(first_byte).is_none_or(|length| length.checked_add(1) != Some(bytes)) {
-            let problem = format!("the offsets say {bytes} bytes otherwise: from {first_byte:#x} on");
+            let problem = format!("it disagrees with the offsets: {bytes} bytes from {first_byte:#x} on");
             return Err(Problem::new(FIELDS[5], last, problem));
         }
         let lbn = aligned(FIELDS[4], first, first_byte, self.block_size)?;

@@ -285,7 +285,7 @@ pub(crate) const PARTS: FormatOption = FormatOption {
     name: "parts",
     allowed: Allowed::OneOf(&["siblings", "alone"]),
     default: "siblings",
-    meaning: "whether files beside it that differ in their number only belong to the trace",
+    meaning: "read files beside it that differ in their number only as parts of the trace",
 };
 
 /// Returns a note on the files of an archive or a folder that were omitted.

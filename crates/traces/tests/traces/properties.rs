@@ -243,7 +243,7 @@ fn unrepresentable_rows_are_refused() {
     };
     let flush = TraceRecord::new(Instant::ZERO, Operation::Flush, 0, 0);
     for format in ["disksim-ascii", "disksim-validate", "spc", "msr"] {
-        check(format, flush, &format!("the format `{format}` cannot say a flush"));
+        check(format, flush, &format!("the format `{format}` cannot hold a flush"));
     }
     let unknown = simple(0, None, false, 0, 1);
     check("msr", unknown, "unknown response time");

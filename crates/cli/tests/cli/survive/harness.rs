@@ -66,7 +66,10 @@ impl Served {
         while !line.contains(" is ready: ") {
             printed += &line;
             line.clear();
-            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served: {printed}");
+            assert!(
+                errors.read_line(&mut line).unwrap() > 0,
+                "the emulation ended before it was ready: {printed}"
+            );
         }
         let place = line.split(" is ready: ").nth(1).unwrap().trim().to_owned();
         Self { child, place, socket }

@@ -176,7 +176,7 @@ fn check_place(path: &Path) -> io::Result<PathBuf> {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => "; create the directory first",
             io::ErrorKind::NotConnected => {
-                "; something died that was mounted there: `umount` or `fusermount3 -u` it first"
+                "; a dead mount is there: remove it with `umount` or `fusermount3 -u` first"
             }
             _ => "",
         };

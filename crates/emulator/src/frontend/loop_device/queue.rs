@@ -73,8 +73,8 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
     let folder = folder(path);
     if read(&folder, "loop/dio")? != "1" {
         let what = format!(
-            "{}: direct I/O is not on, without which requests come one at a time; is the block size of {} one \
-             that the file takes?",
+            "{}: direct I/O is off, so requests would arrive one at a time; the file may not take blocks of {} \
+             bytes",
             path.display(),
             settings.block_size_bytes
         );
