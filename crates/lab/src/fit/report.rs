@@ -101,9 +101,9 @@ pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
     // Less is chance.
     const MUCH: f64 = 1.1;
     let (saved, others) = report.evaluations.split_first()?;
-    let to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
-    let best = others.iter().min_by(|one, other| to_p99(one).total_cmp(&to_p99(other)));
-    Some(best.filter(|best| to_p99(saved) > MUCH * to_p99(best)).unwrap_or(saved))
+    let up_to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
+    let best = others.iter().min_by(|one, other| up_to_p99(one).total_cmp(&up_to_p99(other)));
+    Some(best.filter(|best| up_to_p99(saved) > MUCH * up_to_p99(best)).unwrap_or(saved))
 }
 
 /// Names a model that predicted much better than the one that is saved; `None` if there is none.
@@ -240,9 +240,9 @@ pub fn times(report: &FitReport) -> PlainTable {
 /// Demerits: a row for each model, for random variation, and for the difference between the two parts.
 pub fn demerits(report: &FitReport) -> PlainTable {
     let columns = ["demerit", "all ms", "%", "to p99 ms", "%", "out of fitted range %"];
-    let row = |name: &str, all: &Demerit, to_p99: &Demerit, outside: String| {
+    let row = |name: &str, all: &Demerit, up_to_p99: &Demerit, outside: String| {
         let ms = |demerit: &Demerit| format!("{:.4}", demerit.ea_rms_ms);
-        vec![name.to_owned(), ms(all), pct(all), ms(to_p99), pct(to_p99), outside]
+        vec![name.to_owned(), ms(all), pct(all), ms(up_to_p99), pct(up_to_p99), outside]
     };
     let change =
         |name: &str, change: &Change| row(name, &change.demerit_all, &change.demerit_to_p99, String::new());
@@ -253,8 +253,8 @@ pub fn demerits(report: &FitReport) -> PlainTable {
     });
     let resampled = report.evaluations.first().map(|one| {
         let prediction = &one.prediction;
-        let (all, to_p99) = (&prediction.resampled_demerit_all, &prediction.resampled_demerit_to_p99);
-        row("random variation", all, to_p99, String::new())
+        let (all, up_to_p99) = (&prediction.resampled_demerit_all, &prediction.resampled_demerit_to_p99);
+        row("random variation", all, up_to_p99, String::new())
     });
     let rest = report.rest.as_ref();
     let variation = rest.and_then(|rest| rest.variation_between_parts.as_ref());
