@@ -68,7 +68,7 @@ pub fn change(measured: &Distribution, fitted: &Distribution) -> Option<Change> 
 /// Shares at which quantiles are compared.
 const POINTS: usize = 10_000;
 
-/// Of those, up to the 99th percentile.
+/// Quantiles up to the 99th percentile.
 const TO_P99: usize = POINTS / 100 * 99;
 
 /// Resamples of which the median counts.

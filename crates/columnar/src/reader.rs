@@ -61,7 +61,7 @@ pub(crate) struct ParquetReader {
 
 /// Rows that were made together.
 struct Chunk {
-    /// They, and behind them some that are of no use.
+    /// Valid records, followed by unused ones.
     records: Vec<TraceRecord>,
     /// Records handed out so far. `end` counts all valid records.
     next: usize,

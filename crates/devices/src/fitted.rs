@@ -32,7 +32,7 @@ pub struct FittedCurves {
     pub title: &'static str,
     /// Explanation of the curves, in a sentence; may be empty.
     pub caption: String,
-    /// Along what.
+    /// Horizontal axis.
     pub x: FittedAxis,
     /// Vertical axis.
     pub y: FittedAxis,

@@ -32,7 +32,7 @@ pub struct Setup {
 /// A device that is described, resolved and ready to be built.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// As it was named.
+    /// Name as given by the user.
     pub name: String,
     /// True if only the mechanics are simulated.
     pub bare: bool,

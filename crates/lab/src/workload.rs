@@ -34,7 +34,7 @@ pub struct WorkloadOptions {
 /// A workload, ready to be run.
 #[derive(Debug, Clone)]
 pub struct ResolvedWorkload {
-    /// As it was named.
+    /// Name as given by the user.
     pub name: String,
     /// Specification of the workload.
     pub spec: WorkloadSpec,

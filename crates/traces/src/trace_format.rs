@@ -144,7 +144,7 @@ impl RowBuffer {
 /// Some rows of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// They, in order; none at the end of the trace.
+    /// The rows in order; none at the end of the trace.
     pub records: &'a [TraceRecord],
     /// Metadata of the trace when the rows were read.
     pub metadata: &'a Metadata,

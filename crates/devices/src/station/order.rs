@@ -21,7 +21,7 @@ impl Order {
     /// Every order.
     pub const ALL: [Self; 3] = [Self::Fcfs, Self::Nearest, Self::Ascending];
 
-    /// In words.
+    /// Description for messages.
     const fn describe(self) -> &'static str {
         match self {
             Self::Fcfs => "in order of arrival",
@@ -54,7 +54,7 @@ impl Line {
         [Self::FCFS].into_iter().chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
     }
 
-    /// In words.
+    /// Description for messages.
     pub(super) fn describe(self) -> String {
         let order = self.order.describe();
         match self.band_blocks {

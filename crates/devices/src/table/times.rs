@@ -55,7 +55,7 @@ impl Counts {
         Times::of(&counts)
     }
 
-    /// As text.
+    /// Returns the text of the description.
     pub fn write(&self) -> String {
         let (mut text, mut before) = (String::new(), 0);
         for (bucket, count) in self.occupied() {

@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// In what it differs from `now`, in words; `None` if it does not.
+    /// Describes the difference from `now`; `None` if there is none.
     pub fn differs(&self, now: &Self) -> Option<String> {
         if self.processor != now.processor || self.cores != now.cores {
             let (was, is) = (&self.processor, &now.processor);

@@ -32,7 +32,7 @@ pub struct Moved {
     pub arrival: SignedDuration,
     /// On the way out, lateness included: now less then.
     pub completion: SignedDuration,
-    /// By how much either may move.
+    /// Largest allowed change of each.
     pub allowed: Duration,
 }
 

@@ -138,7 +138,7 @@ impl Deadlines {
         &self.lateness
     }
 
-    /// By how much those that left before they were due were early.
+    /// Times by which replies left before their due time.
     pub const fn early(&self) -> &Distribution {
         &self.early
     }

@@ -48,7 +48,7 @@ pub struct RemapOptions {
 /// New places of the pieces of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// So many of the most requested pieces at the outer edge, from block 0 on.
+    /// This number of the most requested pieces at the outer edge, from block 0 on.
     Hottest(u64),
     /// The most requested piece in the middle, the others on alternate sides of it.
     OrganPipe,

@@ -13,7 +13,7 @@ const SCALES: [usize; 5] = [64, 256, 1_024, 4_096, 16_384];
 /// Windows that share a rate, at least.
 const WINDOWS_LEAST: usize = 4;
 
-/// By how much the rates of windows may differ, either way.
+/// Largest relative difference between rates of windows that count as equal.
 const ALIKE: f64 = 0.01;
 
 /// Rates that are looked at, of each scale.

@@ -40,7 +40,7 @@ pub(super) struct Sample {
     stretches: Vec<Stretch>,
     /// Requests so far.
     count: u64,
-    /// Every how many stretches one is kept.
+    /// Stretches for each one that is kept.
     every: u64,
     /// Time at which all requests recorded so far had completed.
     busy_until: Instant,

@@ -55,7 +55,7 @@ const FIELDS: [&str; 13] = [
 ];
 const REQUIRED: usize = 6;
 const PRIORITIES: [&[u8]; 5] = [b"Very Low", b"Low", b"Normal", b"High", b"Critical"];
-/// By how much the rounded columns may disagree with each other.
+/// Largest allowed difference between the rounded columns.
 const SLACK_NS: u64 = 1_000;
 
 struct Parser {

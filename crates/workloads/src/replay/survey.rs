@@ -13,7 +13,7 @@ pub struct Survey {
     /// Records, of any device.
     rows: u64,
     requests: u64,
-    /// Of these, with a completion time.
+    /// Requests with a completion time.
     completed: u64,
     address_range_blocks: u64,
     blocks_max: u32,
