@@ -1,9 +1,10 @@
 //! Output of a cloned device's fitted model: as text, as a page, and as figures.
 
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab_devices::FittedModel;
 use seeklab_devices::fitted::{FittedAxis, FittedCurves, FittedTable};
-use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, render_plot};
+use seeklab_report::{
+    PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, TextTable, render_plot,
+};
 use serde_json::{Map, Value};
 
 /// Tables, and curves as pictures in characters.
@@ -15,20 +16,9 @@ pub fn text(fitted: &FittedModel) -> String {
 
 /// A table of text in aligned columns, the first to the left.
 pub fn aligned(table: &PlainTable) -> String {
-    let mut drawn = Table::new();
-    drawn.load_style(presets::NOTHING);
-    drawn.set_header(&table.columns);
-    table.rows.iter().for_each(|row| {
-        drawn.add_row(row);
-    });
-    for column in drawn.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for column in drawn.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines = drawn.lines().map(|line| line.trim_end().to_owned() + "\n");
-    lines.collect()
+    let mut drawn = TextTable::new(&table.columns);
+    table.rows.iter().for_each(|row| drawn.push(row));
+    drawn.render() + "\n"
 }
 
 /// A section of a page.

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
 use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
 use seeklab_lab::crates::files::check_distinct;
-use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_html};
+use seeklab_lab::crates::report::{Page, PageSection, PlainTable, folded, render_page_html};
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::AT_LEAST;
@@ -114,26 +113,23 @@ fn list(json: bool) -> Result<(), Failure> {
             .collect::<Result<_, Failure>>()?;
         return print_json(&json!({ "devices": devices }));
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["device", "what it is", "capacity", "validated against"]);
-    for description in &descriptions {
-        table.add_row([
-            description.name.clone(),
-            description.header.title.clone(),
-            capacity(description)?,
-            description.validated().to_owned(),
-        ]);
+    let rows: Vec<(String, String, &Description)> = descriptions
+        .iter()
+        .map(|description| Ok((description.name.clone(), capacity(description)?, description)))
+        .collect::<Result<_, Failure>>()?;
+    let width = |cell: fn(&(String, String, &Description)) -> usize| rows.iter().map(cell).max().unwrap_or(0);
+    let (names, capacities) = (width(|row| row.0.len()), width(|row| row.1.len()));
+    let mut text =
+        format!("{:names$}  {:>capacities$}  what it is; validated against\n", "device", "capacity");
+    for (name, capacity, description) in &rows {
+        let line = format!(
+            "{name:names$}  {capacity:>capacities$}  {}; {}",
+            description.header.title,
+            description.validated()
+        );
+        text += &format!("{}\n", folded(&line, names + capacities + 4));
     }
-    if let Some(column) = table.column_mut(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(130);
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    print(&format!(
-        "{}\n\nOne device with its parameters and sources: seeklab devices NAME\n",
-        lines.join("\n")
-    ))
+    print(&format!("{text}\nOne device with its parameters and sources: seeklab devices NAME\n"))
 }
 
 fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
@@ -165,21 +161,26 @@ fn human_bytes(bytes: u64) -> String {
 
 fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
-    text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
-    text += &format!("capacity   {}\n", capacity(description)?);
-    text += &format!("validated  {}\n\n", description.validated());
+    for (name, value) in [
+        ("kind", format!("{}, {}", description.kind().name, description.kind().description)),
+        ("capacity", capacity(description)?),
+        ("validated", description.validated().to_owned()),
+    ] {
+        text += &format!("{}\n", folded(&format!("{name:9}  {value}"), 11));
+    }
+    text.push('\n');
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let default = description.header.sources.get("default").map_or("", String::as_str);
     for (name, value, source) in &parameters {
-        text += format!("{name:name_width$}  {value}").trim_end();
+        let mut line = format!("{name:name_width$}  {value}").trim_end().to_owned();
         if source != default {
-            text += &format!("   [{source}]");
+            line += &format!("   [{source}]");
         }
-        text.push('\n');
+        text += &format!("{}\n", folded(&line, name_width + 2));
     }
     if !default.is_empty() {
-        text += &format!("\nsource of all other values: {default}\n");
+        text += &format!("\n{}\n", folded(&format!("source of all other values: {default}"), 2));
     }
     if let Some(fitted) = description.fitted_model()? {
         text += &format!("\n{}", fitted::text(&fitted));
@@ -237,7 +238,9 @@ fn list_kinds(json: bool) -> Result<(), Failure> {
         return print_json(&json!({ "kinds": kinds }));
     }
     let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
-    let lines = KINDS.iter().map(|kind| format!("{:width$}  {}\n", kind.name, kind.description));
+    let lines = KINDS
+        .iter()
+        .map(|kind| folded(&format!("{:width$}  {}", kind.name, kind.description), width + 2) + "\n");
     print(&format!(
         "{}\nThe parameters of one kind: seeklab devices --parameters KIND\n",
         lines.collect::<String>()
@@ -262,10 +265,9 @@ fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
             Some(default) => format!(" [default: {default}]"),
         };
         let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
-        text += &format!(
-            "{}: {}{range}{default}\n    {}\n",
-            parameter.path, parameter.value, parameter.description
-        );
+        let heading = format!("{}: {}{range}{default}", parameter.path, parameter.value);
+        let description = format!("    {}", parameter.description);
+        text += &format!("{}\n{}\n", folded(&heading, 2), folded(&description, 4));
     }
     print(&text)
 }

@@ -10,7 +10,7 @@ use seeklab_lab::crates::devices::station::Feature;
 use seeklab_lab::crates::devices::table::Classes;
 use seeklab_lab::crates::files::{check_distinct, check_rereadable};
 use seeklab_lab::crates::learning::fit::{LeftOut, MODELS, Model, find};
-use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
+use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, folded, render_page_html, render_plot};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
 use seeklab_lab::fitted::aligned;
@@ -212,13 +212,11 @@ fn document(arguments: &Arguments, report: &FitReport) -> Value {
 }
 
 fn page(arguments: &Arguments, report: &FitReport) -> String {
-    let mut text = format!("{}: {}\n", arguments.trace.display(), about(report));
-    for limit in &report.limits {
-        text += &format!("limit: {limit}\n");
-    }
-    for note in notes(report) {
-        text += &format!("note: {note}\n");
-    }
+    let heading = format!("{}: {}", arguments.trace.display(), about(report));
+    let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
+    let notes = notes(report).into_iter().map(|note| format!("note: {note}"));
+    let lines = std::iter::once(heading).chain(limits).chain(notes);
+    let mut text: String = lines.map(|line| folded(&line, 2) + "\n").collect();
     if report.evaluations.is_empty() {
         text += "no requests are left to predict: choose another --split\n";
     } else {
@@ -284,12 +282,12 @@ fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
         [report::times(report), report::demerits(report), report::verdicts(report), report::slow(report)]
             .map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
-    let caption = report::slow(report).caption;
-    let sentences: Vec<String> = sentences(report).map(|text| folded(&text)).collect();
-    let bounds = folded(&report::verdicts(report).caption);
+    let caption = folded(&report::slow(report).caption, 0);
+    let sentences: Vec<String> = sentences(report).map(|text| folded(&text, 0)).collect();
+    let bounds = folded(&report::verdicts(report).caption, 0);
     format!(
         "\n{}:\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
-        parts(arguments, report).unwrap_or_default(),
+        folded(&parts(arguments, report).unwrap_or_default(), 2),
         sentences.join("\n"),
     )
 }
@@ -303,22 +301,6 @@ fn sentences(report: &FitReport) -> impl Iterator<Item = String> {
         report::arrivals(report),
     ];
     all.into_iter().flatten()
-}
-
-/// Wraps a text into lines of at most 80 columns.
-fn folded(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() > 80 {
-            lines.push(word.to_owned());
-        } else {
-            *last += &format!(" {word}");
-        }
-    }
-    lines.join("\n")
 }
 
 /// Returns the report with plots.

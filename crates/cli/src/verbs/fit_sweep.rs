@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::devices::description::SCHEMA;
+use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::fio::is_fio;
 use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
@@ -68,9 +68,7 @@ pub(super) fn run(
 }
 
 fn page(names: &str, report: &SweepReport, output: &Path) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
+    let mut table = TextTable::new([
         "job",
         "op",
         "bytes",
@@ -87,7 +85,8 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
         "mean %",
         "p99 %",
         "",
-    ]);
+    ])
+    .with_texts(4);
     for point in &report.points {
         let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:+.1}"));
         let left_out = point.left_out.map(|left_out| left_out.errors);
@@ -108,22 +107,20 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
         row.extend(errors(point.in_sample));
         row.extend(errors(left_out));
         row.push(if point.left_out.is_some_and(|of| of.is_beyond) { "beyond" } else { "" }.to_owned());
-        table.add_row(row);
+        table.push(row);
     }
-    for column in table.column_iter_mut().skip(4) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = format!("{names}: {} points, {} cells\n\n{table}\n", report.points.len(), report.cells);
+    let mut text =
+        format!("{names}: {} points, {} cells\n\n{}\n", report.points.len(), report.cells, table.render());
     if report.points.iter().any(|point| !point.fits) {
-        text += "\n! By Little's law, these jobs did not keep their depth: something other than the device limited them,\n\
-                 or other jobs ran. Their queue length is the mean number outstanding. Medians omit them.\n";
+        text += "\n! By Little's law, these jobs did not keep their depth: something other than the\n\
+                 device limited them, or other jobs ran. Their queue length is the mean number\n\
+                 outstanding. Medians omit them.\n";
     }
     for note in &report.notes {
-        text += &format!("note: {note}\n");
+        text += &format!("{}\n", folded(&format!("note: {note}"), 2));
     }
-    let mut medians = Table::new();
-    medians.load_style(presets::NOTHING);
-    medians.set_header(["median absolute error", "points", "IOPS %", "mean %", "p99 %", "largest of IOPS %"]);
+    let mut medians =
+        TextTable::new(["median absolute error", "points", "IOPS %", "mean %", "p99 %", "largest of IOPS %"]);
     for (name, of) in [
         ("in sample", &report.in_sample),
         ("from the others", &report.left_out),
@@ -132,10 +129,7 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
         let Medians { points, iops_pct, mean_pct, p99_pct, iops_max_pct } = of;
         let pct = |pct: &Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:.2}"));
         let figures = [iops_pct, mean_pct, p99_pct, iops_max_pct].map(pct);
-        medians.add_row([name.to_owned(), points.to_string()].into_iter().chain(figures));
+        medians.push([name.to_owned(), points.to_string()].into_iter().chain(figures));
     }
-    for column in medians.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    text + &format!("\n{medians}\n\nwritten   {}\n", output.display())
+    text + &format!("\n{}\n\nwritten   {}\n", medians.render(), output.display())
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::crates::files::check_writable;
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{
     Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
@@ -193,17 +194,18 @@ fn summary(result: &EmulationResult) -> String {
         figure(result.lateness_max_us),
     );
     if let Some(host) = &result.host {
-        text += &format!(
-            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there\n",
+        let line = format!(
+            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there",
             host.mean_ms,
             host.ei_avg_ms * 1e3,
             host.requests,
             result.requests,
         );
+        text += &format!("{}\n", folded(&line, 10));
     }
-    text += &format!("trust     {}\n", result.trust.sentence);
+    text += &format!("{}\n", folded(&format!("trust     {}", result.trust.sentence), 10));
     for note in &result.notes {
-        text += &format!("warning: {note}\n");
+        text += &format!("{}\n", folded(&format!("warning: {note}"), 2));
     }
     if result.unrecorded_requests > 0 {
         text += &format!("warning: {} requests are missing in the trace\n", result.unrecorded_requests);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use comfy_table::{CellAlignment, Table, presets};
+use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::convert::{ConvertOptions, convert};
@@ -123,7 +123,7 @@ const INITIATORS_SHOWN: usize = 16;
 fn page(info: &TraceInfo) -> String {
     let summary = &info.summary;
     let mut lines = vec![info.file.clone()];
-    let mut line = |name: &str, value: String| lines.push(format!("  {name:<16} {value}"));
+    let mut line = |name: &str, value: String| lines.push(folded(&format!("  {name:<16} {value}"), 19));
     line("format", info.guess.clone().unwrap_or_else(|| info.format.to_owned()));
     line(
         "requests",
@@ -237,18 +237,21 @@ fn print_heads(
     Ok(())
 }
 
-fn table(head: &TraceHead) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["arrival_ms", "device", "op", "lbn", "blocks", "response_ms", "queue_ms", "think_ms"]);
-    for column in [0, 1, 3, 4, 5, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+fn table(head: &TraceHead) -> String {
+    let mut table = TextTable::new([
+        "arrival_ms",
+        "device",
+        "op",
+        "lbn",
+        "blocks",
+        "response_ms",
+        "queue_ms",
+        "think_ms",
+    ])
+    .with_texts(0);
     let ms = |ns: u64| format!("{:.6}", ns as f64 / 1e6);
     for request in &head.requests {
-        table.add_row([
+        table.push([
             ms(request.arrival_ns),
             request.device.to_string(),
             format!("{}{}", request.op, if request.fua { " fua" } else { "" }),
@@ -259,7 +262,7 @@ fn table(head: &TraceHead) -> Table {
             request.think_ns.map_or_else(String::new, ms),
         ]);
     }
-    table
+    table.render()
 }
 
 fn print_formats(json: bool) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use seeklab_lab::crates::analysis::relocation::Crossing;
 use seeklab_lab::crates::core::{ByteSize, Duration, Operation, Seed};
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
@@ -138,8 +139,7 @@ fn summary(result: &RemapResult) -> String {
     let mut text = String::new();
     for device in &result.devices {
         let percent = |pct: Option<f64>| pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"));
-        let _ = writeln!(
-            text,
+        let line = format!(
             "device {}: {} requests, {} moved, {} across pieces that are no longer adjacent; {} rows{}{}",
             device.device,
             device.requests,
@@ -151,14 +151,15 @@ fn summary(result: &RemapResult) -> String {
                 "; the hottest pieces have {pct:.1} % of the requests"
             )),
         );
+        let _ = writeln!(text, "{}", folded(&line, 2));
         for (name, seeks) in [("before", &device.before), ("after", &device.after)] {
-            let _ = writeln!(
-                text,
+            let line = format!(
                 "  {name:<7} mean seek distance {:.1} MiB, {} at distance zero, {} sequential",
                 seeks.seek_distance_mean_bytes.unwrap_or(0.0) / f64::from(1 << 20),
                 percent(seeks.seek_zero_pct),
                 percent(seeks.sequential_pct),
             );
+            let _ = writeln!(text, "{}", folded(&line, 10));
         }
     }
     text + &format!("written to {}\n", result.output)

@@ -22,6 +22,7 @@ mod sweeps;
 mod tidy;
 mod traces;
 mod tutorials;
+mod widths;
 
 use std::path::{Path, PathBuf};
 

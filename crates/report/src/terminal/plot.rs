@@ -8,6 +8,7 @@
 //! ```
 
 use crate::page::{Plot, PlotAxis, PlotMark, PlotScale};
+use crate::text::listed;
 
 /// Columns between the axes.
 pub const PLOT_COLUMNS: usize = 68;
@@ -86,7 +87,7 @@ pub fn render_plot(plot: &Plot) -> String {
     }
     let mut text = format!("{}\n", plot.title);
     if legend.len() > 1 {
-        text += &format!("{:LEFT$}   {}\n", "", legend.join("   "));
+        text += &format!("{}\n", listed(&format!("{:LEFT$}   ", ""), legend));
     }
     text += &format!("{:>LEFT$}\n", plot.y.title().trim_start());
     let labels = y.labels(LINES, 5);
@@ -279,7 +280,7 @@ mod tests {
         ];
         let text = render_plot(&plot(PlotScale::Linear, PlotScale::Linear, series));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        for part in ["█ measured   • plain   x other", "share [%]", "response time [ms]", "Something"] {
+        for part in ["█ measured  • plain  x other", "share [%]", "response time [ms]", "Something"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let column_of = |mark: char| {

@@ -10,3 +10,5 @@ mod run;
 mod served;
 mod signals;
 mod simulated;
+
+pub(crate) use harness::can_mount;
