@@ -10,14 +10,14 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Counts for each device.
-    devices: BTreeMap<u16, Seen>,
+    devices: BTreeMap<u16, DeviceCounts>,
     /// Requests that the recorder itself made.
     pub recorder_requests: u64,
 }
 
 /// Counts for one device.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct DeviceCounts {
     /// Requests.
     pub requests: u64,
     /// First and last arrival.
@@ -30,7 +30,7 @@ pub struct Seen {
     waited_ns: u128,
 }
 
-impl Seen {
+impl DeviceCounts {
     fn at(first: Instant) -> Self {
         Self { requests: 0, span: (first, first), end: 0, issued: 0, waited_ns: 0 }
     }
@@ -63,7 +63,7 @@ impl Survey {
         if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
             return Err(out_of_order(run, before, rows));
         }
-        let seen = self.devices.entry(device).or_insert_with(|| Seen::at(first.arrival));
+        let seen = self.devices.entry(device).or_insert_with(|| DeviceCounts::at(first.arrival));
         let count = seen.requests;
         for record in requests {
             seen.requests += 1;
@@ -82,7 +82,7 @@ impl Survey {
     ///
     /// # Panics
     /// If there is no such device.
-    pub fn seen(&self, device: u16) -> Seen {
+    pub fn counts(&self, device: u16) -> DeviceCounts {
         self.devices[&device]
     }
 

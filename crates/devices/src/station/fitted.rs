@@ -12,7 +12,7 @@ use super::picks::PickCounts;
 use super::tree::{Node, Tree};
 use crate::error::ParameterError;
 use crate::fitted::{FittedAxis, FittedCurves, FittedModel, FittedPoint, FittedSeries, FittedTable};
-use crate::table::SeenTimes;
+use crate::table::ClassTimes;
 
 /// Distributions that are drawn.
 const DRAWN: usize = 6;
@@ -53,7 +53,7 @@ pub(crate) fn fitted_model(parameters: &StationParameters) -> Result<FittedModel
             vec![servers, overtaken(parameters)],
         ),
     };
-    let mut largest: Vec<(usize, &SeenTimes)> =
+    let mut largest: Vec<(usize, &ClassTimes)> =
         leaves.iter().enumerate().map(|(number, (_, times))| (number + 1, times)).collect();
     largest.sort_by_key(|(_, times)| std::cmp::Reverse(times.count()));
     let series = largest.into_iter().take(DRAWN).map(|(number, times)| FittedSeries {
@@ -104,11 +104,11 @@ fn overtaken(parameters: &StationParameters) -> f64 {
 }
 
 /// The distributions with the answers that lead to them; the tree was read before.
-fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
+fn leaves(parameters: &StationParameters) -> Vec<(String, ClassTimes)> {
     let Ok(tree) = Tree::read(&parameters.tree) else { return Vec::new() };
     let texts =
         parameters.tree.iter().filter_map(|line| line.trim_start_matches(['.', ' ']).strip_prefix('='));
-    let mut texts = texts.map(SeenTimes::read);
+    let mut texts = texts.map(ClassTimes::read);
     let seen: Vec<Operation> = parameters.operations.iter().map(|seen| seen.op).collect();
     // What was answered on the way, and whether the answer was yes.
     let mut leaves = Vec::new();

@@ -42,6 +42,6 @@ pub mod parts {
     pub use super::order::Line;
     pub use super::parameters::{OperationSeen, Region, is_sequential};
     pub use super::picks::{PickCounts, Picks};
-    pub use super::state::{Asked, Scale, State};
+    pub use super::state::{Scale, State, StationRequest};
     pub use super::tree::{DEPTH_MAX, Node, Tree};
 }

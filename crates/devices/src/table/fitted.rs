@@ -20,13 +20,13 @@ const KIB: f64 = 1024.0;
 
 /// Times counted in buckets: for each bucket its least time, its width and its count.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SeenTimes {
+pub(crate) struct ClassTimes {
     buckets: BTreeMap<u64, (u64, u64)>,
     count: u64,
     sum_ns: f64,
 }
 
-impl SeenTimes {
+impl ClassTimes {
     fn add(&mut self, least: u64, width: u64, count: u64) {
         self.buckets.entry(least).or_insert((width, 0)).1 += count;
         self.count += count;
@@ -72,7 +72,7 @@ impl SeenTimes {
 }
 
 /// Means along one thing, by the name of the series and the value.
-type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
+type Along = BTreeMap<(usize, String), BTreeMap<u64, ClassTimes>>;
 
 /// Returns the contents of the tables of a device.
 ///
@@ -80,10 +80,10 @@ type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
 /// Parameters that no device can have.
 pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, ParameterError> {
     let block_bytes = parameters.block_size.as_bytes() as f64;
-    let mut operations: BTreeMap<(usize, &'static str), SeenTimes> = BTreeMap::new();
+    let mut operations: BTreeMap<(usize, &'static str), ClassTimes> = BTreeMap::new();
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
     for (cell, text) in parameters.read()?.iter().zip(&parameters.cells) {
-        let seen = SeenTimes::read(text.split_once(':').map_or("", |(_, times)| times));
+        let seen = ClassTimes::read(text.split_once(':').map_or("", |(_, times)| times));
         let (blocks, queue_length, distance) = parameters.classes.least(cell.place.class);
         let (order, name) = (cell.place.op as usize, cell.place.op.name());
         let at = |along: &mut Along, suborder: usize, series: String, value: u64| {
@@ -165,7 +165,7 @@ const fn place_name(op: Operation, sequential: bool) -> &'static str {
 }
 
 fn series(along: Along, per_value: f64) -> Vec<FittedSeries> {
-    let of = |((_, name), points): ((usize, String), BTreeMap<u64, SeenTimes>)| FittedSeries {
+    let of = |((_, name), points): ((usize, String), BTreeMap<u64, ClassTimes>)| FittedSeries {
         name,
         points: points
             .iter()
@@ -179,10 +179,10 @@ fn series(along: Along, per_value: f64) -> Vec<FittedSeries> {
     along.into_iter().map(of).collect()
 }
 
-fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> FittedTable {
+fn table(operations: &BTreeMap<(usize, &'static str), ClassTimes>) -> FittedTable {
     let whole = operations.iter().filter(|((order, _), _)| order % 3 == 0);
     let all = whole.map(|(_, seen)| seen.count).sum::<u64>().max(1) as f64;
-    let row = |((_, name), seen): (&(usize, &str), &SeenTimes)| {
+    let row = |((_, name), seen): (&(usize, &str), &ClassTimes)| {
         let figures = vec![
             seen.count as f64,
             100.0 * seen.count as f64 / all,

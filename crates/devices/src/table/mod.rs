@@ -25,7 +25,7 @@ mod parameters;
 mod times;
 
 pub use classes::Classes;
-pub(crate) use fitted::{SeenTimes, fitted_model};
+pub(crate) use fitted::{ClassTimes, fitted_model};
 pub use model::TableModel;
 pub(crate) use model::Tables;
 pub use parameters::TableParameters;

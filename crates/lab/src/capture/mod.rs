@@ -32,7 +32,7 @@ use crate::session::Session;
 use crate::stop::StopWatch;
 
 use child::{Child, Ended};
-use live::{Live, Seen};
+use live::{Live, LiveCounts};
 
 /// Requests that each of the two buffers holds: about 60 MiB together.
 const BUFFERED_MAX: usize = 1 << 18;
@@ -199,7 +199,7 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     })?;
     // Only now, when nothing is missing, is there a file.
     let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
-    let seen = Arc::<Seen>::default();
+    let seen = Arc::<LiveCounts>::default();
     let writing = Writing {
         rows: Rows::new(device.block_bytes),
         kept: Kept {
@@ -295,7 +295,7 @@ fn wait(
 struct Writing {
     rows: Rows,
     kept: Kept,
-    seen: Arc<Seen>,
+    seen: Arc<LiveCounts>,
 }
 
 struct Kept {

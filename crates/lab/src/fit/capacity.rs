@@ -4,7 +4,7 @@ use seeklab_core::ByteSize;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use seeklab_learning::survey::Seen;
+use seeklab_learning::survey::DeviceCounts;
 
 /// Text in the description of a fitted device whose size is a lower bound.
 pub const AT_LEAST: &str = "at least: the highest block that a request addressed";
@@ -47,7 +47,7 @@ impl Capacity {
     pub(super) fn choose(
         given: Option<ByteSize>,
         stated: Option<ByteSize>,
-        seen: &Seen,
+        seen: &DeviceCounts,
         block_size: ByteSize,
     ) -> Result<Self, Failure> {
         let block_bytes = block_size.as_bytes().max(1);

@@ -33,7 +33,7 @@ use crate::trace_notes::reading;
 use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
-use seeklab_learning::survey::Seen;
+use seeklab_learning::survey::DeviceCounts;
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
 pub use seeklab_learning::evaluation::{
@@ -187,7 +187,7 @@ impl TimesFrom {
     ///
     /// # Errors
     /// If the trace has no issue times but they were requested.
-    fn choose(requested: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
+    fn choose(requested: Option<Self>, is_captured: bool, seen: &DeviceCounts) -> Result<Self, Failure> {
         if requested == Some(Self::Issue) && seen.issued == 0 {
             let message = "--times-from issue: no request of the trace has an issue time";
             return Err(
@@ -243,7 +243,7 @@ pub fn fit(
 ) -> Result<Fitted, Failure> {
     let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?)?;
     let device = choose_device(&survey, options.device)?;
-    let seen = survey.seen(device);
+    let seen = survey.counts(device);
     let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
     let times_from = TimesFrom::choose(options.times_from, metadata.is_captured(), &seen)?;

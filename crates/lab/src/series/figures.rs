@@ -88,7 +88,7 @@ pub struct PhaseFigures {
 }
 
 /// Measurements of a repetition.
-pub(super) struct Seen<'a> {
+pub(super) struct Observation<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
     pub(super) result: &'a Measurements,
@@ -103,7 +103,7 @@ pub(super) struct Seen<'a> {
 
 impl Figures {
     /// Computes the figures from the measurements made while these phases ran.
-    pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
+    pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Observation<'_>) -> Self {
         let statistics = &seen.result.statistics;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);

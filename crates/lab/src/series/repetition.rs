@@ -10,7 +10,7 @@ use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
 
-use super::figures::{Figures, PhaseFigures, Seen};
+use super::figures::{Figures, Observation, PhaseFigures};
 use super::host::{self, Interruption};
 use super::join::Join;
 use super::prepare::Prepared;
@@ -105,7 +105,7 @@ impl Repetition<'_> {
         if self.interruption.came() {
             return Err(Failure::check("interrupted"));
         }
-        let seen = Seen {
+        let seen = Observation {
             label: &self.device.label(),
             host_queue,
             result: &result,

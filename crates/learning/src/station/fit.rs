@@ -11,7 +11,7 @@ use toml::Table;
 use super::choose::{Structure, choose};
 use super::grow::{Service, grow};
 use super::observe::Observed;
-use super::sample::{Sample, Seen};
+use super::sample::{RecordedRequest, Sample};
 use crate::counts::FitCounts;
 use crate::error::{Error, ErrorKind};
 use crate::fit::{DeviceInfo, Fit, FitSummary, LeftOut};
@@ -51,8 +51,8 @@ impl StationFit {
         if self.left_out.limits {
             return Limits::default();
         }
-        let passed = |seen: &Seen| {
-            let Seen { arrival, completion, asked, .. } = *seen;
+        let passed = |seen: &RecordedRequest| {
+            let RecordedRequest { arrival, completion, asked, .. } = *seen;
             Passed { arrival, completion, op: asked.op, blocks: asked.blocks }
         };
         let runs = self.sample.runs(usize::MAX);
@@ -85,7 +85,7 @@ impl StationFit {
         let observed = Observed::of(&runs, servers, capacity_blocks);
         let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
         let tree = grow(&services, mask);
-        let seen: Vec<&Seen> = runs.iter().flatten().filter(|seen| seen.counts).collect();
+        let seen: Vec<&RecordedRequest> = runs.iter().flatten().filter(|seen| seen.counts).collect();
         let operations = Operation::ALL.into_iter().filter_map(|op| {
             let lengths = || seen.iter().filter(|seen| seen.asked.op == op).map(|seen| seen.asked.blocks);
             Some(OperationSeen {

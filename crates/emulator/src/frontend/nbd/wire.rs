@@ -161,9 +161,9 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Takes a message's data apart; `None` where it ends too early.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct WireReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
