@@ -6,7 +6,7 @@ use clap::Args;
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
 use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
 use seeklab_lab::crates::files::check_distinct;
-use seeklab_lab::crates::report::{Page, PageSection, PlainTable, folded, render_page_html};
+use seeklab_lab::crates::report::{Page, PageSection, PlainTable, WIDTH, folded, render_page_html};
 use seeklab_lab::devices::{Setup, describe, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::AT_LEAST;
@@ -173,11 +173,17 @@ fn page(description: &Description) -> Result<String, Failure> {
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let default = description.header.sources.get("default").map_or("", String::as_str);
     for (name, value, source) in &parameters {
-        let mut line = format!("{name:name_width$}  {value}").trim_end().to_owned();
-        if source != default {
-            line += &format!("   [{source}]");
+        let line = format!("{name:name_width$}  {value}").trim_end().to_owned();
+        let source = if source == default { String::new() } else { format!("   [{source}]") };
+        // A source that does not fit stands in the next line.
+        if line.chars().count() + source.chars().count() <= WIDTH {
+            text += &format!("{line}{source}\n");
+        } else {
+            text += &format!("{}\n", folded(&line, 4));
+            if !source.is_empty() {
+                text += &format!("{}\n", folded(&format!("    {}", source.trim_start()), 5));
+            }
         }
-        text += &format!("{}\n", folded(&line, name_width + 2));
     }
     if !default.is_empty() {
         text += &format!("\n{}\n", folded(&format!("source of all other values: {default}"), 2));

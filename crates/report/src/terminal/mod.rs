@@ -16,9 +16,10 @@ pub use plot::{PLOT_COLUMNS, render_plot};
 /// The report as text for a terminal. It has no colour, so it honours `NO_COLOR` as it is.
 pub fn render_terminal(report: &Report) -> String {
     let mut blocks = Vec::new();
-    let heading: Vec<&str> = [report.title.as_str(), report.subtitle.as_str()]
+    let heading: Vec<String> = [report.title.as_str(), report.subtitle.as_str()]
         .into_iter()
         .filter(|line| !line.is_empty())
+        .map(|line| folded(line, 2))
         .collect();
     blocks.push(heading.join("\n"));
     if !report.devices.is_empty() {
