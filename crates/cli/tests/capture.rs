@@ -156,7 +156,7 @@ fn writes_of_the_recorder_to_the_captured_device_are_marked() {
         return println!("skipped: fio is not installed");
     }
     let result = document(&output);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the device that is captured"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the captured device"));
     let own = result["recorder_requests"].as_u64().unwrap();
     assert!(own > 0, "{result}");
     assert_eq!(result["requests"].as_u64().unwrap() + own, result["rows"].as_u64().unwrap());
