@@ -5,7 +5,7 @@ use std::path::Path;
 use seeklab_core::ByteSize;
 use serde_json::Value;
 
-use super::bench::Bench;
+use super::bench::{Bench, unfolded};
 use super::shared_trace;
 
 const WORKLOAD: &str = "random,poisson=40/s,requests=20000";
@@ -82,7 +82,7 @@ fn evaluation_shows_the_correlation_that_the_plain_model_loses() {
         assert!(page.contains(title), "{title}");
     }
     let text = bench.run(&fit).done();
-    for part in ["fitted part", "█ measured   • plain", "p99.99", "fit.html"] {
+    for part in ["fitted part", "█ measured  • plain", "p99.99", "fit.html"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let density = text.lines().skip_while(|line| !line.starts_with("Density")).take(20);
@@ -126,7 +126,7 @@ fn fit_names_the_worst_class_and_judges_each_operation() {
     for part in [sentence, "not usable"] {
         assert!(page.contains(part), "{part}");
     }
-    let shown = bench.run(&["devices", "clone.toml"]).done();
+    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
     assert!(shown.contains("; read: not usable; write: usable"), "{shown}");
 }
 
@@ -323,7 +323,7 @@ fn fitted_model_never_uses_an_omitted_feature() {
     assert!(asked(&[])[0], "seeks depend on the distance");
     assert!(!asked(&["--without", "distance"])[0]);
     assert_eq!(asked(&["--without", "distance,stream,place"]), [false; 3]);
-    let shown = bench.run(&["devices", "clone.toml"]).done();
+    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
     assert!(shown.contains("without") && shown.contains("distance, stream, place"), "{shown}");
     bench.run(&["fit", "seen.parquet", "-o", "x.toml", "--without", "rotation"]).fails(&[
         "rotation",
@@ -462,7 +462,7 @@ fn queue_time_of_a_captured_host_is_excluded_from_the_fit() {
     near(of("captured.csv", &["--times-from", "arrival"]), ("arrival", 4.5));
     near(of("other.csv", &[]), ("arrival", 4.5));
     near(of("other.csv", &["--times-from", "issue"]), ("issue", 1.0));
-    let printed = bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done();
+    let printed = unfolded(&bench.run(&["fit", "captured.csv", "-o", "x.toml"]).done());
     assert!(
         printed.contains("mean time of 3.500 ms in the queue of the host before is omitted"),
         "{printed}"

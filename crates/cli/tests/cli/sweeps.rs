@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::bench::Bench;
+use super::bench::{Bench, unfolded};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
@@ -33,7 +33,7 @@ fn clone_has_the_times_that_fio_measured() {
         (simulated_us / number(&measured["mean_us"]) - 1.0).abs() < 0.03,
         "{simulated_us} us, {measured}"
     );
-    let shown = bench.run(&["devices", "clone.toml"]).done();
+    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
     assert!(shown.contains("disk.json") && shown.contains("predicted from the others"), "{shown}");
     let page = bench.run(&["fit", sample, "-o", "again.toml"]).done();
     assert!(page.contains("Little") && page.contains("median absolute error"), "{page}");
@@ -85,6 +85,6 @@ fn mistakes_in_fio_results_are_reported() {
     bench.write("trace.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
     bench
         .run(&["fit", "trace.csv", "none.json", "-o", "x.toml"])
-        .fails(&["none.json", "a model is of one trace"]);
+        .fails(&["none.json", "a model is fitted to one trace"]);
     assert!(!bench.path("x.toml").exists());
 }
