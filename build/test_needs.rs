@@ -1,7 +1,8 @@
-//! Tells the compiler which reference data lies beside the workspace.
+//! Tells the compiler which needs of tests this machine meets, so that the other tests are ignored.
 //!
-//! The build script of every crate whose tests need reference data. It sets `cfg(shared_traces)` and
-//! `cfg(shared_reference)`, by which tests are ignored without the data, and the variable `SEEKLAB_SHARED_FOLDER`.
+//! The build script of every crate whose tests need reference data, FUSE, block devices or captures. It sets
+//! `cfg(shared_traces)` and `cfg(shared_reference)` for data beside the workspace, `cfg(fuse)`,
+//! `cfg(block_devices)` and `cfg(captures)` for this machine and user, and the variable `SEEKLAB_SHARED_FOLDER`.
 //! `docs/testing.md` describes the data.
 
 #![allow(
@@ -11,6 +12,7 @@
 )]
 
 use std::env;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// A configuration option, and the file whose presence sets it.
@@ -38,4 +40,30 @@ pub(crate) fn main() {
             println!("cargo::rustc-cfg={option}");
         }
     }
+    set_devices();
+}
+
+/// Sets the options of the devices that this user can make here.
+fn set_devices() {
+    // Another user has other rights.
+    for variable in ["USER", "HOME"] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let opens = |path: &str| OpenOptions::new().read(true).write(true).open(path).is_ok();
+    let (fuse, loops) = (opens("/dev/fuse"), is_root() && opens("/dev/loop-control"));
+    let tracefs = Path::new("/sys/kernel/tracing/events/block").is_dir();
+    for (option, is_set) in [("fuse", fuse), ("block_devices", fuse && loops), ("captures", loops && tracefs)]
+    {
+        println!("cargo::rustc-check-cfg=cfg({option})");
+        if is_set {
+            println!("cargo::rustc-cfg={option}");
+        }
+    }
+}
+
+/// Returns true if the effective user is root.
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    users.and_then(|users| users.split_whitespace().nth(1)) == Some("0")
 }

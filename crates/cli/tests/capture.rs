@@ -51,6 +51,7 @@ fn document(output: &Output) -> serde_json::Value {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn trace_has_every_request_and_the_counts_of_lost_events() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -82,6 +83,7 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -108,6 +110,7 @@ fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn command_gets_its_environment_and_its_exit_code_is_returned() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -121,6 +124,7 @@ fn command_gets_its_environment_and_its_exit_code_is_returned() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn capture_ends_after_its_duration() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -133,6 +137,7 @@ fn capture_ends_after_its_duration() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn writes_of_the_recorder_to_the_captured_device_are_marked() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();

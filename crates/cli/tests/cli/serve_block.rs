@@ -66,6 +66,7 @@ fn is_possible(test: &str, missing: Option<String>) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn interrupt_saves_data_written_to_the_block_device_to_the_store() {
     let test = "interrupt_saves_data_written_to_the_block_device_to_the_store";
     if !is_possible(test, unavailability(&Place::Detached).or_else(loop_device::unavailability)) {
@@ -89,6 +90,7 @@ fn interrupt_saves_data_written_to_the_block_device_to_the_store() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn follow_host_matches_and_records_every_request_of_the_host() {
     let test = "follow_host_matches_and_records_every_request_of_the_host";
     let missing = (!geteuid().is_root() || !Path::new("/sys/kernel/tracing/events/block").is_dir())
@@ -142,6 +144,7 @@ fn follow_host_is_refused_without_block_or_with_uncalibrated() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_exists_only_while_it_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::At(folder.path().to_owned());

@@ -21,6 +21,7 @@ fn document(output: &Output) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn document_has_every_key() {
     const KEYS: [&str; 21] = [
         "elapsed_s",
@@ -94,6 +95,7 @@ fn document_has_every_key() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn exit_codes_distinguish_failed_commands_from_wrong_usage() {
     if !can_mount("exit_codes_distinguish_failed_commands_from_wrong_usage", &NEEDS) {
         return;
@@ -161,6 +163,7 @@ fn comparison_rotates_the_devices_over_three_repetitions() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn comparison_begins_with_one_uncounted_pass() {
     if !can_mount("comparison_begins_with_one_uncounted_pass", &NEEDS) {
         return;
@@ -187,6 +190,7 @@ fn comparison_begins_with_one_uncounted_pass() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn finished_repetitions_are_not_run_again() {
     if !can_mount("finished_repetitions_are_not_run_again", &NEEDS) {
         return;
@@ -229,6 +233,7 @@ fn finished_repetitions_are_not_run_again() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn files_are_whole_on_every_file_system() {
     std::thread::scope(|scope| {
         for (fs, size) in [("ext4", "64MiB"), ("ext2", "64MiB"), ("xfs", "320MiB"), ("btrfs", "128MiB")] {
@@ -260,6 +265,7 @@ const STUBBORN: &str = "trap '' TERM HUP INT; \
     i=0; while [ $i -lt 40 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn nothing_is_left_however_a_run_is_ended() {
     if !can_mount("nothing_is_left_however_a_run_is_ended", &NEEDS) {
         return;

@@ -82,6 +82,7 @@ fn full_store_is_reported_and_keeps_its_contents() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn full_block_device_reports_no_space() {
     if !can_mount("full_block_device_reports_no_space", &["dd"]) {
         return;
@@ -106,6 +107,7 @@ fn full_block_device_reports_no_space() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn flushed_data_survives_unmounting_and_ending_under_load() {
     let name = "flushed_data_survives_unmounting_and_ending_under_load";
     if !can_mount(name, &["mkfs.ext4", "mount", "umount", "dd", "timeout"]) {

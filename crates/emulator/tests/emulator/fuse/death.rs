@@ -24,6 +24,7 @@ fn soon(condition: impl Fn() -> bool) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
     if !can("nothing_hangs_or_stays_after_a_kill_under_dirty_writes", true, &[]) {
         return;
@@ -47,6 +48,7 @@ fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn mounted_file_system_can_be_unmounted_after_a_kill() {
     if !can("mounted_file_system_can_be_unmounted_after_a_kill", true, &["mkfs.ext4", "mount"]) {
         return;
@@ -65,6 +67,7 @@ fn mounted_file_system_can_be_unmounted_after_a_kill() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_fails_and_mount_goes_after_a_kill() {
     let test = "file_fails_and_mount_goes_after_a_kill";
     if !can(test, false, &["fusermount3"]) {
@@ -86,6 +89,7 @@ fn file_fails_and_mount_goes_after_a_kill() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn device_in_use_is_given_up_in_order() {
     if !can("device_in_use_is_given_up_in_order", true, &[]) {
         return;
@@ -101,6 +105,7 @@ fn device_in_use_is_given_up_in_order() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn clients_that_die_do_no_harm() {
     if !can("clients_that_die_do_no_harm", true, &["fio"]) {
         return;
@@ -123,6 +128,7 @@ fn clients_that_die_do_no_harm() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn aborted_mount_ends_the_load_and_the_server_ends_in_order() {
     let test = "aborted_mount_ends_the_load_and_the_server_ends_in_order";
     if !can(test, false, &[]) || !rustix::process::geteuid().is_root() {
