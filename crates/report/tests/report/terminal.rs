@@ -243,9 +243,9 @@ deadlines missed: 1 of 50 (by more than 20 us): data not there 1
 requests: 50 in the trace; 1 without stamps of the host (MP1)
 
 trust: This run can be trusted with care: on average response times in the host
-  were 0.0384 ms (0.77 %) longer than the model's, 2.0 % of the replies left more
-  than 20 us late (data not there) and 2.0 % of the requests have no stamps of the
-  host.
+  were 0.0384 ms (0.77 %) longer than the model's, 2.0 % of the replies left
+  more than 20 us late (data not there) and 2.0 % of the requests have no stamps
+  of the host.
 ",
     );
 }
