@@ -3,9 +3,9 @@
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::ParameterError;
+use crate::fitted::FittedModel;
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Limit;
-use crate::fitted::FittedModel;
 use crate::limit::{Buckets, LimitParameters, Limited, fitted_model};
 
 /// The kind `limit`.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::ParameterError;
-use crate::kind::{Children, DeviceKind};
 use crate::fitted::FittedModel;
+use crate::kind::{Children, DeviceKind};
 use crate::table::{TableModel, TableParameters, Tables, fitted_model};
 
 /// The kind `table`.
