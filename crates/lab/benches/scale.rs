@@ -28,7 +28,8 @@ use seeklab_lab::fit::{FitOptions, Fitted, fit};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
-use seeklab_learning::fit::{LeftOut, MODELS, Model};
+use seeklab_learning::MODELS;
+use seeklab_learning::fit::{LeftOut, Model};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
 use measure::Report;

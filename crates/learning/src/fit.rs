@@ -1,4 +1,4 @@
-//! Fitting a model to a trace: THE list of models that can be fitted.
+//! Fitting a model to a trace.
 //!
 //! ```text
 //! trace, in order of arrival ─▶ Fit ─▶ description (TOML) ─▶ Device
@@ -15,9 +15,8 @@ use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use toml::Table;
 
+use crate::MODELS;
 use crate::error::Error;
-use crate::station::StationFit;
-use crate::table::TableFit;
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
 pub trait Fit: Send {
@@ -108,21 +107,3 @@ pub struct Model {
     /// Begins a fit, with classes of requests of the given fineness.
     pub begin: fn(Classes) -> Result<Box<dyn Fit>, Error>,
 }
-
-/// THE list of models that can be fitted to traces.
-pub static MODELS: &[Model] = &[
-    Model {
-        name: "station",
-        description: "waiting times from a queue, service times from the state at the start of service",
-        begin: |classes| {
-            // It finds its own; what nobody can have is refused all the same.
-            classes.check()?;
-            Ok(Box::new(StationFit::default()))
-        },
-    },
-    Model {
-        name: "plain",
-        description: "response times from tables, as published",
-        begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
-    },
-];

@@ -237,7 +237,7 @@ fn unknown(format: &dyn TraceFormat, setting: &Setting) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spc;
+    use crate::FORMATS;
 
     const ORDER: FormatOption = FormatOption {
         name: "byte-order",
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn option_of_another_format_is_refused() {
-        let error = apply(&Spc, &with(&["byte-order=big"])).unwrap_err();
+        let spc = FORMATS.iter().find(|format| format.name() == "spc").unwrap();
+        let error = apply(*spc, &with(&["byte-order=big"])).unwrap_err();
         assert_eq!(error.to_string(), "format option is `byte-order`: the format `spc` has no options");
     }
 }

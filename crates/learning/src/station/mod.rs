@@ -18,5 +18,17 @@ mod starts;
 #[cfg(test)]
 mod tests;
 
+use crate::fit::Model;
+
 pub use fit::StationFit;
 pub use sample::SAMPLE_MAX;
+
+pub(super) const MODEL: Model = Model {
+    name: "station",
+    description: "waiting times from a queue, service times from the state at the start of service",
+    begin: |classes| {
+        // A station finds its own classes. Classes that no model accepts are refused all the same.
+        classes.check()?;
+        Ok(Box::new(StationFit::default()))
+    },
+};

@@ -39,7 +39,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Alibaba block traces.
-pub struct Alibaba;
+pub(super) struct Alibaba;
 
 const NAME: &str = "alibaba";
 const FIELDS: [&str; 5] = ["device_id", "opcode", "offset", "length", "timestamp"];

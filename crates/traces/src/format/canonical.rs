@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Canonical CSV.
-pub struct Canonical;
+pub(super) struct Canonical;
 
 const NAME: &str = "csv";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -43,7 +43,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DTB.
-pub struct Dtb;
+pub(super) struct Dtb;
 
 const NAME: &str = "dtb";
 const RECORD: usize = 12;

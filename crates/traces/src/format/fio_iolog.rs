@@ -47,7 +47,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// A version of fio's I/O log.
-pub struct FioIolog(Version);
+pub(super) struct FioIolog(Version);
 
 impl FioIolog {
     /// Without times.

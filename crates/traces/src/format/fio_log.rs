@@ -41,7 +41,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// fio latency logs.
-pub struct FioLog;
+pub(super) struct FioLog;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Added to every time, for requests arrive before the start of the millisecond in which they complete.

@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// HPL SRT.
-pub struct HplSrt;
+pub(super) struct HplSrt;
 
 const NAME: &str = "hpl-srt";
 const MAGIC: &[u8] = b"$$TR_IOREC";

@@ -30,7 +30,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CSV of issued requests.
-pub struct IssueCsv;
+pub(super) struct IssueCsv;
 
 const FIELDS: [&str; 12] = [
     "op",

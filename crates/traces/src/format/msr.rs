@@ -35,7 +35,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// MSR Cambridge.
-pub struct Msr;
+pub(super) struct Msr;
 
 const NAME: &str = "msr";
 const FIELDS: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];

@@ -36,7 +36,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// The format of the Open CAS Telemetry Framework.
-pub struct Octf;
+pub(super) struct Octf;
 
 const NAME: &str = "octf";
 /// Bytes that a message may have; those of events have some dozens.

@@ -27,7 +27,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// oracleGeneral.
-pub struct OracleGeneral;
+pub(super) struct OracleGeneral;
 
 const NAME: &str = "oracle-general";
 const RECORD: usize = 24;

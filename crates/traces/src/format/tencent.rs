@@ -38,7 +38,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Tencent CBS.
-pub struct Tencent;
+pub(super) struct Tencent;
 
 const NAME: &str = "tencent";
 const FIELDS: [&str; 5] = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];

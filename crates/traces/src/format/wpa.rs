@@ -36,7 +36,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Windows Performance Analyzer.
-pub struct Wpa;
+pub(super) struct Wpa;
 
 const FIELDS: [&str; 13] = [
     "IO Type",
