@@ -121,6 +121,24 @@ fn command_gets_its_environment_and_its_exit_code_is_returned() {
 }
 
 #[test]
+fn figures_are_printed_although_the_trace_cannot_be_written() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("full.csv");
+    std::os::unix::fs::symlink("/dev/full", &trace).unwrap();
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let target = format!("of={path}");
+    let dd = ["dd", "if=/dev/zero", &target, "bs=8k", "count=10", "oflag=direct", "conv=notrunc"];
+    let output = seeklab(&[&["capture", path, "-o", trace, "--json", "--"], &dd[..]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("No space left on device"), "{errors}");
+    let told = document(&output);
+    assert!(told["writes"].as_u64() >= Some(10), "{told}");
+    assert_eq!(told["command_exit_code"], 0);
+}
+
+#[test]
 fn capture_ends_after_its_duration() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 #[path = "../../../../emulator/tests/emulator/nbd/client.rs"]
 #[expect(dead_code, reason = "it is shared with the server's own tests, which use all of it")]
-mod client;
+pub(crate) mod client;
 mod durable;
 mod examples;
 mod harness;
