@@ -9,8 +9,8 @@ mod verbs;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::Parser;
 
 use output::command_line;
 use seeklab_lab::failure::Failure;

@@ -2,8 +2,13 @@
 //!
 //! Needs root, a loop device and tracefs. Without them, the tests print a note and pass.
 
+#[path = "cli/schema_check.rs"]
+mod schema_check;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use schema_check::differences;
 
 /// A loop device over a file that goes when this does.
 struct LoopDevice {
@@ -78,6 +83,8 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
         assert!(names.iter().any(|(key, name)| key.starts_with("process.") && name == "dd"), "{metadata}");
         let report = document(&seeklab(&["trace", "report", trace, "--json"]));
         assert_eq!(report["summary"]["writes"], told["writes"]);
+        let differences = differences(&document(&seeklab(&["schema", "capture"])), &told);
+        assert!(differences.is_empty(), "{differences:#?}");
     }
 }
 
@@ -133,9 +140,9 @@ fn figures_are_printed_although_the_trace_cannot_be_written() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("No space left on device"), "{errors}");
-    let told = document(&output);
-    assert!(told["writes"].as_u64() >= Some(10), "{told}");
-    assert_eq!(told["command_exit_code"], 0);
+    let result = document(&output);
+    assert!(result["writes"].as_u64() >= Some(10), "{result}");
+    assert_eq!(result["command_exit_code"], 0);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_emulator::frontend::Stop;
@@ -62,7 +63,7 @@ impl RecordOptions {
 }
 
 /// Result of a recording. Its serialized form is the JSON document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordResult {
     /// File or block device that holds the data.
     #[serde(serialize_with = "path_text")]

@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
-use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
+use seeklab_lab::crates::devices::{Description, Kind, schema};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_html};
-use seeklab_lab::devices::{Setup, describe, resolve};
+use seeklab_lab::descriptions::{
+    CatalogDocument, DeviceDocument, DeviceSummary, KindsDocument, ParametersDocument,
+};
+use seeklab_lab::devices::{Setup, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::learnt;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
 
 use crate::delivery::Delivery;
-use crate::output::{command_line, print, print_json};
+use crate::output::{command_line, print, print_json, print_schema};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,7 +69,7 @@ impl Arguments {
             return print_parameters(kind(name)?, self.json);
         }
         if let Some(name) = &self.schema {
-            return print_json(&schema::document(kind(name)?));
+            return print_schema(&schema::document(kind(name)?));
         }
         if self.reference {
             return print(&schema::reference_page(KINDS));
@@ -85,7 +86,7 @@ impl Arguments {
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
-                    print_json(&document(&description)?)
+                    print_json(&DeviceDocument::new(&description)?)
                 } else {
                     print(&page(&description)?)
                 };
@@ -97,33 +98,16 @@ impl Arguments {
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    let descriptions: Vec<Description> = catalog::names().map(describe).collect::<Result<_, _>>()?;
+    let catalog = CatalogDocument::new()?;
     if json {
-        let devices: Vec<Value> = descriptions
-            .iter()
-            .map(|description| {
-                Ok(json!({
-                    "device": description.name,
-                    "kind": description.kind().name,
-                    "title": description.header.title,
-                    "capacity_bytes": capacity_bytes(description)?,
-                    "capacity_is_lower_bound": capacity_is_lower_bound(description),
-                    "validated": description.validated(),
-                }))
-            })
-            .collect::<Result<_, Failure>>()?;
-        return print_json(&json!({ "devices": devices }));
+        return print_json(&catalog);
     }
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["device", "what it is", "capacity", "validated against"]);
-    for description in &descriptions {
-        table.add_row([
-            description.name.clone(),
-            description.header.title.clone(),
-            capacity(description)?,
-            description.validated().to_owned(),
-        ]);
+    for device in catalog.devices {
+        let capacity = capacity(&device);
+        table.add_row([device.device, device.title, capacity, device.validated]);
     }
     if let Some(column) = table.column_mut(2) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -136,21 +120,9 @@ fn list(json: bool) -> Result<(), Failure> {
     ))
 }
 
-fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
-    Ok(description.capabilities()?.capacity().as_bytes())
-}
-
-/// Returns true for a fitted device whose trace did not state its size.
-fn capacity_is_lower_bound(description: &Description) -> bool {
-    description.parameters().iter().any(|(name, value, _)| {
-        // A long value is cut.
-        name.rsplit('.').take(2).eq(["capacity", "fit"]) && AT_LEAST.starts_with(value.trim_end_matches('…'))
-    })
-}
-
-fn capacity(description: &Description) -> Result<String, Failure> {
-    let bytes = human_bytes(capacity_bytes(description)?);
-    Ok(if capacity_is_lower_bound(description) { format!("at least {bytes}") } else { bytes })
+fn capacity(device: &DeviceSummary) -> String {
+    let bytes = human_bytes(device.capacity_bytes);
+    if device.capacity_is_lower_bound { format!("at least {bytes}") } else { bytes }
 }
 
 fn human_bytes(bytes: u64) -> String {
@@ -166,7 +138,7 @@ fn human_bytes(bytes: u64) -> String {
 fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
-    text += &format!("capacity   {}\n", capacity(description)?);
+    text += &format!("capacity   {}\n", capacity(&DeviceSummary::new(description)?));
     text += &format!("validated  {}\n\n", description.validated());
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
@@ -185,24 +157,6 @@ fn page(description: &Description) -> Result<String, Failure> {
         text += &format!("\n{}", learnt::text(&learnt));
     }
     Ok(text)
-}
-
-fn document(description: &Description) -> Result<Value, Failure> {
-    let parameters: serde_json::Map<String, Value> = description
-        .parameters()
-        .into_iter()
-        .map(|(name, value, source)| (name, json!({ "value": value, "source": source })))
-        .collect();
-    Ok(json!({
-        "device": description.name,
-        "kind": description.kind().name,
-        "title": description.header.title,
-        "capacity_bytes": capacity_bytes(description)?,
-        "capacity_is_lower_bound": capacity_is_lower_bound(description),
-        "validated": description.validated(),
-        "parameters": parameters,
-        "learnt": description.learnt()?.as_ref().map(learnt::document),
-    }))
 }
 
 /// Returns the page with the fitted model of a cloned device.
@@ -232,9 +186,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
 
 fn list_kinds(json: bool) -> Result<(), Failure> {
     if json {
-        let kinds: Vec<Value> =
-            KINDS.iter().map(|kind| json!({ "kind": kind.name, "description": kind.description })).collect();
-        return print_json(&json!({ "kinds": kinds }));
+        return print_json(&KindsDocument::new());
     }
     let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
     let lines = KINDS.iter().map(|kind| format!("{:width$}  {}\n", kind.name, kind.description));
@@ -245,13 +197,12 @@ fn list_kinds(json: bool) -> Result<(), Failure> {
 }
 
 fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
-    let parameters = kind.parameters();
     if json {
-        return print_json(&json!({ "kind": kind.name, "parameters": parameters }));
+        return print_json(&ParametersDocument::new(kind));
     }
     let mut text = format!("{}: {}\n", kind.name, kind.description);
     let mut only_if = String::new();
-    for parameter in &parameters {
+    for parameter in &kind.parameters() {
         if parameter.only_if != only_if {
             only_if.clone_from(&parameter.only_if);
             text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };

@@ -12,6 +12,7 @@ mod queue;
 mod reading;
 mod record;
 mod run;
+mod schema;
 mod serve;
 mod setup;
 mod simulate;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     /// Describe, convert, cut and rewrite traces.
     Trace(trace::Arguments),
+    /// List the JSON documents that --json prints, or print the JSON schema of one.
+    Schema(schema::Arguments),
 }
 
 impl Command {
@@ -65,6 +68,7 @@ impl Command {
             Self::Fit(arguments) => arguments.run(session),
             Self::Compare(arguments) => arguments.run(session),
             Self::Trace(arguments) => arguments.run(session),
+            Self::Schema(arguments) => arguments.run(session),
         }
     }
 }

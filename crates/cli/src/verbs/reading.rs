@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use seeklab_lab::crates::core::ByteSize;
-use seeklab_lab::crates::traces::schema::Column;
-use seeklab_lab::crates::traces::{OpenTrace, Setting};
-use seeklab_lab::failure::Failure;
+use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
 
@@ -33,19 +31,6 @@ impl Reading {
             block_size: self.block_size,
             settings: self.format_option.clone(),
         }
-    }
-
-    /// Opens the trace at `path` for those columns; see [`TraceOptions::open_columns`].
-    ///
-    /// # Errors
-    /// If it cannot be read, or its format is not known.
-    pub(crate) fn open_columns(
-        &self,
-        session: &Session,
-        path: &Path,
-        columns: &'static [Column],
-    ) -> Result<OpenTrace, Failure> {
-        self.options().open_columns(session, path, columns)
     }
 }
 

@@ -15,6 +15,8 @@ mod remap;
 mod reorganise;
 mod replays;
 mod results;
+mod schema_check;
+mod schemas;
 mod serve;
 mod serve_block;
 mod survive;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration as Pause;
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Metrics, MetricsSummary, TimeSummary};
 use seeklab_core::{ByteSize, Duration, HostRequest, Instant, ProcessName, TraceRecord};
 use seeklab_files::check_writable;
@@ -60,7 +61,7 @@ pub struct CaptureOptions {
 }
 
 /// Result of a capture. Its serialized form is the JSON document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CaptureResult {
     /// The block device.
     #[serde(serialize_with = "path_text")]

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Seed, TraceRecord};
@@ -61,7 +62,7 @@ pub enum Placement {
 }
 
 /// Result of remapping a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RemapResult {
     /// Path of the input.
     pub input: String,
@@ -85,7 +86,7 @@ pub struct RemapResult {
 }
 
 /// Figures of a device whose data were moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RemappedDevice {
     /// Number of the device.
     pub device: u16,
@@ -108,7 +109,7 @@ pub struct RemappedDevice {
 }
 
 /// Distances between consecutive requests of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SeekSummary {
     /// Sum of the distances.
     pub seek_distance_total_bytes: Option<f64>,

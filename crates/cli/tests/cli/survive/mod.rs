@@ -5,7 +5,7 @@
 pub(crate) mod client;
 mod durable;
 mod examples;
-mod harness;
+pub(crate) mod harness;
 mod run;
 mod served;
 mod signals;
