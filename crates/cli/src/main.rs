@@ -3,6 +3,7 @@
 mod delivery;
 mod output;
 mod signals;
+mod standard_input;
 mod terminal;
 mod verbs;
 

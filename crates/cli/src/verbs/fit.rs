@@ -18,10 +18,11 @@ use seeklab_lab::learnt::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 
-use super::reading::Reading;
+use super::reading::{Reading, trace_path};
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+use crate::standard_input::make_rereadable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,9 +38,11 @@ The saved device is fitted to the whole trace; before that, one that is fitted t
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Trace with response times, or results of fio as JSON
+    /// Trace with response times, or results of fio as JSON. `-` is standard input
+    #[arg(value_parser = trace_path())]
     trace: PathBuf,
     /// More results of fio
+    #[arg(value_parser = trace_path())]
     more: Vec<PathBuf>,
     /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]
@@ -111,6 +114,7 @@ impl From<TimesFromName> for TimesFrom {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        make_rereadable(session, std::iter::once(&self.trace).chain(&self.more).map(PathBuf::as_path))?;
         if is_fio(&self.trace)? {
             let results = std::iter::once(self.trace).chain(self.more).collect();
             return super::fit_sweep::run(

@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use seeklab_lab::crates::core::ByteSize;
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::session::Session;
-use seeklab_lab::trace::TraceOptions;
+use seeklab_lab::trace::{STANDARD_INPUT, TraceOptions};
 
 /// Options for reading a trace.
 #[derive(Debug, Args)]
@@ -33,9 +33,6 @@ impl Reading {
         }
     }
 }
-
-/// The path by which a process opens its standard input.
-pub(crate) const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// Parses the path of a trace. `-` is standard input.
 pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {

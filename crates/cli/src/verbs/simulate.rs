@@ -1,6 +1,7 @@
 //! `seeklab simulate`: simulates a workload on one or more devices.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
@@ -10,12 +11,15 @@ use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
+use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
+use super::reading::trace_path;
 use super::setup::SetupFlags;
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+use crate::standard_input::make_rereadable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,8 +40,8 @@ pub(crate) struct Arguments {
     /// Catalog names or TOML files
     #[arg(required = true)]
     device: Vec<String>,
-    /// Workload: a trace, a TOML file, or a line that describes it
-    #[arg(long, short, value_name = "W")]
+    /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
+    #[arg(long, short, value_name = "W", value_parser = workload)]
     workload: String,
     /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
     /// arrivals]
@@ -80,7 +84,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
     /// Trace with the interarrival times for a workload with `process = "shaped"`
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", value_parser = trace_path())]
     shape: Option<PathBuf>,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
@@ -91,6 +95,11 @@ pub(crate) struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// Parses a workload. `-` is standard input.
+fn workload(text: &str) -> Result<String, Infallible> {
+    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
 fn parse_closed(text: &str) -> Result<Population, String> {
@@ -118,6 +127,8 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let options = self.options();
+        let shape = self.shape.as_deref();
+        make_rereadable(session, [Path::new(&self.workload)].into_iter().chain(shape))?;
         let result = simulate(session, &options)?;
         let printed =
             if self.json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use seeklab_core::{Ratio, Seed};
 use seeklab_devices::description::SCHEMA;
-use seeklab_files::{check_distinct, check_rereadable};
+use seeklab_files::check_distinct;
 use serde::Serialize;
 use toml::Table;
 
@@ -15,7 +15,7 @@ use super::{FitOptions, FitReport, Fitted, fit, notes, report, sentence, sweep};
 use crate::failure::Failure;
 use crate::output::{VERSION, optional_path_text, path_text, path_texts};
 use crate::session::Session;
-use crate::trace::TraceOptions;
+use crate::trace::{STANDARD_INPUT, TraceOptions, check_read_twice};
 
 /// Files of a fit to a trace.
 #[derive(Debug, Clone)]
@@ -98,6 +98,9 @@ pub struct SweepResult {
 
 /// Returns the name of an input for titles.
 pub fn input_name(path: &Path) -> String {
+    if path == Path::new(STANDARD_INPUT) {
+        return "standard input".to_owned();
+    }
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -108,7 +111,7 @@ pub fn input_name(path: &Path) -> String {
 pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Result<FitResult, Failure> {
     let FitFiles { trace, reading, output, report } = files;
     [output].into_iter().chain(report).try_for_each(|path| check_distinct(path, [trace]))?;
-    check_rereadable(trace)?;
+    check_read_twice(trace)?;
     let name = input_name(trace);
     let mut about = BTreeMap::from([
         ("trace".to_owned(), name.clone()),
@@ -150,7 +153,7 @@ pub fn fit_file(session: &Session, files: &FitFiles, options: &FitOptions) -> Re
 pub fn fit_results(session: &Session, files: &SweepFiles, seed: Seed) -> Result<SweepResult, Failure> {
     let SweepFiles { results, output } = files;
     check_distinct(output, results)?;
-    results.iter().try_for_each(|path| check_rereadable(path))?;
+    results.iter().try_for_each(|path| check_read_twice(path))?;
     let names = results.iter().map(|path| input_name(path)).collect::<Vec<_>>().join(", ");
     let about = BTreeMap::from([
         ("sweep".to_owned(), names.clone()),

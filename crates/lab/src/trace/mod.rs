@@ -17,7 +17,8 @@ pub mod remap;
 pub mod report;
 pub mod slice;
 
-pub use open::{TraceOptions, check_streams};
+pub(crate) use open::check_read_twice;
+pub use open::{STANDARD_INPUT, TraceOptions, check_streams};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -12,11 +12,11 @@ use schemars::JsonSchema;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Seed, TraceRecord};
-use seeklab_files::{check_distinct, check_rereadable};
+use seeklab_files::check_distinct;
 use seeklab_traces::{Metadata, NameTable};
 use serde::Serialize;
 
-use super::open::{TraceOptions, notes};
+use super::open::{TraceOptions, check_read_twice, notes};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
@@ -153,7 +153,7 @@ pub fn remap(session: &Session, options: &RemapOptions) -> Result<RemapResult, F
         _ => None,
     };
     check_distinct(output, traces().chain(mapping))?;
-    traces().try_for_each(|trace| check_rereadable(trace))?;
+    traces().try_for_each(|trace| check_read_twice(trace))?;
     let heats = options.heats(session, input)?;
     let hot = options.heat_of.as_ref().map(|path| options.heats(session, path)).transpose()?;
     let mut trace = options.reading.open(session, input)?;
