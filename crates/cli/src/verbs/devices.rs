@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
 use seeklab_lab::crates::devices::{Description, Kind, schema};
@@ -17,6 +18,7 @@ use seeklab_lab::learnt;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{command_line, print, print_json, print_schema};
 
@@ -33,9 +35,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file [default: list the catalog]
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     name: Option<String>,
     /// Set a parameter of the device, by its name or path
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name",
+          add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
     /// Print the complete description as TOML. It can be saved, edited and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
@@ -47,10 +51,12 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "name")]
     kinds: bool,
     /// Print the parameters of a kind: values, ranges, defaults
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"],
+          add = ArgValueCompleter::new(completion::kind))]
     parameters: Option<String>,
     /// Print the JSON schema of descriptions of a kind, for editors
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"],
+          add = ArgValueCompleter::new(completion::kind))]
     schema: Option<String>,
     /// Print the parameters of all kinds as a page in Markdown
     #[arg(long, conflicts_with_all = ["name", "kinds", "parameters", "schema", "json"])]

@@ -4,16 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::ByteSize;
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::{STANDARD_INPUT, TraceOptions};
 
+use crate::completion;
+
 /// Options for reading a trace.
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
     /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
     from: Option<String>,
     /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]

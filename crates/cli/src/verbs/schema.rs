@@ -1,10 +1,12 @@
 //! `seeklab schema`: lists the JSON documents or prints the JSON schema of one.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::documents::{Document, SchemasDocument, reference_page};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
+use crate::completion;
 use crate::output::{print, print_json, print_schema};
 
 const EXAMPLES: &str = "\
@@ -20,6 +22,7 @@ The schema of device descriptions: seeklab devices --schema KIND";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Document whose JSON schema to print [default: list the documents]
+    #[arg(add = ArgValueCompleter::new(completion::document))]
     name: Option<String>,
     /// Print the keys of all documents as a page in Markdown
     #[arg(long, conflicts_with_all = ["name", "json"])]

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::traces::Setting;
@@ -17,6 +18,7 @@ use seeklab_lab::workload::WorkloadOptions;
 use super::reading::trace_path;
 use super::setup::SetupFlags;
 
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 use crate::standard_input::make_rereadable;
@@ -38,7 +40,7 @@ c-scan, vscan(0.2), sptf, aged-sptf(6ms), spctf, criticality-c-look; -cylinder o
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog names or TOML files
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCompleter::new(completion::device))]
     device: Vec<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
     #[arg(long, short, value_name = "W", value_parser = workload)]
@@ -75,7 +77,7 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     max_outstanding: u64,
     /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
     format: Option<String>,
     /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod clones;
+mod completion;
 mod conversions;
 mod descriptions;
 mod experiment;
