@@ -16,6 +16,7 @@
 //! Demerit: [`demerit`]; resamples: B. Efron, Bootstrap methods, Annals of Statistics 7(1), 1979.
 
 use rand_distr::Binomial;
+use schemars::JsonSchema;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Seed, Stream};
 use serde::Serialize;
@@ -23,7 +24,7 @@ use serde::Serialize;
 use crate::comparison::{Demerit, demerit};
 
 /// Demerits of a prediction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
     /// Demerit over everything.
     pub demerit_all: Demerit,
@@ -31,12 +32,12 @@ pub struct Prediction {
     pub demerit_to_p99: Demerit,
     /// Median demerit of resamples of the measured times, over everything.
     pub resampled_demerit_all: Demerit,
-    /// The same up to the 99th percentile.
+    /// Median demerit of resamples of the measured times, up to the 99th percentile.
     pub resampled_demerit_to_p99: Demerit,
 }
 
 /// Difference between two parts of a trace. The second part is the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Demerit over everything.
     pub demerit_all: Demerit,

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::statistics::LogHistogram;
 use seeklab_core::{Duration, Operation};
 use serde::Serialize;
@@ -51,7 +52,7 @@ impl Bounds {
 }
 
 /// Usability of a model for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// All errors lie within [`Bounds::USABLE`].
@@ -96,7 +97,7 @@ impl Verdict {
 }
 
 /// Error of the mean response time of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ClassError {
     /// The operation.
     pub operation: Operation,

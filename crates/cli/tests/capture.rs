@@ -2,8 +2,13 @@
 //!
 //! Needs root, a loop device and tracefs. Without them, the tests print a note and pass.
 
+#[path = "cli/schema_check.rs"]
+mod schema_check;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use schema_check::differences;
 
 /// A loop device over a file that goes when this does.
 struct LoopDevice {
@@ -79,6 +84,8 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
         assert!(names.iter().any(|(key, name)| key.starts_with("process.") && name == "dd"), "{metadata}");
         let report = document(&seeklab(&["trace", "report", trace, "--json"]));
         assert_eq!(report["summary"]["writes"], result["writes"]);
+        let differences = differences(&document(&seeklab(&["schema", "capture"])), &result);
+        assert!(differences.is_empty(), "{differences:#?}");
     }
 }
 
@@ -121,6 +128,25 @@ fn command_gets_its_environment_and_its_exit_code_is_returned() {
     assert_eq!(output.status.code(), Some(1), "it ran, but the command failed");
     assert_eq!(document(&output)["command_exit_code"], 7);
     assert!(String::from_utf8_lossy(&output.stderr).contains("out"), "its output goes to stderr");
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn figures_are_printed_although_the_trace_cannot_be_written() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("full.csv");
+    std::os::unix::fs::symlink("/dev/full", &trace).unwrap();
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let target = format!("of={path}");
+    let dd = ["dd", "if=/dev/zero", &target, "bs=8k", "count=10", "oflag=direct", "conv=notrunc"];
+    let output = seeklab(&[&["capture", path, "-o", trace, "--json", "--"], &dd[..]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("No space left on device"), "{errors}");
+    let result = document(&output);
+    assert!(result["writes"].as_u64() >= Some(10), "{result}");
+    assert_eq!(result["command_exit_code"], 0);
 }
 
 #[test]

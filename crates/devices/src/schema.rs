@@ -19,7 +19,7 @@ use crate::error::ParameterError;
 use crate::kind::{Children, Kind};
 
 /// One declared parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParameterInfo {
     /// Path below the device's table; `[]` stands for each entry of a list of tables.
     pub path: String,

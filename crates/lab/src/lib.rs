@@ -10,7 +10,9 @@
 pub mod calibrate;
 pub mod capture;
 pub mod compare;
+pub mod descriptions;
 pub mod devices;
+pub mod documents;
 pub mod drive;
 pub mod emulate;
 pub mod experiment;

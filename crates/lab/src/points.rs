@@ -1,5 +1,6 @@
 //! Accuracy of an emulated run: from its trace to a section of the report and one JSON document.
 
+use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
@@ -17,15 +18,19 @@ pub const FLOOR: &str = "floor";
 pub const LIMIT: &str = "deadline_limit";
 
 /// An emulated run between two of its measurement points, as written by `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PointsDocument {
     #[serde(flatten)]
     between: BetweenSummary,
+    /// Requests of the trace.
     trace_requests: u64,
+    /// Requests without stamps of the host, if MP1 was measured.
     unmatched: Option<u64>,
+    /// Flushes of the host's driver, which have no stamps.
     driver_flushes: u64,
     #[serde(flatten)]
     lateness: Option<LatenessSummary>,
+    /// Missed deadlines by cause.
     deadline_misses: MissCounts,
     #[serde(flatten)]
     trust: Trust,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
@@ -51,7 +52,7 @@ pub struct SimulateResult {
 }
 
 /// Figures of a simulation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SimulateFigures {
     /// Seed of all random draws.
     pub seed: u64,
@@ -66,7 +67,7 @@ pub struct SimulateFigures {
 }
 
 /// Figures of one device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceFigures {
     /// Name of the device.
     pub device: String,
@@ -97,7 +98,7 @@ pub struct DeviceFigures {
 }
 
 /// Dependencies that were inferred from the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FollowedFigures {
     /// Longest time from a completion to the request that had waited for it; null if none had.
     pub follows_within_ms: Option<f64>,
@@ -121,7 +122,7 @@ impl From<Followed> for FollowedFigures {
 }
 
 /// Throughput over time, in intervals of equal length from the first arrival.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Throughput {
     /// Length of an interval.
     pub stretch_s: f64,

@@ -1,6 +1,7 @@
 //! Workloads as named by users: a trace, a TOML file or a line, with the requested arrivals.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{ByteSize, Duration};
@@ -11,6 +12,7 @@ use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{WorkloadSpec, registry};
 
 use crate::failure::Failure;
+use crate::trace::STANDARD_INPUT;
 
 /// Options beside the workload itself.
 #[derive(Debug, Clone, Default)]
@@ -62,12 +64,13 @@ pub fn resolve_workload(text: &str, options: &WorkloadOptions) -> Result<Resolve
 pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Failure> {
     let path = folder.join(text);
     if path.is_file() {
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let content = fs::read_to_string(&path)
-                .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?;
+        if let Some(content) = description_in(&path)
+            .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?
+        {
             let spec = WorkloadSpec::from_toml(&content)
                 .map_err(|error| Failure::from(error).context(text.to_owned()))?;
-            return Ok(relative_to(spec, path.parent()));
+            let is_standard_input = path == Path::new(STANDARD_INPUT);
+            return Ok(relative_to(spec, if is_standard_input { Some(folder) } else { path.parent() }));
         }
         let trace = Some(path.to_string_lossy().into_owned());
         return Ok(WorkloadSpec::Replay(ReplaySpec { trace, ..ReplaySpec::default() }));
@@ -93,6 +96,25 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
         }
     })?;
     Ok(relative_to(spec, Some(folder)))
+}
+
+/// Largest description that a file without suffix may hold.
+const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
+
+/// Returns the text of a file that describes a workload: a file with the suffix `toml`, or standard input that holds a
+/// table of TOML. `None` for a trace.
+fn description_in(path: &Path) -> io::Result<Option<String>> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return fs::read_to_string(path).map(Some);
+    }
+    if path != Path::new(STANDARD_INPUT) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 <= DESCRIPTION_BYTES_MAX;
+    let text = String::from_utf8(bytes).ok().filter(|text| is_whole && text.parse::<toml::Table>().is_ok());
+    Ok(text.filter(|text| !text.trim().is_empty()))
 }
 
 /// Returns the workload of a description, with the options applied.

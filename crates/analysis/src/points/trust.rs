@@ -13,6 +13,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ pub struct Evidence {
 }
 
 /// Trustworthiness of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trust {
     /// The verdict.
     #[serde(rename = "trust")]
@@ -54,7 +55,7 @@ pub struct Trust {
 }
 
 /// A verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// The times are the model's.

@@ -3,20 +3,23 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
-use seeklab_lab::crates::devices::{Description, Kind, catalog, schema};
+use seeklab_lab::crates::devices::{Description, Kind, schema};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{Page, PageSection, PlainTable, WIDTH, folded, render_page_html};
-use seeklab_lab::devices::{Setup, describe, resolve};
+use seeklab_lab::descriptions::{
+    CatalogDocument, DeviceDocument, DeviceSummary, KindsDocument, ParametersDocument,
+};
+use seeklab_lab::devices::{Setup, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::AT_LEAST;
 use seeklab_lab::fitted;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
 
+use crate::completion;
 use crate::delivery::Delivery;
-use crate::output::{command_line, print, print_json};
+use crate::output::{command_line, print, print_json, print_schema};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,9 +34,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file [default: list the catalog]
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     name: Option<String>,
     /// Set a parameter of the device, by its name or path
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name",
+          add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
     /// Print the complete description as TOML. It can be saved, edited and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
@@ -45,10 +50,12 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "name")]
     kinds: bool,
     /// Print the parameters of a kind: values, ranges, defaults
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"],
+          add = ArgValueCompleter::new(completion::kind))]
     parameters: Option<String>,
     /// Print the JSON schema of descriptions of a kind, for editors
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"],
+          add = ArgValueCompleter::new(completion::kind))]
     schema: Option<String>,
     /// Print the parameters of all kinds as a page in Markdown
     #[arg(long, conflicts_with_all = ["name", "kinds", "parameters", "schema", "json"])]
@@ -67,7 +74,7 @@ impl Arguments {
             return print_parameters(kind(name)?, self.json);
         }
         if let Some(name) = &self.schema {
-            return print_json(&schema::document(kind(name)?));
+            return print_schema(&schema::document(kind(name)?));
         }
         if self.reference {
             return print(&schema::reference_page(KINDS));
@@ -84,7 +91,7 @@ impl Arguments {
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
-                    print_json(&document(&description)?)
+                    print_json(&DeviceDocument::new(&description)?)
                 } else {
                     print(&page(&description)?)
                 };
@@ -96,57 +103,35 @@ impl Arguments {
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    let descriptions: Vec<Description> = catalog::names().map(describe).collect::<Result<_, _>>()?;
+    let catalog = CatalogDocument::new()?;
     if json {
-        let devices: Vec<Value> = descriptions
-            .iter()
-            .map(|description| {
-                Ok(json!({
-                    "device": description.name,
-                    "kind": description.kind().name,
-                    "title": description.header.title,
-                    "capacity_bytes": capacity_bytes(description)?,
-                    "capacity_is_lower_bound": capacity_is_lower_bound(description),
-                    "validated": description.validated(),
-                }))
-            })
-            .collect::<Result<_, Failure>>()?;
-        return print_json(&json!({ "devices": devices }));
+        return print_json(&catalog);
     }
-    let rows: Vec<(String, String, &Description)> = descriptions
-        .iter()
-        .map(|description| Ok((description.name.clone(), capacity(description)?, description)))
-        .collect::<Result<_, Failure>>()?;
-    let width = |cell: fn(&(String, String, &Description)) -> usize| rows.iter().map(cell).max().unwrap_or(0);
-    let (names, capacities) = (width(|row| row.0.len()), width(|row| row.1.len()));
+    let rows: Vec<(DeviceSummary, String)> = catalog
+        .devices
+        .into_iter()
+        .map(|device| {
+            let capacity = capacity(&device);
+            (device, capacity)
+        })
+        .collect();
+    let names = rows.iter().map(|(device, _)| device.device.len()).max().unwrap_or(0);
+    let capacities = rows.iter().map(|(_, capacity)| capacity.len()).max().unwrap_or(0);
     let mut text =
         format!("{:names$}  {:>capacities$}  what it is; validated against\n", "device", "capacity");
-    for (name, capacity, description) in &rows {
+    for (device, capacity) in &rows {
         let line = format!(
-            "{name:names$}  {capacity:>capacities$}  {}; {}",
-            description.header.title,
-            description.validated()
+            "{:names$}  {capacity:>capacities$}  {}; {}",
+            device.device, device.title, device.validated
         );
         text += &format!("{}\n", folded(&line, names + capacities + 4));
     }
     print(&format!("{text}\nOne device with its parameters and sources: seeklab devices NAME\n"))
 }
 
-fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
-    Ok(description.capabilities()?.capacity().as_bytes())
-}
-
-/// Returns true for a fitted device whose trace did not state its size.
-fn capacity_is_lower_bound(description: &Description) -> bool {
-    description.parameters().iter().any(|(name, value, _)| {
-        // A long value is cut.
-        name.rsplit('.').take(2).eq(["capacity", "fit"]) && AT_LEAST.starts_with(value.trim_end_matches('…'))
-    })
-}
-
-fn capacity(description: &Description) -> Result<String, Failure> {
-    let bytes = human_bytes(capacity_bytes(description)?);
-    Ok(if capacity_is_lower_bound(description) { format!("at least {bytes}") } else { bytes })
+fn capacity(device: &DeviceSummary) -> String {
+    let bytes = human_bytes(device.capacity_bytes);
+    if device.capacity_is_lower_bound { format!("at least {bytes}") } else { bytes }
 }
 
 fn human_bytes(bytes: u64) -> String {
@@ -163,7 +148,7 @@ fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
     for (name, value) in [
         ("kind", format!("{}, {}", description.kind().name, description.kind().description)),
-        ("capacity", capacity(description)?),
+        ("capacity", capacity(&DeviceSummary::new(description)?)),
         ("validated", description.validated().to_owned()),
     ] {
         text += &format!("{}\n", folded(&format!("{name:9}  {value}"), 11));
@@ -194,24 +179,6 @@ fn page(description: &Description) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn document(description: &Description) -> Result<Value, Failure> {
-    let parameters: serde_json::Map<String, Value> = description
-        .parameters()
-        .into_iter()
-        .map(|(name, value, source)| (name, json!({ "value": value, "source": source })))
-        .collect();
-    Ok(json!({
-        "device": description.name,
-        "kind": description.kind().name,
-        "title": description.header.title,
-        "capacity_bytes": capacity_bytes(description)?,
-        "capacity_is_lower_bound": capacity_is_lower_bound(description),
-        "validated": description.validated(),
-        "parameters": parameters,
-        "fitted_model": description.fitted_model()?.as_ref().map(fitted::document),
-    }))
-}
-
 /// Returns the page with the fitted model of a cloned device.
 fn plotted(description: &Description) -> Result<Page, Failure> {
     let fitted = description.fitted_model()?.ok_or_else(|| {
@@ -239,9 +206,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
 
 fn list_kinds(json: bool) -> Result<(), Failure> {
     if json {
-        let kinds: Vec<Value> =
-            KINDS.iter().map(|kind| json!({ "kind": kind.name, "description": kind.description })).collect();
-        return print_json(&json!({ "kinds": kinds }));
+        return print_json(&KindsDocument::new());
     }
     let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
     let lines = KINDS
@@ -254,13 +219,12 @@ fn list_kinds(json: bool) -> Result<(), Failure> {
 }
 
 fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
-    let parameters = kind.parameters();
     if json {
-        return print_json(&json!({ "kind": kind.name, "parameters": parameters }));
+        return print_json(&ParametersDocument::new(kind));
     }
     let mut text = format!("{}: {}\n", kind.name, kind.description);
     let mut only_if = String::new();
-    for parameter in &parameters {
+    for parameter in &kind.parameters() {
         if parameter.only_if != only_if {
             only_if.clone_from(&parameter.only_if);
             text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };

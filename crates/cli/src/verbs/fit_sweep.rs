@@ -1,73 +1,25 @@
 //! `seeklab fit` of a benchmark's results: the printed tables.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
 use seeklab_lab::crates::core::{ByteSize, Seed};
-use seeklab_lab::crates::devices::description::SCHEMA;
 use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::fio::is_fio;
-use seeklab_lab::fit::sweep::{FittedSweep, Medians, SweepReport, fit_sweep, sentence};
-use seeklab_lab::output::VERSION;
+use seeklab_lab::fit::sweep::{Errors, Medians};
+use seeklab_lab::fit::{SweepFiles, SweepResult, fit_results, input_name};
 use seeklab_lab::session::Session;
-use serde_json::json;
 
 use crate::delivery::Delivery;
-use crate::output::{command_line, print, print_json};
+use crate::output::{print, print_json};
 
-/// Fits a device to fio's results if the first file holds them, and returns true. Otherwise returns false.
-pub(super) fn run(
-    session: &Session,
-    first: &Path,
-    more: &[PathBuf],
-    output: &Path,
-    seed: Seed,
-    json: bool,
-) -> Result<bool, Failure> {
-    if !is_fio(first)? {
-        return match more.first() {
-            None => Ok(false),
-            Some(more) => Err(Failure::new(format!(
-                "{}: a second file, but a model is fitted to one trace",
-                more.display()
-            ))
-            .hint("only results of fio (`--output-format=json`) may lie in several files")),
-        };
-    }
-    let files: Vec<PathBuf> = std::iter::once(first.to_owned()).chain(more.iter().cloned()).collect();
-    let names: Vec<String> = files
-        .iter()
-        .map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned())
-        .collect();
-    let names = names.join(", ");
-    let about = BTreeMap::from([
-        ("sweep".to_owned(), names.clone()),
-        ("seed".to_owned(), seed.to_string()),
-        ("version".to_owned(), VERSION.to_owned()),
-    ]);
-    let FittedSweep { description, report } = fit_sweep(session, &files, seed, about)?;
-    let mut table = description;
-    table.insert("schema".to_owned(), SCHEMA.into());
-    table.insert("title".to_owned(), format!("clone by {names}").into());
-    table.insert("validated".to_owned(), sentence(&report.in_sample, &report.left_out).into());
-    let printed = if json {
-        print_json(&json!({
-            "version": VERSION,
-            "command": command_line(),
-            "seed": seed.0,
-            "files": files,
-            "output": output,
-            "sweep": report,
-        }))
-    } else {
-        print(&page(&names, &report, output))
-    };
-    Delivery::of(printed).file(Some(output), || table.to_string()).finish()?;
-    Ok(true)
+/// Fits a device to fio's results.
+pub(super) fn run(session: &Session, files: &SweepFiles, seed: Seed, json: bool) -> Result<(), Failure> {
+    let result = fit_results(session, files, seed)?;
+    let printed = if json { print_json(&result) } else { print(&page(&result)) };
+    Delivery::of(printed).file(Some(&result.output), || result.description.to_string()).finish()
 }
 
-fn page(names: &str, report: &SweepReport, output: &Path) -> String {
+fn page(result: &SweepResult) -> String {
+    let report = &result.sweep;
+    let names = result.files.iter().map(|file| input_name(file)).collect::<Vec<_>>().join(", ");
     let mut table = TextTable::new([
         "job",
         "op",
@@ -90,7 +42,7 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
     for point in &report.points {
         let pct = |pct: Option<f64>| pct.map_or_else(|| "-".to_owned(), |pct| format!("{pct:+.1}"));
         let left_out = point.left_out.map(|left_out| left_out.errors);
-        let errors = |errors: Option<seeklab_lab::fit::sweep::Errors>| {
+        let errors = |errors: Option<Errors>| {
             [errors.map(|of| of.iops_pct), errors.map(|of| of.mean_pct), errors.map(|of| of.p99_pct)].map(pct)
         };
         let mut row = vec![
@@ -131,5 +83,5 @@ fn page(names: &str, report: &SweepReport, output: &Path) -> String {
         let figures = [iops_pct, mean_pct, p99_pct, iops_max_pct].map(pct);
         medians.push([name.to_owned(), points.to_string()].into_iter().chain(figures));
     }
-    text + &format!("\n{}\n\nwritten   {}\n", medians.render(), output.display())
+    text + &format!("\n{}\n\nwritten   {}\n", medians.render(), result.output.display())
 }

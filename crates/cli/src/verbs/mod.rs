@@ -57,4 +57,6 @@ verbs! {
     compare: Compare,
     /// Describe, convert, cut and rewrite traces.
     trace: Trace,
+    /// List the JSON documents that --json prints, or print the JSON schema of one.
+    schema: Schema,
 }

@@ -12,6 +12,7 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::record::{RecordOptions, RecordResult, record};
 use seeklab_lab::session::Session;
 
+use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
@@ -76,7 +77,8 @@ impl Arguments {
             }
             Ok(())
         })?;
-        if self.json { print_json(&result) } else { print(&summary(&result)) }
+        let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
+        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).finish()
     }
 }
 

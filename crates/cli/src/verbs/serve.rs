@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::crates::files::check_writable;
@@ -15,6 +16,7 @@ use seeklab_lab::emulate::{
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -37,6 +39,7 @@ Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     device: String,
     /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
     /// or --fuse is given]

@@ -16,6 +16,7 @@ use seeklab_lab::trace::remap::{Placement, RemapOptions, RemapResult, remap};
 use seeklab_lab::trace::slice::{SliceOptions, slice};
 
 use crate::output::print_json;
+use crate::standard_input::make_rereadable;
 
 use super::reading::{Reading, in_brackets, print_notes, trace_path};
 
@@ -36,7 +37,7 @@ places.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
 pub(crate) struct RemapArguments {
-    /// Trace to read. It is read twice and must be a file
+    /// Trace to read. `-` is standard input
     #[arg(value_parser = trace_path())]
     input: PathBuf,
     /// Trace to write. The suffix selects format and compression
@@ -97,6 +98,7 @@ fn parse_swap(text: &str) -> Result<(u64, u64), String> {
 impl RemapArguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let json = self.json;
+        make_rereadable(session, [&self.input].into_iter().chain(&self.heat_of).map(PathBuf::as_path))?;
         let result = remap(session, &self.options())?;
         session.remark(format!("read from {}{}", result.input, in_brackets(result.guess.as_deref())));
         print_notes(session, &result.notes);

@@ -14,13 +14,14 @@ pub use parameters::{Buckets, ByteBucket, LimitParameters, Limited, RequestBucke
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::fitted::{FittedModel, FittedTable};
 
 /// A limit of a described device, for reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LimitSummary {
     /// The operations that are held to it.
     pub of: Limited,

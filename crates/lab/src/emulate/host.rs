@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use schemars::JsonSchema;
 use seeklab_analysis::{HostKnown, MatchCounts, Matcher};
 use seeklab_core::{HostRequest, Instant, TraceRecord};
 use seeklab_traces::TraceError;
@@ -97,7 +98,7 @@ impl Joining {
 }
 
 /// Response times in the host, and their difference from the model.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct HostFigures {
     /// Requests that both sides recorded. Requests that stand for one request of the host count as one.
     pub requests: u64,

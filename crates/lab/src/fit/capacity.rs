@@ -1,5 +1,6 @@
 //! The size of a device that is fitted.
 
+use schemars::JsonSchema;
 use seeklab_core::ByteSize;
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ pub(super) struct Capacity {
 }
 
 /// Origin of the size of a fitted device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityOrigin {
     /// The option `--capacity`.

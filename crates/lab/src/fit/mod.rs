@@ -8,13 +8,16 @@
 
 mod capacity;
 pub mod fio;
+pub mod notes;
 mod passes;
 pub mod report;
+mod result;
 pub mod sweep;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
@@ -36,6 +39,7 @@ use seeklab_learning::evaluation::{Evaluated, Evaluating};
 use seeklab_learning::survey::DeviceCounts;
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
+pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{
     Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,
     sentence,
@@ -82,7 +86,7 @@ impl Default for FitOptions {
 }
 
 /// Start of the response times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimesFrom {
     /// Arrival at the queue of the host: time in that queue belongs to the device. Default, unless seeklab captured the trace.
@@ -112,7 +116,7 @@ impl Fitted {
 }
 
 /// Report on the fitted requests and the prediction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FitReport {
     /// Number of the device in the trace.
     pub device: u16,

@@ -1,5 +1,6 @@
 //! Tables and plots of a split trace and the models fitted to it.
 
+use schemars::JsonSchema;
 use seeklab_analysis::comparison::Demerit;
 use seeklab_analysis::curve::cdf;
 use seeklab_analysis::prediction::ALIKE_PCT;
@@ -56,7 +57,7 @@ pub fn stationarity(report: &FitReport) -> Option<String> {
 }
 
 /// Arrival times of the requests that were predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalModel {
     /// As recorded.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_analysis::{MatchCounts, Point, Stamps};
+use seeklab_analysis::{MatchCounts, MissCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
@@ -15,7 +16,7 @@ use crate::devices::Resolved;
 use crate::emulate::Measurements;
 
 /// The figures of one repetition. What was not measured is `None`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
@@ -43,6 +44,7 @@ pub struct Figures {
     /// 99th percentile of the lateness of replies.
     pub lateness_p99_us: f64,
     /// Deadlines missed, by cause.
+    #[schemars(with = "MissCounts")]
     pub deadline_misses: BTreeMap<MissCause, u64>,
     /// Share of the requests that waited for their data beyond their due.
     pub stall_pct: f64,
@@ -71,7 +73,7 @@ pub struct Figures {
 }
 
 /// Figures of one phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseFigures {
     /// Its name.
     pub name: String,

@@ -17,11 +17,13 @@ pub mod remap;
 pub mod report;
 pub mod slice;
 
-pub use open::{TraceOptions, check_streams};
+pub(crate) use open::check_read_twice;
+pub use open::{STANDARD_INPUT, TraceOptions, check_streams};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Results for several traces, as one JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Traces<T> {
     /// Results in the order of the traces.
     pub traces: Vec<T>,

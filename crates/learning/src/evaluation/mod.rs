@@ -13,6 +13,7 @@ mod figures;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use schemars::JsonSchema;
 use seeklab_analysis::verdict::worst_class;
 use seeklab_analysis::{
     Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, Verdict, change,
@@ -33,7 +34,7 @@ use figures::DENSITY_STEPS_MAX;
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
 /// Prediction of a device for the part of the trace that it was not fitted to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Evaluation {
     /// The model.
     pub model: &'static str,
@@ -52,7 +53,7 @@ pub struct Evaluation {
     pub out_of_fitted_range_pct: f64,
     /// The class with the greatest error of the mean, of those with 1 % of the requests or more.
     pub worst_class: Option<ClassError>,
-    /// The same for each operation.
+    /// Prediction of each operation.
     pub operations: Vec<OperationEvaluation>,
     /// Figures of the predicted response times.
     pub figures: Figures,
@@ -62,7 +63,7 @@ pub struct Evaluation {
 }
 
 /// Prediction of the response times of one operation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct OperationEvaluation {
     /// The operation.
     pub operation: Operation,
@@ -84,7 +85,7 @@ pub struct OperationEvaluation {
 }
 
 /// Measured response times of the predicted part.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Measured {
     /// Difference between the times of the fitted part and of the rest.
     pub change: Change,
@@ -120,7 +121,7 @@ fn is_telling(variation: &Change) -> bool {
 }
 
 /// A distribution in a few figures.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Times {
     /// Mean response time.
     pub mean_ms: f64,

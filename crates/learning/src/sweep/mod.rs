@@ -14,6 +14,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Operation, Seed};
 use seeklab_devices::table::{TableModel, TableParameters};
 use serde::Serialize;
@@ -41,7 +42,7 @@ pub struct FittedSweep {
 }
 
 /// Report on the fitted results and the prediction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SweepReport {
     /// Every kind of requests of every load.
     pub points: Vec<PointReport>,
@@ -55,12 +56,12 @@ pub struct SweepReport {
     pub in_sample: Medians,
     /// Each load predicted from the others.
     pub left_out: Medians,
-    /// The same, of those that lie between others.
+    /// Each load between others, predicted from the others.
     pub left_out_between: Medians,
 }
 
 /// One kind of requests of a load.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PointReport {
     /// The jobs' names.
     pub job: String,
@@ -91,7 +92,7 @@ pub struct PointReport {
 }
 
 /// Relative errors: predicted value divided by measured value, less one.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Errors {
     /// Requests per second.
     pub iops_pct: f64,
@@ -102,7 +103,7 @@ pub struct Errors {
 }
 
 /// A point predicted from the others.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Errors of the prediction.
     #[serde(flatten)]
@@ -112,7 +113,7 @@ pub struct LeftOut {
 }
 
 /// Medians of the absolute errors.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct Medians {
     /// Points, of loads that kept their depth: how often others came round was not the device's doing.
     pub points: usize,

@@ -51,9 +51,9 @@ pub(super) struct FioIolog(Version);
 
 impl FioIolog {
     /// Without times.
-    pub const V2: Self = Self(Version::Two);
+    pub(super) const V2: Self = Self(Version::Two);
     /// With times.
-    pub const V3: Self = Self(Version::Three);
+    pub(super) const V3: Self = Self(Version::Three);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
@@ -50,7 +51,7 @@ impl QueueOptions {
 }
 
 /// Settings of the host's queue, read back from the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// True if the host treats the block device as a rotating disk.
     pub rotational: bool,
