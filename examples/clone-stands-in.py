@@ -3,13 +3,13 @@
 
     examples/clone-stands-in.py [--model NAME[,NAME...]] [--repeat N] [--disk FOLDER] [--out FOLDER] [--seconds N] [--apart] [--quick]
 
-1. A file on a real disk (`--disk`, a folder; that of --out unless said), written in full and opened past the page
+1. A file on a real disk (`--disk`, a folder; default: that of --out), written in full and opened past the page
    cache, becomes a block device by `seeklab record --block`; a clone does by `seeklab serve --block`. So both are behind
    the same frontend and differ in the device alone. (`--original losetup`: the kernel's own loop device instead.)
 2. `seeklab capture --no-queue-times` on the original's block device, while PostMark and a build run on it, twice; `seeklab fit
    --model ...` (the first is the clone). Times count from the issue to the driver: what a request waits for in the host
    before (ext4's flush ahead of a journal's commit), it waits for in front of the clone again.
-3. These two, and a third that the clone has not seen (an SQLite database, inserts and updates, each made durable), on
+3. These two, and a third that the clone was not fitted to (an SQLite database, inserts and updates, each made durable), on
    the original, on the clone and on `immediate`, in turns: run times, mean, standard deviation and 95 % interval;
    the clone's and immediate's difference from the original. It counts where immediate is faster by 30 % or more. Beside it
    what the captured runs took: a disk that has changed since then is not what was cloned.
@@ -80,7 +80,7 @@ def fail(message):
 
 
 def run(*command, **options):
-    """Runs a command to its end; its failure is ours, with what it said."""
+    """Runs a command to its end; its failure ends this program, with the output of the command."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, start_new_session=True, **options)
     if done.returncode != 0:
         fail(f"`{' '.join(map(str, command))}` ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
@@ -138,7 +138,7 @@ class Experiment:
     # Devices
 
     @contextlib.contextmanager
-    def door(self, *command):
+    def served(self, *command):
         """A block device that a server of seeklab makes; its document comes into the dictionary afterwards."""
         document, out = {}, self.work / "server.json"
         with open(out, "w") as stdout, open(self.work / "server.err", "w") as stderr:
@@ -146,11 +146,11 @@ class Experiment:
             server = subprocess.Popen(["setpriv", "--pdeathsig", "INT", self.options.seeklab, *map(str, command), "--json"],
                                       stdout=stdout, stderr=stderr, start_new_session=True)
         try:
-            while " is ready: " not in (said := (self.work / "server.err").read_text()):
+            while " is ready: " not in (printed := (self.work / "server.err").read_text()):
                 if server.poll() is not None:
-                    fail(f"`seeklab {' '.join(map(str, command))}` did not become ready: {said.strip()}")
+                    fail(f"`seeklab {' '.join(map(str, command))}` did not become ready: {printed.strip()}")
                 time.sleep(0.02)
-            yield said.split(" is ready: ")[1].splitlines()[0].strip(), document
+            yield printed.split(" is ready: ")[1].splitlines()[0].strip(), document
         finally:
             stopped(server)
         with contextlib.suppress(ValueError):
@@ -166,7 +166,7 @@ class Experiment:
                 run("losetup", "--detach", device)
         else:
             trace = self.work / "passed.parquet"
-            with self.door("record", "--backing", self.disk, "--block", "-o", trace) as served:
+            with self.served("record", "--backing", self.disk, "--block", "-o", trace) as served:
                 yield served
             trace.unlink(missing_ok=True)
 
@@ -175,7 +175,7 @@ class Experiment:
             return self.original()
         # A device that takes no time has no times to be kept to.
         what = [self.out / "clone.toml", "--follow-host"] if name == "clone" else ["immediate"]
-        return self.door("serve", *what, "--block", "--size", f"{self.options.size}MiB", "--pacing", self.options.pacing)
+        return self.served("serve", *what, "--block", "--size", f"{self.options.size}MiB", "--pacing", self.options.pacing)
 
     @contextlib.contextmanager
     def captured(self, device, trace):
@@ -426,7 +426,7 @@ class Experiment:
         for of in evaluation[:1]:
             print(f"\nclone: {of['model']}, {self.results['fit']['requests']} requests; demerit on the second half of the capture "
                   f"{number(of['demerit_all']['ea_rms_pct'], '.1f')} %, to p99 {number(of['demerit_to_p99']['ea_rms_pct'], '.1f')} % "
-                  f"(floor {number(of['resampled_demerit_to_p99']['ea_rms_pct'], '.1f')} %)")
+                  f"(random variation {number(of['resampled_demerit_to_p99']['ea_rms_pct'], '.1f')} %)")
 
 
     def page_apart(self):

@@ -5,12 +5,12 @@
 #
 #   examples/reorganise.sh [TRACE [DEVICE...]]
 #
-# TRACE: any that seeklab reads; the week of the HP workstation `hplajw` unless said. DEVICE: catalog names, descriptions,
-# and `fit:MODEL` for a clone fitted to the trace itself; hp-c2247a, fit:station and fit:plain unless said. Settings: HOTTEST (1000), BLOCK (4KiB, the paper's eight sectors), DAYS (7),
-# DISK (0, which of the trace), OUT (reorganise-out: traces, results.json, report.md), SEEKLAB (the program).
+# TRACE: any trace [default: the week of the HP workstation `hplajw`]. DEVICE: catalog names, descriptions, and `fit:MODEL` for
+# a clone fitted to the trace itself [default: hp-c2247a fit:station fit:plain]. Settings: HOTTEST (1000), BLOCK (4KiB, the
+# paper's eight sectors), DAYS (7), DISK (0, device of the trace), OUT (reorganise-out: traces, results.json, report.md), SEEKLAB (the program).
 #
 # Two ways of knowing what is hot: from the whole trace, as in the paper, which no one knows beforehand; and from the
-# day before, which one does. As in the paper, service time includes queueing; the part in the queue is told apart.
+# day before, which one does. As in the paper, service time includes queueing; its share in the queue is a column of its own.
 set -eu
 cd "$(dirname "$0")/.."
 trace=${1:-../shared/traces/hpl-srt-ajw/ajw.1week.srt.zst}

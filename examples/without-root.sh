@@ -33,9 +33,9 @@ truncate -s "${SIZE:-256M}" "$work/image"
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$work/image" # in no model time
 # shellcheck disable=SC2086
 "$seeklab" serve "$device" --fuse "$work/disk" --size "$(stat -c %s "$work/image")B" --image "$work/image" \
-    ${FLAGS-} > "$work/said" &
+    ${FLAGS-} > "$work/messages" &
 server=$!
-until grep -qs 'is ready' "$work/said"; do kill -0 $server; sleep 0.1; done
+until grep -qs 'is ready' "$work/messages"; do kill -0 $server; sleep 0.1; done
 fuse2fs -f -o fakeroot "$work/disk/disk" "$work/mount" > "$work/fuse2fs" 2>&1 &
 filesystem=$!
 until mountpoint -q "$work/mount"; do
@@ -50,5 +50,5 @@ finish
 flushed=$(date +%s%N)
 awk -v ran=$((ran - begin)) -v flush=$((flushed - ran)) -v status=$status \
     'BEGIN { printf "\nrun time  %.3f s, and %.3f s until all was on the device; exit code %d\n", ran / 1e9, flush / 1e9, status }'
-sed -n '/requests in/,$p' "$work/said"
+sed -n '/requests in/,$p' "$work/messages"
 exit $status

@@ -97,9 +97,9 @@ def row(late):
 
 def lateness():
     requests, rounds = (40, 2) if QUICK else (200, 5)
-    print("| door, request | p50 us | p90 us | mean of lowest 99 % us | beyond 20 us | empty loop: p50 | p90 | mean of lowest 99 % | beyond |")
+    print("| frontend, request | p50 us | p90 us | mean of lowest 99 % us | beyond 20 us | empty loop: p50 | p90 | mean of lowest 99 % | beyond |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    for door in ("nbd", "fuse", "block"):
+    for frontend in ("nbd", "fuse", "block"):
         for op in ("read", "write"):
             for kib in (1, 4, 16, 64):
                 ours, empty = [], []
@@ -107,12 +107,12 @@ def lateness():
                     folder = tempfile.mkdtemp()
                     flags = {"nbd": ["--nbd", f"unix:{folder}/s"], "fuse": ["--fuse", folder], "block": ["--block"]}
                     def run(place):
-                        target = ["--ioengine=nbd", f"--uri={place}"] if door == "nbd" else [f"--filename={place}"]
+                        target = ["--ioengine=nbd", f"--uri={place}"] if frontend == "nbd" else [f"--filename={place}"]
                         subprocess.run(fio(target, op, kib, requests, 2), check=True, stdout=subprocess.DEVNULL)
-                    ours += lateness_of(served([*DEVICE, *flags[door]], run))
+                    ours += lateness_of(served([*DEVICE, *flags[frontend]], run))
                     out = subprocess.run([EMPTY_LOOP, str(requests), "4000", "4000"], check=True, capture_output=True)
                     empty += json.loads(out.stdout)["lateness_ns"]
-                print(f"| {door}, {kib} KiB {op} | {row(sorted(ours))} | {row(sorted(empty))} |", flush=True)
+                print(f"| {frontend}, {kib} KiB {op} | {row(sorted(ours))} | {row(sorted(empty))} |", flush=True)
 
 
 def paper():

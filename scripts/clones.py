@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""How well clones predict: the tables of docs/models/station.md, as Markdown on stdout.
+"""Evaluation of clones: the tables of docs/models/station.md, as Markdown on stdout.
 
     scripts/clones.py [evaluation] [ablation] [degradation] [pairs] [all] [--traces FOLDER] [--out FOLDER] [--disk FOLDER]
 
 evaluation   both models on every real trace with response times: fitted to the first half, the second predicted. A
-             trace that is absent is said and left out.
+             trace that is absent is reported and skipped.
 ablation     the station on the same traces, and without each of the features that its service times may depend on.
 degradation  the clone of a simulated disk under fresh requests of the load that it was fitted to, and as the load
-             moves away from it (6.3 of the issue that asked for clones).
+             moves away from it.
 pairs        two workloads of fio after each other on this machine's disk, captured, in four ways: rows of the same
-             table as evaluation, and one table with it if both are asked for. Needs root, fio and loop devices, and a machine that
-             does nothing else for a minute and a half.
+             table as evaluation, and one table with it if both are given. Needs root, fio and loop devices, and an idle
+             machine for a minute and a half.
 
-Seeds are stated above each table: fits and first loads have 1, fresh loads 2, fio 3; so all but what is captured comes out the
-same to the digit. --traces: ../shared/traces unless said. --out: keeps every document of seeklab and the captured traces,
-and takes those that are there already instead of capturing anew; without it nothing stays. --disk: the folder on the
-disk that is captured; that of --out, else the temporary one. Settings: SEEKLAB (the program).
-Exit status 1 if a row could not be made.
+Seeds are stated above each table: fits and first loads have 1, fresh loads 2, fio 3. Without captures, the output is the same to
+the digit. --traces [default: ../shared/traces]. --out: keep every document of seeklab and the captured traces, and use
+captured traces that are already there; without it nothing is kept. --disk: folder on the disk that is captured
+[default: that of --out, otherwise a temporary one]. Settings: SEEKLAB (the program).
+Exit status 1 if a row failed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("station", "plain")
 
-# What is evaluated: name in the table, file below --traces, what `seeklab fit` is told beside.
+# Evaluated traces: name in the table, file below --traces, further arguments of `seeklab fit`.
 TRACES = [
     *((f"{drive}, measured drive", f"disksim-validate/{drive}.trace.zst", [])
       for drive in ("atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "hp_c2490a")),
@@ -46,11 +46,11 @@ TRACES = [
     ("Hadoop node", "blktrace-hadoop-node8/sdb.blktrace.tar.zst", []),
 ]
 
-# The columns of the evaluation: title, and what it takes of two documents of `seeklab fit`: arrivals that found the device
-# idle wait until it is again, and none waits (--open). Each is a demerit: its percent of the measured mean is shown.
+# The columns of the evaluation: title, and the demerit from two documents of `seeklab fit`: with inferred dependencies, and
+# with recorded arrival times (--open). The table shows its percent of the measured mean.
 COLUMNS = [
-    ("floor", lambda waits, _: model(waits, "station")["resampled_demerit_to_p99"]),
-    ("by stretches", lambda waits, _: waits["rest"]["variation_between_parts"]["demerit_to_p99"]),
+    ("random variation", lambda waits, _: model(waits, "station")["resampled_demerit_to_p99"]),
+    ("between parts", lambda waits, _: waits["rest"]["variation_between_parts"]["demerit_to_p99"]),
     ("change", lambda waits, _: waits["rest"]["change"]["demerit_to_p99"]),
     ("station", lambda waits, _: model(waits, "station")["demerit_to_p99"]),
     ("plain", lambda waits, _: model(waits, "plain")["demerit_to_p99"]),
@@ -58,13 +58,13 @@ COLUMNS = [
     ("plain, open", lambda _, none_waits: model(none_waits, "plain")["demerit_to_p99"]),
     ("everything: station", lambda waits, _: model(waits, "station")["demerit_all"]),
     ("plain", lambda waits, _: model(waits, "plain")["demerit_all"]),
-    ("floor", lambda waits, _: model(waits, "station")["resampled_demerit_all"]),
+    ("random variation", lambda waits, _: model(waits, "station")["resampled_demerit_all"]),
 ]
 
-# What a station's service times may depend on, but for what a request is (op, length).
+# Features of a station's service times, without those of the request itself (op, length).
 FEATURES = ("waited", "queue", "distance", "stream", "place", "before", "idle", "dirty", "load", "pace")
 
-# The disk that is cloned, and its loads of so many requests: name, workload, what the disk is told beside. RATE is the
+# The disk that is cloned, and its loads of so many requests: name, workload, further arguments for the disk. RATE is the
 # arrivals per second at which it is 70 % busy.
 DISK = "atlas10k"
 REQUESTS = 200_000
@@ -83,7 +83,7 @@ OTHER_LOADS = [
     ("sequential 8 KiB reads, one at a time", "sequential,closed=1", []),
 ]
 
-# Pairs of workloads: name in the table, file, what fio is told first and then.
+# Pairs of workloads: name in the table, file, arguments of fio for the first and for the second.
 PAIR_MIB = 1024
 PAIR_SECONDS = 8
 PAIRS = [
@@ -150,7 +150,7 @@ class Clones:
 
     @contextlib.contextmanager
     def attempt(self, label):
-        """A row; one that fails is told, and the others follow."""
+        """A row. If it fails, the failure is reported and the other rows follow."""
         begun = time.monotonic()
         say(f"{label} …")
         try:
@@ -184,7 +184,7 @@ class Clones:
         version = run(self.options.seeklab, "--version").strip()
         print(f"{version}: `seeklab fit TRACE --without FEATURE`; seed 1, first half of the time against the second, demerit up to "
               "the 99th percentile in percent of the mean.\n")
-        heading("trace", "floor", "all features", *(f"without `{feature}`" for feature in FEATURES))
+        heading("trace", "random variation", "all features", *(f"without `{feature}`" for feature in FEATURES))
         for label, name, trace, more in self.of_traces():
             with self.attempt(label):
                 if path := trace():
@@ -278,9 +278,9 @@ class Clones:
         return self.seeklab(name, "simulate", device, "-w", f"{load},requests={REQUESTS}", "--seed", seed, *more)["devices"][0]
 
     def clone(self, name, load, more):
-        """Fits each model to what the disk does under a load; returns their files."""
+        """Fits each model to the disk under a load; returns their files."""
         trace = self.work / f"{name}.parquet"
-        self.simulated(f"{name}-seen", DISK, load, [*more, "--out", trace], 1)
+        self.simulated(f"{name}-recorded", DISK, load, [*more, "--out", trace], 1)
         clones = {}
         for of in MODELS:
             clones[of] = self.out / f"{name}-{of}.toml"
@@ -289,12 +289,12 @@ class Clones:
         return clones
 
     def answers(self, name, clones, load, more):
-        """What the disk says under fresh requests, and for each clone its difference in mean and p99, and the share unlike."""
+        """For each clone: difference from the disk under fresh requests in mean and p99, and the share outside the fitted range."""
         own = self.simulated(f"{name}-disk", DISK, load, more, 2)
         for of, file in clones.items():
-            said = self.simulated(f"{name}-{of}", file, load, [], 2)
-            differs = [100 * (said[key] / own[key] - 1) for key in ("response_mean_ms", "response_p99_ms")]
-            yield (*differs, 100 * said["out_of_validated_range"] / said["requests"])
+            predicted = self.simulated(f"{name}-{of}", file, load, [], 2)
+            differs = [100 * (predicted[key] / own[key] - 1) for key in ("response_mean_ms", "response_p99_ms")]
+            yield (*differs, 100 * predicted["out_of_validated_range"] / predicted["requests"])
 
     def degradation(self):
         alone = self.seeklab("alone", "simulate", DISK, "-w", "random,closed=1,requests=20000", "--seed", "1")["devices"][0]
@@ -306,23 +306,23 @@ class Clones:
             share = 0.7 if rate == "RATE" else float(rate)
             return f"{head}poisson={share * 1e3 / alone['response_mean_ms']:.1f}/s"
         version = run(self.options.seeklab, "--version").strip()
-        about = f"{version}: `{DISK}`, {REQUESTS:,} requests with seed 1 fitted, as many with seed 2 asked"
+        about = f"{version}: `{DISK}`, {REQUESTS:,} requests with seed 1 fitted, as many with seed 2 predicted"
         print(f"{about}; the difference of clone and disk.\n")
-        heading("load", "mean", "p99", "plain tables: mean", "p99")
+        heading("load", "station: mean", "p99", "plain: mean", "p99")
         for index, (label, load, more) in enumerate(SAME_LOADS):
             with self.attempt(label):
                 clones = self.clone(f"same{index}", at(load), more)
-                found = [f"{value:+.2f} %" for said in self.answers(f"same{index}", clones, at(load), more) for value in said[:2]]
+                found = [f"{value:+.2f} %" for figures in self.answers(f"same{index}", clones, at(load), more) for value in figures[:2]]
                 row(label, *found)
         print(f"\n{about}; fitted under `{at(FITTED_LOAD)}`.\n")
-        heading("load", "station: mean", "p99", "unlike", "plain: mean", "p99", "unlike")
+        heading("load", "station: mean", "p99", "outside", "plain: mean", "p99", "outside")
         clones = None
         for index, (label, load, more) in enumerate(OTHER_LOADS):
             with self.attempt(label):
                 clones = clones or self.clone("away", at(FITTED_LOAD), [])
                 found = self.answers(f"away{index}", clones, at(load), more)
-                row(label, *(cell for mean, p99, unlike in found
-                             for cell in (f"{mean:+.1f} %", f"{p99:+.1f} %", f"{unlike:.0f} %")))
+                row(label, *(cell for mean, p99, outside in found
+                             for cell in (f"{mean:+.1f} %", f"{p99:+.1f} %", f"{outside:.0f} %")))
         print()
 
 
@@ -332,9 +332,9 @@ def arguments():
     parser.add_argument("tables", nargs="+", choices=("evaluation", "ablation", "degradation", "pairs", "all"),
                         metavar="TABLE", help="evaluation, ablation, degradation, pairs, all")
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared/traces", metavar="FOLDER",
-                        help="where the real traces are")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep documents and captured traces there")
-    parser.add_argument("--disk", type=Path, metavar="FOLDER", help="on the disk that is captured")
+                        help="folder of the real traces")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep documents and captured traces in this folder")
+    parser.add_argument("--disk", type=Path, metavar="FOLDER", help="folder on the disk that is captured")
     return parser.parse_args()
 
 

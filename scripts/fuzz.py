@@ -3,9 +3,9 @@
 
     scripts/fuzz.py [--seconds N] [--traces FOLDER] [TARGET ...]
 
-Corpora begin with the samples of the tests, the first 8 KiB of the shared traces (--traces, ../shared/traces unless said; without
-it only the former), both packed as well for `guess`, and the catalog of devices. They grow under fuzz/corpus; what crashes lies
-under fuzz/artifacts: give it a test beside the reader it broke. Seconds are by the clock, 60 for each target unless said.
+Corpora begin with the samples of the tests, the first 8 KiB of the shared traces (--traces [default: ../shared/traces]; without
+them only the former), both packed as well for `guess`, and the catalog of devices. They grow under fuzz/corpus; what crashes lies
+under fuzz/artifacts: give it a test beside the reader it broke. Seconds are by the clock, 60 for each target by default.
 Exit status 1 if anything crashed. Needs cargo-fuzz, a nightly toolchain and zstd.
 """
 

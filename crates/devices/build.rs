@@ -6,14 +6,14 @@
     reason = "a build script reads the files that it embeds"
 )]
 
-#[path = "../../build/shared_data.rs"]
-mod shared_data;
+#[path = "../../build/test_needs.rs"]
+mod test_needs;
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    shared_data::main();
+    test_needs::main();
     println!("cargo:rerun-if-changed=catalog");
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("catalog");
     let mut files: Vec<_> = fs::read_dir(&folder)

@@ -7,7 +7,7 @@
 
 Each takes one to two minutes on a machine that does nothing else, prints a Markdown table, and leaves NAME.json and (the
 first two) a chart, NAME.svg, in the current folder. Needs fio with its nbd engine; root for the block device of `rate`, without which
-that door is left out.
+that frontend is left out.
 """
 
 import contextlib
@@ -146,29 +146,29 @@ def lookahead():
 def rate():
     """A server with a constant service time, kept busy by 32 requests: how short can it be?"""
     results, lines = [], []
-    doors = ["nbd"] + (["block"] if os.geteuid() == 0 else [])
-    for door in doors:
+    frontends = ["nbd"] + (["block"] if os.geteuid() == 0 else [])
+    for frontend in frontends:
         for size, times in (("4k", (1000, 300, 100, 50, 30, 20, 15, 10, 8, 6)), ("256k", (1000, 500, 300, 200, 150, 100, 70))):
             points = []
             for us in times:
                 device = ["constant", "--set", f"service_time={us}us", "--size", "1GiB"]
-                flags = ["--pacing", "exact", *(["--block"] if door == "block" else [])]
+                flags = ["--pacing", "exact", *(["--block"] if frontend == "block" else [])]
                 with served(device, *flags) as (place, document):
                     job = fio(place, "--rw=randread", f"--bs={size}", "--size=1g", "--iodepth=32", "--time_based", "--runtime=2")
                 missed = 100 * sum(document["deadline_misses"].values()) / document["requests"]
                 iops = job["read"]["iops"]
-                row = {"door": door, "size": size, "service_us": us, "iops": iops, "wanted_iops": 1e6 / us,
+                row = {"frontend": frontend, "size": size, "service_us": us, "iops": iops, "wanted_iops": 1e6 / us,
                        "mb_per_s": iops * (4 if size == "4k" else 256) * 1024 / 1e6, "missed_pct": missed,
                        "lateness_p99_us": document["lateness_p99_us"]}
                 row["sustained"] = missed <= 2 and iops >= 0.97 * row["wanted_iops"]
                 results.append(row)
                 points.append((iops / 1e3, missed))
             if size == "4k":
-                lines.append((door, points))
-    print("| door, size | asked for, IOPS | got | MB/s | missed by more than 20 µs | lateness p99 µs | sustained |")
+                lines.append((frontend, points))
+    print("| frontend, size | required, IOPS | reached | MB/s | missed by more than 20 µs | lateness p99 µs | sustained |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for row in results:
-        print(f"| {row['door']}, {row['size']}iB | {row['wanted_iops']:,.0f} | {row['iops']:,.0f} | {row['mb_per_s']:,.0f} |"
+        print(f"| {row['frontend']}, {row['size']}iB | {row['wanted_iops']:,.0f} | {row['iops']:,.0f} | {row['mb_per_s']:,.0f} |"
               f" {row['missed_pct']:.2f} % | {row['lateness_p99_us']:.1f} | {'yes' if row['sustained'] else 'no'} |")
     chart("rate.svg", "Deadlines missed against the rate, 4 KiB reads", "thousand requests per second", "missed by more than 20 us, %", lines)
     return results

@@ -10,7 +10,7 @@ if [ -z "$(archive)" ]; then
     own=$(mktemp -d)
     trap 'rm -rf "$own"' EXIT
     mkdir -p "$cache" "$own/lists/partial" "$own/parts"
-    # The same archives, asked for sources.
+    # The same archives, for source packages.
     cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | sed -n 's/^deb /deb-src /p' \
         > "$own/sources.list"
     for file in /etc/apt/sources.list.d/*.sources; do

@@ -77,6 +77,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
         connection.clear();
         assert_eq!(connection.outstanding(), 0);
-        assert!(connection.buffered_bytes() <= 4 << 20, "memory follows what is asked for");
+        assert!(connection.buffered_bytes() <= 4 << 20, "memory exceeds the requested data");
     }
 });

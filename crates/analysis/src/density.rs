@@ -7,6 +7,7 @@
 //! A histogram. Buckets of a [`Distribution`] are 0.1 % wide and taken to be evenly filled. What lies outside the axis
 //! is missing in the curve: 0.1 % on either side at most.
 
+use schemars::JsonSchema;
 use seeklab_core::statistics::Distribution;
 use serde::Serialize;
 
@@ -28,7 +29,7 @@ pub struct DensityAxis {
 }
 
 /// One step of a density.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct DensityStep {
     /// Start of the axis.
     pub low_ms: f64,

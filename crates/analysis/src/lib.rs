@@ -21,13 +21,13 @@ pub mod curve;
 pub mod density;
 pub mod matching;
 pub mod metrics;
+pub mod part_times;
 pub mod points;
 pub mod prediction;
 pub mod profile;
 pub mod relocation;
 mod rounding;
 pub mod seeks;
-pub mod stretches;
 pub mod verdict;
 
 pub use character::Character;
@@ -37,11 +37,11 @@ pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
 pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
+pub use part_times::PartTimes;
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
     TrustLevel,
 };
 pub use prediction::{Change, Prediction, change, prediction};
 pub use profile::ResponseProfile;
-pub use stretches::Stretches;
 pub use verdict::{ClassError, ClassErrors, Verdict};

@@ -1,8 +1,9 @@
 //! Agreement of predicted and measured response times, beside the effect of random variation.
 //!
-//! The *floor* is the median demerit between the measured times and resamples of themselves. Heavy tails
-//! differ from sample to sample, so no model can be nearer than another sample of the same device. The
-//! demerit and its floor are given over all times and up to the 99th percentile.
+//! The *random variation* is the median demerit between the measured times and resamples of themselves. Heavy
+//! tails differ from sample to sample. Another sample of the same device is on average farther away than the
+//! random variation, so a model with a lower demerit is nearer by chance only. The demerit and the random
+//! variation are given over all times and up to the 99th percentile.
 //!
 //! The *change* is the demerit between the times measured in the fitted part and in the predicted part: the
 //! demerit of a model that repeats the times of the fitted part. Only if the change is small do both parts
@@ -15,6 +16,7 @@
 //! Demerit: [`demerit`]; resamples: B. Efron, Bootstrap methods, Annals of Statistics 7(1), 1979.
 
 use rand_distr::Binomial;
+use schemars::JsonSchema;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Duration, Seed, Stream};
 use serde::Serialize;
@@ -22,7 +24,7 @@ use serde::Serialize;
 use crate::comparison::{Demerit, demerit};
 
 /// Demerits of a prediction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
     /// Demerit over everything.
     pub demerit_all: Demerit,
@@ -30,12 +32,12 @@ pub struct Prediction {
     pub demerit_to_p99: Demerit,
     /// Median demerit of resamples of the measured times, over everything.
     pub resampled_demerit_all: Demerit,
-    /// The same up to the 99th percentile.
+    /// Median demerit of resamples of the measured times, up to the 99th percentile.
     pub resampled_demerit_to_p99: Demerit,
 }
 
 /// Difference between two parts of a trace. The second part is the reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Demerit over everything.
     pub demerit_all: Demerit,
@@ -48,11 +50,11 @@ pub const ALIKE_PCT: f64 = 2.0;
 
 impl Change {
     /// Returns true if the change is within the range of like parts: up to the 99th percentile at most twice the
-    /// floor, or 2 % if that is more.
-    pub fn is_small(&self, floor_to_p99: &Demerit) -> bool {
-        match (self.demerit_to_p99.ea_rms_pct, floor_to_p99.ea_rms_pct) {
-            (Some(change), Some(floor)) => change <= ALIKE_PCT.max(2.0 * floor),
-            _ => self.demerit_to_p99.ea_rms_ms <= 2.0 * floor_to_p99.ea_rms_ms,
+    /// random variation, or 2 % if that is more.
+    pub fn is_small(&self, resampled_to_p99: &Demerit) -> bool {
+        match (self.demerit_to_p99.ea_rms_pct, resampled_to_p99.ea_rms_pct) {
+            (Some(change), Some(resampled)) => change <= ALIKE_PCT.max(2.0 * resampled),
+            _ => self.demerit_to_p99.ea_rms_ms <= 2.0 * resampled_to_p99.ea_rms_ms,
         }
     }
 }
@@ -67,7 +69,7 @@ pub fn change(measured: &Distribution, fitted: &Distribution) -> Option<Change> 
 /// Shares at which quantiles are compared.
 const POINTS: usize = 10_000;
 
-/// Of those, up to the 99th percentile.
+/// Quantiles up to the 99th percentile.
 const TO_P99: usize = POINTS / 100 * 99;
 
 /// Resamples of which the median counts.
@@ -81,10 +83,10 @@ pub fn prediction(measured: &Distribution, predicted: &Distribution, seed: Seed)
     let (demerit_all, demerit_to_p99) = both(&reference, &other)?;
     let mut stream = seed.stream("resamples");
     let counts = buckets(measured);
-    let floors: Option<Vec<_>> =
+    let variations: Option<Vec<_>> =
         (0..RESAMPLES).map(|_| both(&reference, &quantiles(&resampled(&counts, &mut stream)))).collect();
-    let floors = floors?;
-    let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| median(floors.iter().map(chosen).collect());
+    let variations = variations?;
+    let median = |chosen: fn(&(Demerit, Demerit)) -> Demerit| median(variations.iter().map(chosen).collect());
     Some(Prediction {
         demerit_all,
         demerit_to_p99,
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn second_sample_of_a_distribution_is_near_the_floor() {
+    fn demerit_of_a_second_sample_is_near_the_random_variation() {
         let measured = exponential(1_000, 50_000, "one");
         let same = prediction(&measured, &exponential(1_000, 50_000, "other"), Seed(1)).unwrap();
         // Two samples differ by the square root of two more than a sample and its resamples, on average.
@@ -177,11 +179,11 @@ mod tests {
     #[test]
     fn parts_are_alike_only_if_their_times_are() {
         let rest = exponential(1_000, 50_000, "rest");
-        let floor = prediction(&rest, &rest, Seed(1)).unwrap().resampled_demerit_to_p99;
+        let resampled = prediction(&rest, &rest, Seed(1)).unwrap().resampled_demerit_to_p99;
         let alike = change(&rest, &exponential(1_000, 50_000, "first")).unwrap();
-        assert!(alike.is_small(&floor), "{alike:?}, floor {floor:?}");
+        assert!(alike.is_small(&resampled), "{alike:?}, resampled {resampled:?}");
         let slower = change(&rest, &exponential(1_100, 50_000, "first")).unwrap();
-        assert!(!slower.is_small(&floor), "{slower:?}, floor {floor:?}");
+        assert!(!slower.is_small(&resampled), "{slower:?}, resampled {resampled:?}");
         assert_eq!(change(&rest, &Distribution::default()), None);
     }
 

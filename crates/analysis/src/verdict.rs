@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::statistics::LogHistogram;
 use seeklab_core::{Duration, Operation};
 use serde::Serialize;
@@ -51,7 +52,7 @@ impl Bounds {
 }
 
 /// Usability of a model for an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// All errors lie within [`Bounds::USABLE`].
@@ -96,7 +97,7 @@ impl Verdict {
 }
 
 /// Error of the mean response time of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ClassError {
     /// The operation.
     pub operation: Operation,
@@ -202,10 +203,10 @@ mod tests {
     #[test]
     fn verdict_follows_the_stated_bounds() {
         let demerit = |pct| Demerit { ea_rms_ms: 1.0, ea_rms_pct: Some(pct) };
-        let verdict = |requests, mean, to_p99, resampled, class: f64| {
+        let verdict = |requests, mean, up_to_p99, resampled, class: f64| {
             let prediction = Prediction {
                 demerit_all: demerit(90.0),
-                demerit_to_p99: demerit(to_p99),
+                demerit_to_p99: demerit(up_to_p99),
                 resampled_demerit_all: demerit(0.0),
                 resampled_demerit_to_p99: demerit(resampled),
             };
@@ -213,7 +214,7 @@ mod tests {
             errors.record(Operation::Read, 0, ms(1_000.0), ms(1_000.0 + 10.0 * class));
             Verdict::of(requests, mean, &prediction, worst_class(errors.classes()).as_ref())
         };
-        for (expected, mean, to_p99, resampled, class) in [
+        for (expected, mean, up_to_p99, resampled, class) in [
             (Verdict::Usable, 10.0, 20.0, 1.0, 25.0),
             (Verdict::Usable, -10.0, 0.0, 1.0, -25.0),
             (Verdict::WithCare, -10.1, 20.0, 1.0, 25.0),
@@ -227,8 +228,8 @@ mod tests {
             (Verdict::Usable, 10.0, 60.0, 30.0, 25.0),
             (Verdict::NotUsable, 10.0, 60.0, 29.9, 0.0),
         ] {
-            let found = verdict(100, mean, to_p99, resampled, class);
-            assert_eq!(found, expected, "{mean} {to_p99} {resampled} {class}");
+            let found = verdict(100, mean, up_to_p99, resampled, class);
+            assert_eq!(found, expected, "{mean} {up_to_p99} {resampled} {class}");
         }
         assert_eq!(verdict(99, 0.0, 0.0, 1.0, 0.0), Verdict::WithCare, "too few requests");
     }

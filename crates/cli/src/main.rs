@@ -1,16 +1,19 @@
 //! The `seeklab` command: parses the arguments, runs a verb and prints the failure.
 
+mod completion;
 mod delivery;
 mod output;
 mod signals;
+mod standard_input;
 mod terminal;
 mod verbs;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 
 use output::command_line;
 use seeklab_lab::failure::Failure;
@@ -41,6 +44,8 @@ Exit codes: 0 done, 1 ran but a check failed, 2 usage or failure.";
 
 fn main() -> ExitCode {
     seeklab_lab::crates::stage::run_if_inside();
+    // Ends the process if the shell asks for completions.
+    CompleteEnv::with_factory(Arguments::command).complete();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::output::SCHEMA;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Prints text on stdout.
 ///
@@ -36,6 +37,14 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
     }
     .expect("documents have text keys");
     print(&(text + "\n"))
+}
+
+/// Prints a JSON schema on stdout. It is no document itself and names no version of them.
+///
+/// # Errors
+/// If stdout cannot be written.
+pub(crate) fn print_schema(schema: &Value) -> Result<(), Failure> {
+    print(&format!("{schema:#}\n"))
 }
 
 /// The command line as it was typed, quoted for a shell.

@@ -2,8 +2,13 @@
 //!
 //! Needs root, a loop device and tracefs. Without them, the tests print a note and pass.
 
+#[path = "cli/schema_check.rs"]
+mod schema_check;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use schema_check::differences;
 
 /// A loop device over a file that goes when this does.
 struct LoopDevice {
@@ -51,6 +56,7 @@ fn document(output: &Output) -> serde_json::Value {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn trace_has_every_request_and_the_counts_of_lost_events() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -61,14 +67,14 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
         let target = format!("of={path}");
         let dd = ["dd", "if=/dev/zero", &target, "bs=8k", "count=300", "oflag=direct", "conv=notrunc"];
         let output = seeklab(&[&["capture", path, "-o", trace, "--json", "--"], &dd[..]].concat());
-        let told = document(&output);
-        assert!(output.status.success(), "{told}");
-        assert_eq!(told["command_exit_code"], 0);
-        assert_eq!((&told["lost_events"], &told["lost_requests"]), (&0.into(), &0.into()));
-        assert!(told["writes"].as_u64() >= Some(300), "{told}");
+        let result = document(&output);
+        assert!(output.status.success(), "{result}");
+        assert_eq!(result["command_exit_code"], 0);
+        assert_eq!((&result["lost_events"], &result["lost_requests"]), (&0.into(), &0.into()));
+        assert!(result["writes"].as_u64() >= Some(300), "{result}");
         let info = document(&seeklab(&["trace", "info", trace, "--json"]));
         let info = &info["traces"][0];
-        assert_eq!(info["requests"], told["rows"], "every request is in {name}");
+        assert_eq!(info["requests"], result["rows"], "every request is in {name}");
         let metadata = &info["metadata"];
         for key in ["lost_events", "lost_requests", "given_up", "pending"] {
             assert_eq!(metadata[format!("capture.{key}")], "0", "{name}: {metadata}");
@@ -77,11 +83,14 @@ fn trace_has_every_request_and_the_counts_of_lost_events() {
         let names = metadata.as_object().unwrap();
         assert!(names.iter().any(|(key, name)| key.starts_with("process.") && name == "dd"), "{metadata}");
         let report = document(&seeklab(&["trace", "report", trace, "--json"]));
-        assert_eq!(report["summary"]["writes"], told["writes"]);
+        assert_eq!(report["summary"]["writes"], result["writes"]);
+        let differences = differences(&document(&seeklab(&["schema", "capture"])), &result);
+        assert!(differences.is_empty(), "{differences:#?}");
     }
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -108,6 +117,7 @@ fn capture_in_a_pid_namespace_marks_no_process_as_recorder() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn command_gets_its_environment_and_its_exit_code_is_returned() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -121,18 +131,39 @@ fn command_gets_its_environment_and_its_exit_code_is_returned() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn figures_are_printed_although_the_trace_cannot_be_written() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("full.csv");
+    std::os::unix::fs::symlink("/dev/full", &trace).unwrap();
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let target = format!("of={path}");
+    let dd = ["dd", "if=/dev/zero", &target, "bs=8k", "count=10", "oflag=direct", "conv=notrunc"];
+    let output = seeklab(&[&["capture", path, "-o", trace, "--json", "--"], &dd[..]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("No space left on device"), "{errors}");
+    let result = document(&output);
+    assert!(result["writes"].as_u64() >= Some(10), "{result}");
+    assert_eq!(result["command_exit_code"], 0);
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn capture_ends_after_its_duration() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("seen.parquet");
     let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
     let output = seeklab(&["capture", path, "-o", trace, "--json", "--duration", "150ms"]);
-    let told = document(&output);
-    assert!(told["elapsed_s"].as_f64().unwrap() >= 0.15, "{told}");
-    assert_eq!(told["command_exit_code"], serde_json::Value::Null);
+    let result = document(&output);
+    assert!(result["elapsed_s"].as_f64().unwrap() >= 0.15, "{result}");
+    assert_eq!(result["command_exit_code"], serde_json::Value::Null);
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn writes_of_the_recorder_to_the_captured_device_are_marked() {
     let Some(device) = LoopDevice::new() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -155,12 +186,12 @@ fn writes_of_the_recorder_to_the_captured_device_are_marked() {
     if String::from_utf8_lossy(&output.stderr).contains("there is no program `fio`") {
         return println!("skipped: fio is not installed");
     }
-    let told = document(&output);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the device that is captured"));
-    let own = told["recorder_requests"].as_u64().unwrap();
-    assert!(own > 0, "{told}");
-    assert_eq!(told["requests"].as_u64().unwrap() + own, told["rows"].as_u64().unwrap());
-    assert_eq!(document(&report)["summary"]["requests"], told["requests"], "no figure counts them");
+    let result = document(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lies on the captured device"));
+    let own = result["recorder_requests"].as_u64().unwrap();
+    assert!(own > 0, "{result}");
+    assert_eq!(result["requests"].as_u64().unwrap() + own, result["rows"].as_u64().unwrap());
+    assert_eq!(document(&report)["summary"]["requests"], result["requests"], "no figure counts them");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(crate) struct ParquetReader {
 
 /// Rows that were made together.
 struct Chunk {
-    /// They, and behind them some that are of no use.
+    /// Valid records, followed by unused ones.
     records: Vec<TraceRecord>,
     /// Records handed out so far. `end` counts all valid records.
     next: usize,
@@ -333,8 +333,8 @@ fn read_metadata(
         let (Some(key), Some(value)) = (pair.key.strip_prefix(KEY_PREFIX), &pair.value) else { continue };
         metadata.set(key, value).map_err(TraceError::invalid)?;
     }
-    if let Some(told) = options.block_size.filter(|told| *told != metadata.block_size) {
-        let problem = format!("it disagrees with the {told} that was asked for");
+    if let Some(requested) = options.block_size.filter(|requested| *requested != metadata.block_size) {
+        let problem = format!("it disagrees with the requested {requested}");
         let problem = Problem::new("block_size", metadata.block_size.to_string(), problem);
         return Err(TraceError::invalid(problem));
     }

@@ -106,15 +106,15 @@ pub fn write_table(
         .set_key_value_metadata(Some(pairs.collect()))
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .build();
-    let told = |error| TraceError::malformed("cannot write the table").with_source(error).in_file(path);
+    let failed = |error| TraceError::malformed("cannot write the table").with_source(error).in_file(path);
     let mut writer = ArrowWriter::try_new(OutputFile::create(path)?, Arc::clone(&schema), Some(properties))
-        .map_err(told)?;
+        .map_err(failed)?;
     let arrays = columns.iter().map(|column| column.values.array()).collect();
     RecordBatch::try_new(schema, arrays)
         .map_err(parquet::errors::ParquetError::from)
         .and_then(|batch| writer.write(&batch))
-        .map_err(told)?;
-    Ok(writer.into_inner().map_err(told)?.finish()?)
+        .map_err(failed)?;
+    Ok(writer.into_inner().map_err(failed)?.finish()?)
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ pub trait Positioning {
     /// Returns true if the device's buffer would answer `request`, or begin to, without a media access.
     fn buffer_holds(&self, request: &Request) -> bool;
 
-    /// A bound that no positioning over `cylinders` cylinders or more can beat.
-    fn positioning_floor(&self, cylinders: u32) -> Duration;
+    /// Lower bound of the positioning time over `cylinders` cylinders or more.
+    fn positioning_min(&self, cylinders: u32) -> Duration;
 
     /// Cylinders of the device.
     fn cylinders(&self) -> u32;
@@ -121,7 +121,7 @@ pub struct Estimate {
 pub struct Coverage {
     /// Requests answered.
     pub requests: u64,
-    /// Of those, how many were unlike all that it was fitted to, and were answered as what is nearest.
+    /// Requests outside the fitted range, which get the times of the nearest fitted ones.
     pub outside: u64,
 }
 

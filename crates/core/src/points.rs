@@ -13,6 +13,7 @@
 //! # References
 //! J. L. Griffin, Timing-accurate storage emulation, CMU, 2004: section 5.2.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::Instant;
@@ -60,10 +61,10 @@ impl MeasurementPoints {
 }
 
 /// Reason why a deadline was missed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MissCause {
-    /// The model was asked for the answer in time, and it took the model until after it was due.
+    /// The pacer called the model in time, and the model took until after the due time.
     ModelTooSlow,
     /// The store had not brought the data, or had not made it durable.
     DataNotThere,

@@ -57,7 +57,7 @@ pub enum Criticality {
     /// The process that made it waits for its completion.
     #[default]
     TimeCritical,
-    /// The request becomes time-critical if it is not complete within a limit, as a prefetch does.
+    /// The request becomes time-critical if it is not complete within a limit, as a read-ahead does.
     TimeLimited,
     /// No process waits for it, as for a background flush.
     TimeNoncritical,

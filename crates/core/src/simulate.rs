@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// So many requests at once.
+    /// A number of requests at once.
     struct Burst(u64);
 
     impl Workload for Burst {

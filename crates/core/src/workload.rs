@@ -20,9 +20,9 @@ pub enum Arrival {
 /// A source of requests. Open, closed and system-level workloads differ only in what they do with
 /// completions: nothing, issue the next, or wake a process that was waiting.
 ///
-/// A workload is asked again after every completion, for that may bring the next arrival forward;
+/// The event loop calls a workload again after every completion, for that may bring the next arrival forward;
 /// this is why [`Arrival::At`] names a time and no request. One that
-/// [heeds no completions](Workload::heeds_completions) by then is asked at that time.
+/// [heeds no completions](Workload::heeds_completions) by then is called at that time.
 pub trait Workload {
     /// Returns the arrival at `now`. Called again until the answer is not a request.
     fn next_arrival(&mut self, now: Instant) -> Arrival;

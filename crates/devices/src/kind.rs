@@ -17,7 +17,7 @@ use serde_json::Value;
 use toml::Table;
 
 use crate::error::DescriptionError;
-use crate::learnt::Learnt;
+use crate::fitted::FittedModel;
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,14 +80,14 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         only(children).flatten()
     }
 
-    /// Facts that it learnt from a trace, `None` if it was not fitted.
+    /// Facts that were fitted to a trace, `None` if it was not fitted.
     ///
     /// # Errors
     /// Parameters that no device can have.
-    fn learnt(
+    fn fitted_model(
         _parameters: &Self::Parameters,
-        children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, DescriptionError> {
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError> {
         Ok(only(children).flatten())
     }
 }
@@ -155,7 +155,10 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, DescriptionError>;
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, DescriptionError>;
+    fn fitted_model(
+        &self,
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
@@ -212,8 +215,11 @@ impl<K: DeviceKind> Declared for Typed<K> {
         Ok(K::tracks(self.blueprint()?, children))
     }
 
-    fn learnt(&self, children: Vec<Option<Learnt>>) -> Result<Option<Learnt>, DescriptionError> {
+    fn fitted_model(
+        &self,
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError> {
         self.blueprint()?;
-        K::learnt(&self.parameters, children)
+        K::fitted_model(&self.parameters, children)
     }
 }

@@ -4,10 +4,10 @@
 //! description (TOML, catalog) ─▶ registry ─▶ Box<dyn Device>
 //!                                              ├─ disk/       layout ▸ mechanism ▸ electronics ▸ queue
 //!                                              ├─ simple/     immediate, constant, exponential
-//!                                              ├─ station/    servers, waiting and service times learnt from a trace
+//!                                              ├─ station/    servers, waiting and service times fitted to a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
 //!                                              └─ layer/      queue, limit, bank: devices that own devices
-//! learnt      what such a model knows, as tables and curves
+//! fitted      contents of such a model, as tables and curves
 //! limit/      rate and burst limits: the token bucket
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
@@ -20,9 +20,9 @@ pub mod catalog;
 pub mod description;
 pub mod disk;
 mod error;
+pub mod fitted;
 pub mod kind;
 pub mod layer;
-pub mod learnt;
 pub mod limit;
 mod outstanding;
 pub mod registry;
@@ -33,6 +33,6 @@ pub mod station;
 pub mod table;
 
 pub use description::Description;
+pub use fitted::FittedModel;
 pub use kind::{Children, Kind};
-pub use learnt::Learnt;
 pub use seeklab_core::DescriptionError;

@@ -9,10 +9,10 @@
 //! loop spins the rest of the lead away, so that neither the model nor the copying of data makes a reply late.
 //!
 //! # Scope and limits
-//! - In memory, the data of a write is in the store before the model is asked, that of a read is taken when its
+//! - In memory, the data of a write is in the store before the model gets the request, that of a read is taken when its
 //!   reply is made: a read sees every write that arrived before its reply. What the store refuses fails at once and
 //!   takes no model time.
-//! - In a file ([`over`](Emulation::over)), the model is asked while the data is under way, and a reply leaves when
+//! - In a file ([`over`](Emulation::over)), the model gets the request while the data is under way, and a reply leaves when
 //!   both are there: no reply to a flush or FUA write leaves before the data is where it should be, and nobody waits for
 //!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
 //!   A reply that waited for its data is a miss, `data_not_there`.
@@ -41,7 +41,7 @@ use crate::frontend::{
     Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
 };
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
-use crate::store::{Allocation, Outcome, Store, StoreError, Token, Transfers, Work};
+use crate::store::{Allocation, Store, StoreError, Token, TransferResult, Transfers, Work};
 use stalls::Stalls;
 
 /// Function that receives every completed request, for traces and figures.
@@ -90,7 +90,7 @@ pub struct Emulation {
     /// Completions that are due or soon will be.
     due: VecDeque<Due>,
     taken: Vec<Due>,
-    /// The pacer has been asked in this turn.
+    /// The pacer was called in this turn.
     asked: bool,
     /// Answers that are due and wait for their data.
     stalled: Vec<(Due, Outstanding)>,
@@ -462,7 +462,7 @@ impl Emulation {
         debug_assert!(before.is_none(), "a tag stands for one command until its reply has left");
     }
 
-    /// Notes of the replies prepared before that their clients have been asked to take them.
+    /// Notes for the replies prepared before that their sending was attempted.
     fn note_offered(&mut self, now: Instant) {
         for tag in self.fresh.drain(..) {
             if let Some(replied) = self.replied.get_mut(&tag) {
@@ -478,8 +478,8 @@ impl Emulation {
             return Ok(false);
         }
         self.orphans.retain(|token| match transfers.take(*token) {
-            Some(outcome) => {
-                outcome.result.into_iter().for_each(|buffer| transfers.give_back(buffer));
+            Some(transferred) => {
+                transferred.result.into_iter().for_each(|buffer| transfers.give_back(buffer));
                 false
             }
             None => true,
@@ -518,7 +518,7 @@ impl Emulation {
             self.prepare(frontend, tag, answer, &[]);
             return Ok(outstanding);
         };
-        let Some(Outcome { ended, result }) = transfers.take(token) else { return Err(outstanding) };
+        let Some(TransferResult { ended, result }) = transfers.take(token) else { return Err(outstanding) };
         outstanding.stored = ended;
         match result {
             Ok(bytes) => {
@@ -560,7 +560,7 @@ impl Emulation {
     /// Extents in whole blocks: a block that is allocated in part is allocated.
     fn extents(&self, offset: u64, length: u64, single: bool) -> Result<Vec<Extent>, StoreError> {
         let mut extents: Vec<Extent> = Vec::new();
-        let (mut at, mut told) = (offset, offset);
+        let (mut at, mut reported) = (offset, offset);
         for extent in self.store.extents(offset, length)? {
             let extent = extent?;
             at += extent.length;
@@ -571,17 +571,17 @@ impl Emulation {
                 (true, _) => at.next_multiple_of(self.block_bytes),
                 (false, _) => at / self.block_bytes * self.block_bytes,
             };
-            if end <= told {
+            if end <= reported {
                 continue;
             }
-            let length_bytes = u32::try_from(end - told).unwrap_or(u32::MAX);
+            let length_bytes = u32::try_from(end - reported).unwrap_or(u32::MAX);
             match extents.last_mut() {
                 Some(before) if before.allocated == allocated => {
                     before.length_bytes = before.length_bytes.saturating_add(length_bytes);
                 }
                 _ => extents.push(Extent { length_bytes, allocated, zero: !allocated }),
             }
-            told = end;
+            reported = end;
             if (single && extents.len() > 1) || extents.len() == EXTENTS_MAX {
                 break;
             }

@@ -38,7 +38,7 @@ const STALL: Duration = Duration::from_ms(50);
 const STALLS: usize = 6;
 const ROLE: &str = "SEEKLAB_MISS_CAUSES_ROLE";
 
-/// A device that burns the processor for 50 ms where it is told to.
+/// A device that burns the processor for 50 ms at given requests.
 struct Burning {
     inner: Box<dyn Device>,
     /// Requests until the next stall; forks share it.
@@ -245,7 +245,10 @@ impl Emulating {
         let mut line = String::new();
         while !line.ends_with("ready\n") {
             line.clear();
-            assert!(output.read_line(&mut line).expect("it can be read") > 0, "it ended before it served");
+            assert!(
+                output.read_line(&mut line).expect("it can be read") > 0,
+                "the emulation ended before it was ready"
+            );
         }
         let mut stream = UnixStream::connect(folder.path().join("disk.sock")).expect("it listens");
         let timeout = Some(Pause::from_secs(60));
@@ -268,7 +271,7 @@ impl Emulating {
         self.stream.read_exact(&mut vec![0; 16 + bytes as usize]).expect("it answers");
     }
 
-    /// Keeps eight requests of so many bytes outstanding while `go_on` says so; it is told how many are done.
+    /// Keeps eight requests of so many bytes outstanding while `go_on`, which receives the number of finished ones, returns true.
     fn load(&mut self, bytes: u32, mut go_on: impl FnMut(u64, &Child) -> bool) {
         (0..8).for_each(|_| self.ask(bytes));
         let mut done = 0;

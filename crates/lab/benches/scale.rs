@@ -27,8 +27,9 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, Fitted, fit};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{WorkloadOptions, choose};
-use seeklab_learning::fit::{LeftOut, MODELS, Model};
+use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
+use seeklab_learning::MODELS;
+use seeklab_learning::fit::{LeftOut, Model};
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions};
 
 use measure::Report;
@@ -44,8 +45,8 @@ const TEXT: u64 = 12;
 
 fn main() {
     let full = std::env::args().any(|argument| argument == "--bench");
-    let said = std::env::args().find_map(|argument| argument.parse().ok());
-    let requests = said.unwrap_or(if full { REQUESTS } else { 3_000 });
+    let requested = std::env::args().find_map(|argument| argument.parse().ok());
+    let requests = requested.unwrap_or(if full { REQUESTS } else { 3_000 });
     let rounds = if full { 3 } else { 1 };
     if let Err(error) = measure_all(requests, rounds) {
         panic!("{error}");
@@ -99,7 +100,7 @@ fn convert(from: &Path, to: &Path) -> Result<(), Failure> {
 
 /// Returns the required speeds of a model, in requests per second: fitted, simulated from Parquet, simulated
 /// from decoded requests.
-fn floors(model: &Model) -> [Option<f64>; 3] {
+fn targets(model: &Model) -> [Option<f64>; 3] {
     match model.name {
         "plain" => [Some(5e6), Some(4e6), Some(10e6)],
         _ => [Some(1e6), None, None],
@@ -113,7 +114,7 @@ fn measure_model(
     requests: u64,
 ) -> Result<(), Failure> {
     let name = model.name;
-    let [fitted, simulated, decoded] = floors(model);
+    let [fitted, simulated, decoded] = targets(model);
     let fit_to = |split: Ratio| {
         let options = FitOptions {
             models: vec![model],
@@ -145,10 +146,10 @@ fn measure_model(
     let description = Description::parse(name, name, &description.to_string())?;
     let setup = Setup { bare: false, overrides: Vec::new(), queue: None };
     let device = customise(name, description, &setup)?;
-    let workload = choose(&trace.to_string_lossy(), &WorkloadOptions::default())?;
+    let workload = resolve_workload(&trace.to_string_lossy(), &WorkloadOptions::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {
-        let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
-        assert_eq!(outcome.metrics.summary().requests, requests, "every request completes");
+        let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
+        assert_eq!(result.metrics.summary().requests, requests, "every request completes");
         Ok(())
     })?;
     let held: Vec<(Instant, Request)> = generator::Generator::new(Seed(1))

@@ -8,9 +8,9 @@ use seeklab_core::{Limits, Seed};
 use seeklab_lab::devices::{Setup, resolve};
 use seeklab_lab::run::run;
 use seeklab_lab::session::Session;
-use seeklab_lab::workload::{WorkloadOptions, choose};
+use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 
-/// Name, device, mechanics alone, scheduler, workload, floor in requests per CPU-second.
+/// Name, device, mechanics alone, scheduler, workload, required requests per CPU-second.
 const CASES: [(&str, &str, bool, Option<&str>, &str, f64); 5] = [
     (
         "atlas10k as in the catalog, FCFS, 50 % busy",
@@ -64,13 +64,13 @@ fn main() {
         }
     }
     println!("million requests per CPU-second, one thread, best and median of {rounds}, {requests} requests");
-    for ((name, .., floor), speeds) in CASES.iter().zip(&mut speeds) {
+    for ((name, .., required), speeds) in CASES.iter().zip(&mut speeds) {
         speeds.sort_by(f64::total_cmp);
         let (best, median) = (speeds[speeds.len() - 1], speeds[speeds.len() / 2]);
-        let target = match *floor {
+        let target = match *required {
             0.0 => String::new(),
-            floor if best >= floor => format!("   at least {} asked: met", floor / 1e6),
-            floor => format!("   at least {} asked: MISSED", floor / 1e6),
+            required if best >= required => format!("   at least {} required: met", required / 1e6),
+            required => format!("   at least {} required: MISSED", required / 1e6),
         };
         println!("{name:<46} {:6.2} {:6.2}{target}", best / 1e6, median / 1e6);
     }
@@ -82,8 +82,8 @@ fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) ->
     let setup = Setup { bare, overrides: Vec::new(), queue };
     let device = resolve(device, &setup).expect("a device of the catalog");
     let options = WorkloadOptions { requests: Some(requests), ..WorkloadOptions::default() };
-    let workload = choose(workload, &options).expect("a workload that is right");
-    let outcome = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
+    let workload = resolve_workload(workload, &options).expect("a workload that is right");
+    let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
         .expect("the workload fits the device");
-    outcome.requests_per_cpu_s()
+    result.requests_per_cpu_s()
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Operation};
 use seeklab_emulator::calibration::{
     Calibration, CalibrationError, Effort, FrontendKind, Machine, NoCalibration, Route, Row,
@@ -24,7 +25,7 @@ pub struct CalibrationOptions {
 }
 
 /// Result of a calibration. Its serialized form is the JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CalibrationResult {
     /// Program and version.
     pub version: &'static str,
@@ -44,7 +45,7 @@ pub struct CalibrationResult {
 }
 
 /// Lateness of wake-ups from sleep.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct WakeupTimes {
     /// Number of measured sleeps.
     pub sleeps: u64,
@@ -59,7 +60,7 @@ pub struct WakeupTimes {
 }
 
 /// Measured times of one operation and size over one frontend.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct CalibrationRow {
     /// Name of the frontend.
     pub frontend: &'static str,

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 const DESCRIPTION_BYTES_MAX: u64 = 16 << 20;
 
 /// A share of requests outside of the region of a fit, in percent, that goes without saying.
-const UNLIKE_PCT: f64 = 1.0;
+const OUTSIDE_PCT: f64 = 1.0;
 
 /// Setup of a device: its host queue, mechanics only, overrides.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ pub struct Setup {
 /// A device that is described, resolved and ready to be built.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// As it was named.
+    /// Name as given by the user.
     pub name: String,
     /// True if only the mechanics are simulated.
     pub bare: bool,
@@ -50,14 +50,14 @@ pub fn describe(name: &str) -> Result<Description, Failure> {
         return Ok(catalog::find(name)?);
     }
     let path = Path::new(name);
-    let told = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
-    let size = fs::metadata(path).map_err(told)?.len();
+    let unreadable = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
+    let size = fs::metadata(path).map_err(unreadable)?.len();
     if size > DESCRIPTION_BYTES_MAX {
         return Err(Failure::new(format!(
             "{name}: has {size} bytes, a description has at most {DESCRIPTION_BYTES_MAX}"
         )));
     }
-    let text = fs::read_to_string(path).map_err(told)?;
+    let text = fs::read_to_string(path).map_err(unreadable)?;
     let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     Ok(Description::parse(&stem, name, &text)?)
 }
@@ -145,15 +145,15 @@ impl Resolved {
         }
     }
 
-    /// Returns a note for the reader if more than 1 % of the requests are unlike all requests that the model was
+    /// Returns a note for the reader if more than 1 % of the requests are outside the range of requests that the model was
     /// fitted to.
-    pub fn unlike_its_fit(&self, coverage: Option<Coverage>) -> Option<String> {
+    pub fn outside_note(&self, coverage: Option<Coverage>) -> Option<String> {
         let Coverage { requests, outside } = coverage?;
         let pct = 100.0 * outside as f64 / requests.max(1) as f64;
-        (pct > UNLIKE_PCT).then(|| {
+        (pct > OUTSIDE_PCT).then(|| {
             format!(
-                "{}: {pct:.1} % of the requests ({outside} of {requests}) are unlike all that it was fitted to; they \
-                 are answered as the nearest of those",
+                "{}: {pct:.1} % of the requests ({outside} of {requests}) are outside the fitted range; they \
+                 get the times of the nearest fitted requests",
                 self.label()
             )
         })

@@ -78,21 +78,22 @@ pub(crate) struct Journal<R> {
 impl<R: Serialize + DeserializeOwned> Journal<R> {
     /// Opens the journal at `path` and reads what is there; forgets it if `fresh`.
     pub(crate) fn open(path: &Path, fresh: bool) -> Result<Self, Failure> {
-        let told = |error: std::io::Error| {
+        let unusable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be used", path.display()))
         };
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(told)?;
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(path).map_err(unusable)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Failure::new(format!("{}: another run is writing it", path.display()))
                     .hint("wait for it, or give this one another --output"));
             }
-            Err(TryLockError::Error(error)) => return Err(told(error)),
+            Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         let mut bytes = Vec::new();
         if !fresh {
-            file.read_to_end(&mut bytes).map_err(told)?;
+            file.read_to_end(&mut bytes).map_err(unusable)?;
         }
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let newer = bytes[..whole]
@@ -106,7 +107,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
             ))
             .hint("update seeklab, name another file, or add --fresh to forget these results"));
         }
-        file.set_len(whole as u64).map_err(told)?;
+        file.set_len(whole as u64).map_err(unusable)?;
         let mut journal = Self { path: path.to_owned(), file, known: BTreeMap::new(), damaged: 0 };
         for line in bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match serde_json::from_slice::<Line<R>>(line) {

@@ -10,14 +10,16 @@
 pub mod calibrate;
 pub mod capture;
 pub mod compare;
+pub mod descriptions;
 pub mod devices;
+pub mod documents;
 pub mod drive;
 pub mod emulate;
 pub mod experiment;
 pub mod failure;
 pub mod fit;
+pub mod fitted;
 mod journal;
-pub mod learnt;
 pub mod listener;
 pub mod output;
 pub mod points;

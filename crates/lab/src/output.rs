@@ -16,6 +16,11 @@ pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::
 }
 
 /// As [`path_text`].
+pub(crate) fn path_texts<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(paths.iter().map(|path| path.display().to_string()))
+}
+
+/// As [`path_text`].
 pub(crate) fn optional_path_text<S: Serializer>(
     path: &Option<PathBuf>,
     serializer: S,

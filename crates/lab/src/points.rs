@@ -1,5 +1,6 @@
 //! Accuracy of an emulated run: from its trace to a section of the report and one JSON document.
 
+use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
 use seeklab_analysis::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,
@@ -17,15 +18,19 @@ pub const FLOOR: &str = "floor";
 pub const LIMIT: &str = "deadline_limit";
 
 /// An emulated run between two of its measurement points, as written by `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PointsDocument {
     #[serde(flatten)]
     between: BetweenSummary,
+    /// Requests of the trace.
     trace_requests: u64,
+    /// Requests without stamps of the host, if MP1 was measured.
     unmatched: Option<u64>,
+    /// Flushes of the host's driver, which have no stamps.
     driver_flushes: u64,
     #[serde(flatten)]
     lateness: Option<LatenessSummary>,
+    /// Missed deadlines by cause.
     deadline_misses: MissCounts,
     #[serde(flatten)]
     trust: Trust,
@@ -52,7 +57,7 @@ impl PointsDocument {
 /// # Errors
 /// If the limit or the floor in the metadata is no time.
 pub fn evidence(stamps: &Stamps, metadata: &Metadata) -> Result<Evidence, Failure> {
-    let told = |key: &str| {
+    let duration = |key: &str| {
         let parse = |text: &String| {
             text.parse::<Duration>().map_err(|error| {
                 Failure::chain(&error).context(format!("`{key}` in the metadata of the trace"))
@@ -60,7 +65,7 @@ pub fn evidence(stamps: &Stamps, metadata: &Metadata) -> Result<Evidence, Failur
         };
         metadata.other.get(key).map(parse).transpose()
     };
-    Ok(stamps.evidence(told(LIMIT)?.unwrap_or(DEADLINE_LIMIT), told(FLOOR)?))
+    Ok(stamps.evidence(duration(LIMIT)?.unwrap_or(DEADLINE_LIMIT), duration(FLOOR)?))
 }
 
 /// Two points as they are named on the command line, such as `mp1,mp3`.

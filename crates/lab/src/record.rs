@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_core::{ByteSize, TraceRecord};
 use seeklab_emulator::frontend::Stop;
@@ -62,7 +63,7 @@ impl RecordOptions {
 }
 
 /// Result of a recording. Its serialized form is the JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RecordResult {
     /// File or block device that holds the data.
     #[serde(serialize_with = "path_text")]
@@ -100,6 +101,9 @@ pub struct RecordResult {
     pub response_p99_ms: Option<f64>,
     /// Longest response time.
     pub response_max_ms: Option<f64>,
+    /// Failure to write the trace. The figures are valid.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
 }
 
 /// Writes the trace on a thread separate from serving.
@@ -110,7 +114,7 @@ struct Recording {
 }
 
 impl Sink for Recording {
-    type Outcome = Self;
+    type Output = Self;
 
     fn take(&mut self, record: &TraceRecord) {
         self.metrics.record(record);
@@ -125,16 +129,19 @@ impl Sink for Recording {
 }
 
 impl Recording {
-    /// Writes the number of lost requests to the trace and completes the file.
-    fn end(self, lost: u64, elapsed_ns: u64) -> Result<MetricsSummary, Failure> {
+    /// Writes the number of lost requests to the trace and completes the file. Returns the figures, and the failure to
+    /// write the trace.
+    fn end(self, lost: u64, elapsed_ns: u64) -> (MetricsSummary, Option<Failure>) {
         let Self { mut writer, metrics, failed } = self;
-        if let Some(error) = failed {
-            return Err(error.into());
-        }
-        writer.annotate("capture.lost_requests", &lost.to_string())?;
-        writer.annotate("capture.elapsed_ns", &elapsed_ns.to_string())?;
-        writer.finish()?;
-        Ok(metrics.summary())
+        let complete = || -> Result<(), TraceError> {
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            writer.annotate("capture.lost_requests", &lost.to_string())?;
+            writer.annotate("capture.elapsed_ns", &elapsed_ns.to_string())?;
+            writer.finish()
+        };
+        (metrics.summary(), complete().err().map(Failure::from))
     }
 }
 
@@ -142,8 +149,8 @@ impl Recording {
 /// this thread once clients can connect; the backing is served meanwhile.
 ///
 /// # Errors
-/// A backing that cannot be opened or served; errors of `on_ready`, which end the recording; a trace that cannot be
-/// written.
+/// A backing that cannot be opened or served; errors of `on_ready`, which end the recording. A trace that cannot be
+/// written is part of the result.
 pub fn record(
     session: &Session,
     options: &RecordOptions,
@@ -179,7 +186,7 @@ pub fn record(
     running.until_stopped(session);
     let served = running.end()?;
     let (recording, lost_requests) = observer.finish();
-    let summary = recording.end(lost_requests, served.elapsed.as_ns())?;
+    let (summary, failure) = recording.end(lost_requests, served.elapsed.as_ns());
     let times = summary.response;
     Ok(RecordResult {
         backing: options.backing.clone(),
@@ -199,5 +206,6 @@ pub fn record(
         response_p50_ms: times.map(|times| times.p50_ms),
         response_p99_ms: times.map(|times| times.p99_ms),
         response_max_ms: times.map(|times| times.max_ms),
+        failure,
     })
 }

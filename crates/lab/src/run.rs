@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::workload::Chosen;
+use crate::workload::ResolvedWorkload;
 
 /// Result of a run.
 #[derive(Debug)]
@@ -126,14 +126,14 @@ impl Observer<'_> {
 /// A workload that does not fit the device, a trace that cannot be read or written.
 pub fn run(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     seed: Seed,
     limits: Limits,
     writer: Option<&mut (dyn TraceWriter + 'static)>,
     session: &Session,
 ) -> Result<SimulationResult, Failure> {
     let progress = &mut session.progress(&device.name, workload.requests());
-    let mut outcome = match &workload.spec {
+    let mut result = match &workload.spec {
         WorkloadSpec::Synthetic(spec) => {
             let mut built = device.build(seed, "disk0")?;
             let supplied = supplied(device, workload, spec)?;
@@ -142,9 +142,9 @@ pub fn run(
                 Synthetic::new(&spec, AddressSpace::from(built.capabilities()), seed, supplied).map_err(
                     |error| Failure::from(error).context(format!("--workload `{}`", workload.name)),
                 )?;
-            let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
-            outcome.notes.extend(rounded);
-            outcome
+            let mut result = drive(&mut requests, &mut built, limits, writer, progress)?;
+            result.notes.extend(rounded);
+            result
         }
         WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress)?,
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
@@ -152,14 +152,14 @@ pub fn run(
             application(device, workload, &builtin, seed, limits, writer, progress)?
         }
     };
-    outcome.notes.extend(device.unlike_its_fit(outcome.coverage).map(Note::Warning));
-    Ok(outcome)
+    result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
+    Ok(result)
 }
 
 /// Runs an application, and notes how long its phases took.
 fn application(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     builtin: &Builtin,
     seed: Seed,
     limits: Limits,
@@ -169,7 +169,7 @@ fn application(
     let mut built = device.build(seed, "disk0")?;
     let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut outcome = drive(&mut requests, &mut built, limits, writer, progress)?;
+    let mut result = drive(&mut requests, &mut built, limits, writer, progress)?;
     for phase in requests.phases() {
         let Some(elapsed) = phase.elapsed() else { continue };
         let unmount = match (phase.end, phase.unmounted) {
@@ -178,7 +178,7 @@ fn application(
             }
             _ => String::new(),
         };
-        outcome.notes.push(Note::Remark(format!(
+        result.notes.push(Note::Remark(format!(
             "{}: {}: {} operations in {:.2} s{unmount}",
             device.name,
             phase.name,
@@ -187,9 +187,9 @@ fn application(
         )));
     }
     if requests.is_full() {
-        outcome.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
+        result.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
     }
-    Ok(outcome)
+    Ok(result)
 }
 
 /// The description with sizes in whole blocks of the device, as traces are read, and a note if that changed any.
@@ -207,7 +207,11 @@ fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec
 const SHAPE_MAX: usize = 1 << 22;
 
 /// Returns the inputs of the workload that come from the device and from a trace.
-fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Result<Supplied, Failure> {
+fn supplied(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &SyntheticSpec,
+) -> Result<Supplied, Failure> {
     let mut supplied = Supplied::default();
     if spec.address.distribution == AddressDistribution::Extents {
         let tracks = device.description.tracks().ok_or_else(|| {
@@ -227,7 +231,7 @@ fn supplied(device: &Resolved, workload: &Chosen, spec: &SyntheticSpec) -> Resul
     Ok(supplied)
 }
 
-fn interarrival_times(path: &Path, workload: &Chosen) -> Result<Arc<[Duration]>, Failure> {
+fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[Duration]>, Failure> {
     let trace = seeklab_columnar::open(path, workload.format.as_deref(), &workload.options)?;
     let mut last = None;
     let mut times = Vec::new();
@@ -270,7 +274,7 @@ const SURVEYED: [Column; 6] =
 
 fn replay(
     device: &Resolved,
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     spec: &ReplaySpec,
     seed: Seed,
     limits: Limits,
@@ -315,7 +319,7 @@ fn replay(
     let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
-    let outcome = drive(&mut requests, &mut bank, limits, writer.as_deref_mut(), progress);
+    let result = drive(&mut requests, &mut bank, limits, writer.as_deref_mut(), progress);
     let counters = requests.counters();
     let followed = match (mode, requests.dependencies()) {
         (Mode::Follow { within }, Some(counts)) => Some(Followed { within, counts }),
@@ -332,7 +336,7 @@ fn replay(
         };
         hint.into_iter().fold(failure, Failure::hint)
     })?;
-    let mut outcome = outcome?;
+    let mut result = result?;
     for (count, what) in [
         (counters.wrapped, "requests lay beyond the end of the device and were wrapped around"),
         (counters.scaled, "requests were moved, as the trace extends beyond the end of the device"),
@@ -344,21 +348,21 @@ fn replay(
         }
     }
     notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
-    outcome.followed = followed;
-    if let Some(writer) = writer.filter(|_| outcome.write_error.is_none()) {
+    result.followed = followed;
+    if let Some(writer) = writer.filter(|_| result.write_error.is_none()) {
         // The size of device 0 was known before the first row.
         let capacity = bank.capabilities().capacity().to_string();
         let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
         let stated = others.try_for_each(|device| writer.annotate(&capacity_key(device), &capacity));
-        outcome.write_error = stated.err().map(Failure::from);
+        result.write_error = stated.err().map(Failure::from);
     }
     if bank.len() > 1 {
         notes.push(Note::Remark(format!("{} devices of the trace, one instance each", bank.len())));
     }
     notes.extend(trace.notes().iter().map(|note| Note::Warning(note.to_string())));
-    notes.append(&mut outcome.notes);
-    outcome.notes = notes;
-    Ok(outcome)
+    notes.append(&mut result.notes);
+    result.notes = notes;
+    Ok(result)
 }
 
 /// The rows of a trace one by one, read many at a time.

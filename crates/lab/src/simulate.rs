@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::run::{Followed, SimulationResult, metadata, run};
 use crate::session::Session;
-use crate::workload::{Chosen, WorkloadOptions, choose};
+use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 
 /// Options of a simulation.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ pub struct SimulateResult {
 }
 
 /// Figures of a simulation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SimulateFigures {
     /// Seed of all random draws.
     pub seed: u64,
@@ -66,7 +67,7 @@ pub struct SimulateFigures {
 }
 
 /// Figures of one device.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceFigures {
     /// Name of the device.
     pub device: String,
@@ -97,7 +98,7 @@ pub struct DeviceFigures {
 }
 
 /// Dependencies that were inferred from the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct FollowedFigures {
     /// Longest time from a completion to the request that had waited for it; null if none had.
     pub follows_within_ms: Option<f64>,
@@ -121,7 +122,7 @@ impl From<Followed> for FollowedFigures {
 }
 
 /// Throughput over time, in intervals of equal length from the first arrival.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Throughput {
     /// Length of an interval.
     pub stretch_s: f64,
@@ -151,7 +152,7 @@ impl Throughput {
 pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<SimulateResult, Failure> {
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
-    let workload = choose(&options.workload, &options.workload_options)?;
+    let workload = resolve_workload(&options.workload, &options.workload_options)?;
     let outputs = options.outputs(&devices)?;
     for path in options.report.iter().chain(outputs.iter().flatten()) {
         check_distinct(path, options.inputs(&workload))?;
@@ -208,7 +209,7 @@ impl DeviceFigures {
 
 impl SimulateOptions {
     /// Returns all arguments that may name an input file.
-    fn inputs(&self, workload: &Chosen) -> Vec<PathBuf> {
+    fn inputs(&self, workload: &ResolvedWorkload) -> Vec<PathBuf> {
         let named = self.devices.iter().chain([&self.workload]).map(PathBuf::from);
         let shape = self.workload_options.shape.clone();
         named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
@@ -237,7 +238,7 @@ impl SimulateOptions {
         &self,
         session: &Session,
         device: &Resolved,
-        workload: &Chosen,
+        workload: &ResolvedWorkload,
         out: Option<&Path>,
     ) -> Result<SimulationResult, Failure> {
         let Some(path) = out else {
@@ -257,7 +258,7 @@ fn make_report(
     session: &Session,
     seed: Seed,
     devices: &[Resolved],
-    workload: &Chosen,
+    workload: &ResolvedWorkload,
     results: &[SimulationResult],
 ) -> Report {
     let mut notes: Vec<Note> = Vec::new();

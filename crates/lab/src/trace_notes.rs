@@ -68,10 +68,10 @@ pub(crate) fn check_moved(trace: &OpenTrace, of: u64) -> Result<(), Failure> {
         {
             return Err(Failure::new(format!(
                 "{rows} of {of} rows lie further out of order than the {window} rows within which the trace is sorted, \
-                 and would be moved to the arrival of the row before; at most {MOVED_MAX_PCT} % may be, for a model \
-                 learns from when requests arrive"
+                 and would be moved to the arrival of the row before; at most {MOVED_MAX_PCT} % are allowed, because a \
+                 model depends on the arrival times"
             ))
-            .hint("sort the lines of the file by their times first; converted as it is, they would be moved too"));
+            .hint("sort the lines of the file by their times first; a conversion without sorting moves them too"));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Workloads as named by users: a trace, a TOML file or a line, with the requested arrivals.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{ByteSize, Duration};
@@ -11,6 +12,7 @@ use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{WorkloadSpec, registry};
 
 use crate::failure::Failure;
+use crate::trace::STANDARD_INPUT;
 
 /// Options beside the workload itself.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +35,8 @@ pub struct WorkloadOptions {
 
 /// A workload, ready to be run.
 #[derive(Debug, Clone)]
-pub struct Chosen {
-    /// As it was named.
+pub struct ResolvedWorkload {
+    /// Name as given by the user.
     pub name: String,
     /// Specification of the workload.
     pub spec: WorkloadSpec,
@@ -50,7 +52,7 @@ pub struct Chosen {
 ///
 /// # Errors
 /// A file that cannot be read, a description that is wrong, arrivals that do not fit.
-pub fn choose(text: &str, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+pub fn resolve_workload(text: &str, options: &WorkloadOptions) -> Result<ResolvedWorkload, Failure> {
     from_spec(text, describe(text, Path::new(""), "--workload")?, options)
 }
 
@@ -62,12 +64,13 @@ pub fn choose(text: &str, options: &WorkloadOptions) -> Result<Chosen, Failure> 
 pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Failure> {
     let path = folder.join(text);
     if path.is_file() {
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let content = fs::read_to_string(&path)
-                .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?;
+        if let Some(content) = description_in(&path)
+            .map_err(|error| Failure::from(error).context(format!("{text}: cannot be read")))?
+        {
             let spec = WorkloadSpec::from_toml(&content)
                 .map_err(|error| Failure::from(error).context(text.to_owned()))?;
-            return Ok(relative_to(spec, path.parent()));
+            let is_standard_input = path == Path::new(STANDARD_INPUT);
+            return Ok(relative_to(spec, if is_standard_input { Some(folder) } else { path.parent() }));
         }
         let trace = Some(path.to_string_lossy().into_owned());
         return Ok(WorkloadSpec::Replay(ReplaySpec { trace, ..ReplaySpec::default() }));
@@ -95,11 +98,34 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
     Ok(relative_to(spec, Some(folder)))
 }
 
+/// Largest description that a file without suffix may hold.
+const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
+
+/// Returns the text of a file that describes a workload: a file with the suffix `toml`, or standard input that holds a
+/// table of TOML. `None` for a trace.
+fn description_in(path: &Path) -> io::Result<Option<String>> {
+    if path.extension().is_some_and(|extension| extension == "toml") {
+        return fs::read_to_string(path).map(Some);
+    }
+    if path != Path::new(STANDARD_INPUT) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(DESCRIPTION_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 <= DESCRIPTION_BYTES_MAX;
+    let text = String::from_utf8(bytes).ok().filter(|text| is_whole && text.parse::<toml::Table>().is_ok());
+    Ok(text.filter(|text| !text.trim().is_empty()))
+}
+
 /// Returns the workload of a description, with the options applied.
 ///
 /// # Errors
 /// Arrivals that do not fit the kind of workload.
-pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) -> Result<Chosen, Failure> {
+pub fn from_spec(
+    name: &str,
+    mut spec: WorkloadSpec,
+    options: &WorkloadOptions,
+) -> Result<ResolvedWorkload, Failure> {
     if let Some(requests) = options.requests {
         spec.limit_requests(requests);
     }
@@ -144,11 +170,11 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) 
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
     }
     if spec.builtin().is_some() {
-        let wish = [
+        let unusable = [
             (
                 "--requests",
                 options.requests.is_some(),
-                "it does its work whole; say scale=0.1 for less of it",
+                "the number of requests follows from its work; scale=0.1 makes that smaller",
             ),
             ("--beyond", options.beyond.is_some(), "it never leaves the device"),
             ("--format", options.format.is_some(), "it reads no trace"),
@@ -156,16 +182,16 @@ pub fn from_spec(name: &str, mut spec: WorkloadSpec, options: &WorkloadOptions) 
             (
                 "--open, --closed, --scaled, --think and --follow",
                 options.arrivals.is_some(),
-                "its processes wait as they do",
+                "its processes define the arrivals",
             ),
         ];
-        if let Some((option, _, why)) = wish.into_iter().find(|(_, is_wished, _)| *is_wished) {
+        if let Some((option, _, why)) = unusable.into_iter().find(|(_, is_given, _)| *is_given) {
             return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
         }
     }
     let settings = options.settings.clone();
     let reading = ReadOptions { block_size: options.block_size, settings, ..ReadOptions::default() };
-    Ok(Chosen {
+    Ok(ResolvedWorkload {
         name: name.to_owned(),
         spec,
         format: options.format.clone(),
@@ -194,7 +220,7 @@ pub(crate) fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> Workload
     }
 }
 
-impl Chosen {
+impl ResolvedWorkload {
     /// Returns the number of requests, if known beforehand.
     pub const fn requests(&self) -> Option<u64> {
         match &self.spec {

@@ -23,12 +23,12 @@ impl FitCounts {
             self.summary.end = self.summary.end.max(end);
         }
         let Some((completion, response)) = record.completion.zip(record.response_time()) else {
-            self.summary.without_response += 1;
+            self.summary.requests_without_response += 1;
             return None;
         };
         self.backlog.push(completion);
         if record.status != Status::Ok {
-            self.summary.failed += 1;
+            self.summary.failed_requests += 1;
             return None;
         }
         self.summary.requests += 1;

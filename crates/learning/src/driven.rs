@@ -20,7 +20,7 @@ impl<D: Device> Driven<D> {
             mode,
             beyond: Beyond::Error,
             capacity_blocks: device.capabilities().capacity_blocks,
-            extent_blocks: 0,
+            address_range_blocks: 0,
             requests: None,
             device: None,
             devices: None,

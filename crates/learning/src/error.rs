@@ -1,4 +1,4 @@
-//! The reasons for which nothing can be learnt.
+//! Reasons for which a fit fails.
 
 use seeklab_devices::DescriptionError;
 
@@ -6,15 +6,15 @@ use seeklab_devices::DescriptionError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The records or results hold nothing to learn from.
-    NothingToLearn,
+    /// The records or results contain nothing that a model can be fitted to.
+    NothingToFit,
     /// An option, or a part of the input, has a value that is not allowed.
     Invalid,
     /// The fitted device cannot be described, built or driven.
     Device,
 }
 
-/// A failure to learn, to evaluate or to read what is learnt from.
+/// A failure to fit, to evaluate or to read the input of a fit.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {

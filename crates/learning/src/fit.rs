@@ -1,4 +1,4 @@
-//! Fitting a model to a trace: THE list of models that can be fitted.
+//! Fitting a model to a trace.
 //!
 //! ```text
 //! trace, in order of arrival ─▶ Fit ─▶ description (TOML) ─▶ Device
@@ -15,9 +15,8 @@ use seeklab_devices::station::Feature;
 use seeklab_devices::table::Classes;
 use toml::Table;
 
+use crate::MODELS;
 use crate::error::Error;
-use crate::station::StationFit;
-use crate::table::TableFit;
 
 /// A model being fitted, request by request of one device in order of arrival; its memory does not grow with the trace.
 pub trait Fit: Send {
@@ -59,10 +58,10 @@ pub struct LeftOut {
     pub features: Vec<Feature>,
 }
 
-/// The device fitted so far, [going on](Fit::description_with_state), its draws from `seed` by streams that begin with `name`.
+/// The device fitted so far, [with its state](Fit::description_with_state). It draws from streams of `seed` whose names begin with `name`.
 ///
 /// # Errors
-/// If nothing was learnt.
+/// If the model has no requests.
 pub fn build(fit: &dyn Fit, about: DeviceInfo, seed: Seed, name: &str) -> Result<Box<dyn Device>, Error> {
     Ok(Description::from_table(name, name, fit.description_with_state(about)?)?.build(seed, name)?)
 }
@@ -89,9 +88,9 @@ pub struct FitSummary {
     /// Requests whose response times were fitted.
     pub requests: u64,
     /// Requests without a response time, which is not known.
-    pub without_response: u64,
+    pub requests_without_response: u64,
     /// Requests that failed, whose response times are not those of service.
-    pub failed: u64,
+    pub failed_requests: u64,
     /// First block that no request went beyond.
     pub end: u64,
     /// Most requests that were outstanding when another arrived.
@@ -108,21 +107,3 @@ pub struct Model {
     /// Begins a fit, with classes of requests of the given fineness.
     pub begin: fn(Classes) -> Result<Box<dyn Fit>, Error>,
 }
-
-/// THE list of models that can be fitted to traces.
-pub static MODELS: &[Model] = &[
-    Model {
-        name: "station",
-        description: "waiting and service times told apart, service by what is known when it starts",
-        begin: |classes| {
-            // It finds its own; what nobody can have is refused all the same.
-            classes.check()?;
-            Ok(Box::new(StationFit::default()))
-        },
-    },
-    Model {
-        name: "plain",
-        description: "response times by tables, as published",
-        begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
-    },
-];

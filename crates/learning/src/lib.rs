@@ -1,4 +1,4 @@
-//! Models learnt from traces and from the results of benchmarks, and how well they predict.
+//! Models fitted to traces and to results of benchmarks, and their evaluation.
 //!
 //! ```text
 //! records ─▶ Fit ─▶ description (TOML) ─▶ devices: the model that runs
@@ -14,9 +14,22 @@ pub mod evaluation;
 pub mod fio;
 pub mod fit;
 mod limit;
-pub mod station;
 pub mod survey;
 pub mod sweep;
-pub mod table;
 
 pub use error::{Error, ErrorKind};
+
+/// Declares the module of each model and lists the models in order.
+macro_rules! models {
+    ($($module:ident,)+) => {
+        $(pub mod $module;)+
+
+        /// THE list of models that can be fitted to traces.
+        pub static MODELS: &[fit::Model] = &[$($module::MODEL),+];
+    };
+}
+
+models! {
+    station,
+    table,
+}

@@ -10,14 +10,14 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Default)]
 pub struct Survey {
     /// Counts for each device.
-    devices: BTreeMap<u16, Seen>,
+    devices: BTreeMap<u16, DeviceCounts>,
     /// Requests that the recorder itself made.
-    pub recorders_own: u64,
+    pub recorder_requests: u64,
 }
 
 /// Counts for one device.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct DeviceCounts {
     /// Requests.
     pub requests: u64,
     /// First and last arrival.
@@ -30,7 +30,7 @@ pub struct Seen {
     waited_ns: u128,
 }
 
-impl Seen {
+impl DeviceCounts {
     fn at(first: Instant) -> Self {
         Self { requests: 0, span: (first, first), end: 0, issued: 0, waited_ns: 0 }
     }
@@ -56,14 +56,14 @@ impl Survey {
         let device = run[0].device;
         let mut requests = run.iter().filter(|record| !is_recorders_own(record)).peekable();
         let Some(first) = requests.peek() else {
-            self.recorders_own += run.len() as u64;
+            self.recorder_requests += run.len() as u64;
             return Ok(());
         };
         let before = self.devices.get(&device).map_or(first.arrival, |seen| seen.span.1);
         if first.arrival < before || !run.is_sorted_by_key(|record| record.arrival) {
             return Err(out_of_order(run, before, rows));
         }
-        let seen = self.devices.entry(device).or_insert_with(|| Seen::at(first.arrival));
+        let seen = self.devices.entry(device).or_insert_with(|| DeviceCounts::at(first.arrival));
         let count = seen.requests;
         for record in requests {
             seen.requests += 1;
@@ -74,7 +74,7 @@ impl Survey {
                 seen.waited_ns += u128::from(issue.saturating_since(record.arrival).as_ns());
             }
         }
-        self.recorders_own += run.len() as u64 - (seen.requests - count);
+        self.recorder_requests += run.len() as u64 - (seen.requests - count);
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Survey {
     ///
     /// # Panics
     /// If there is no such device.
-    pub fn seen(&self, device: u16) -> Seen {
+    pub fn counts(&self, device: u16) -> DeviceCounts {
         self.devices[&device]
     }
 
@@ -97,8 +97,7 @@ fn out_of_order(run: &[TraceRecord], mut latest: Instant, rows: u64) -> Error {
     for (row, record) in (rows + 1..).zip(run) {
         if record.arrival < latest {
             return Error::new(ErrorKind::Invalid, format!(
-                "row {row} arrives at {} ns, before one that comes before it, at {} ns; a model learns from requests in order \
-                 of arrival",
+                "row {row} arrives at {} ns, but an earlier row at {} ns; a model is fitted to requests in order of arrival",
                 record.arrival.as_ns(),
                 latest.as_ns()
             ))

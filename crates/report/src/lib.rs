@@ -1,7 +1,7 @@
 //! Presentation of a run: a summary for the terminal and one HTML file to keep or send.
 //!
 //! ```text
-//!   Metrics, Comparison, experiment cells ─▶ Report ─▶ render_terminal() ─▶ text, 100 columns
+//!   Metrics, Comparison, experiment cells ─▶ Report ─▶ render_terminal() ─▶ text, 80 columns
 //!                                                   └▶ render_html()     ─▶ one self-contained page
 //!   Page (plain tables and plots) ─▶ render_plot() ─▶ a picture in characters, 80 columns
 //!                                 └▶ render_page_html()
@@ -18,6 +18,7 @@ mod number;
 mod page;
 mod points;
 mod terminal;
+mod text;
 mod trace;
 
 pub use document::{
@@ -27,4 +28,5 @@ pub use document::{
 pub use html::{render_html, render_page_html, render_trace_html};
 pub use page::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};
 pub use terminal::{PLOT_COLUMNS, render_plot, render_terminal};
+pub use text::{TextTable, WIDTH, folded};
 pub use trace::TraceReport;

@@ -52,14 +52,14 @@ pub(crate) fn matching(section: &PointsSection) -> Option<String> {
         parts
             .push(format!("{} of the loop driver's own, without such stamps", count(section.driver_flushes)));
     }
-    let told = if section.summary.point == Point::Mp1.name() {
+    let counted_apart = if section.summary.point == Point::Mp1.name() {
         section.unmatched.unwrap_or(0) + section.driver_flushes
     } else {
         0
     };
-    let left_out = section.summary.left_out - told;
+    let left_out = section.summary.left_out - counted_apart;
     if left_out > 0 {
-        parts.push(format!("{} left out, not seen at both points", count(left_out)));
+        parts.push(format!("{} omitted, without stamps at both points", count(left_out)));
     }
     (!parts.is_empty()).then(|| format!("{} in the trace; {}", count(section.requests), parts.join("; ")))
 }

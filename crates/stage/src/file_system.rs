@@ -19,6 +19,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use seeklab_core::names::{near, quoted};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ use serde::{Deserialize, Serialize};
 const UUID: &str = "7365656b-6c61-4b99-9999-999999999999";
 
 /// File system on the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileSystem {
     /// The second extended file system, as in the dissertation.

@@ -5,7 +5,7 @@
 //! ┌──────────────────────┐   requests   ┌──────────────────────────────────────────────┐
 //! │ Stage ── control ────┼─────────────▶│ mkfs │ mount, run, sweep, sync, unmount      │
 //! │  └ keeper thread     │◀─────────────┼─────   └ command ─ its children ─ its daemons │
-//! └──────────────────────┘   outcomes   └──────────────────────────────────────────────┘
+//! └──────────────────────┘   results    └──────────────────────────────────────────────┘
 //! ```
 //! The caller executes itself again as the first process of a new pid namespace ([`run_if_inside`] takes over
 //! there). That process mounts the device where only it and its children see it, and is their reaper. So
@@ -66,7 +66,7 @@ pub use self::{
     error::{Error, Missing},
     file_system::{FileSystem, FileSystemError},
     mount_options::{MountOptions, MountOptionsError},
-    phase::{Exit, Phase, PhaseOutcome},
+    phase::{Exit, Phase, PhaseResult},
     preflight::{Needs, preflight},
     stage::{Output, Stage, StageOptions},
     stop::Stop,

@@ -71,7 +71,7 @@ impl FromStr for MountOptions {
         for option in text.split(',').filter(|option| !matches!(*option, "" | "defaults" | "rw")) {
             match option {
                 "loop" | "bind" | "remount" | "move" => {
-                    return Err(error(option, "the device and how it is mounted are chosen already"));
+                    return Err(error(option, "seeklab sets the device and the type of the mount"));
                 }
                 _ if option.contains('\0') => return Err(error(option, "an option has no zero byte")),
                 _ => options.push(option.to_owned()),

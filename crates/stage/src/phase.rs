@@ -84,7 +84,7 @@ impl fmt::Display for Exit {
 /// ```
 /// All stamps are nanoseconds of CLOCK_MONOTONIC and never decrease in that order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseOutcome {
+pub struct PhaseResult {
     /// Name of the phase.
     pub name: String,
     /// End of the command.
@@ -115,7 +115,7 @@ pub struct PhaseOutcome {
     pub flush_error: Option<String>,
 }
 
-impl PhaseOutcome {
+impl PhaseResult {
     /// From the command's exec to its exit.
     pub const fn elapsed(&self) -> Duration {
         Duration::from_ns(self.end_ns.saturating_sub(self.exec_ns))

@@ -65,8 +65,7 @@ pub fn preflight(needs: &Needs<'_>) -> Result<(), Vec<Missing>> {
         missing.extend(resolve(needs.command).err());
     }
     if needs.shell && !Path::new(SHELL).exists() {
-        missing
-            .push(Missing::new(format!("there is no `{SHELL}`"), "install a shell, as every system has one"));
+        missing.push(Missing::new(format!("there is no `{SHELL}`"), "install a shell (`sh`)"));
     }
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }

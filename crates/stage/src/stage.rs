@@ -20,7 +20,7 @@ use crate::account::Account;
 use crate::error::Error;
 use crate::file_system::FileSystem;
 use crate::mount_options::MountOptions;
-use crate::phase::{Phase, PhaseOutcome};
+use crate::phase::{Phase, PhaseResult};
 use crate::place;
 use crate::stop::{Control, Stop};
 use crate::wire::{INSIDE, Lines, Reply, Request, Setting, send_descriptors};
@@ -48,7 +48,7 @@ pub struct StageOptions {
     pub file_system: FileSystem,
     /// Mount options.
     pub mount_options: MountOptions,
-    /// Whom commands run as; the caller if none.
+    /// User who runs the commands; the caller if none.
     pub account: Option<Account>,
     /// Drop the caches of the whole machine before each phase. The device's own caches are cold without this
     /// option.
@@ -171,9 +171,9 @@ impl Stage {
     /// # Errors
     /// If the device cannot be mounted or unmounted, if the command cannot be executed, or if [`Stop::stop`] was
     /// called before it began.
-    pub fn run_phase(&mut self, phase: &Phase) -> Result<PhaseOutcome, Error> {
+    pub fn run_phase(&mut self, phase: &Phase) -> Result<PhaseResult, Error> {
         match self.ask(&Request::Run(phase.clone()))? {
-            Reply::Outcome(outcome) => Ok(outcome),
+            Reply::PhaseResult(result) => Ok(result),
             _ => Err(self.died()),
         }
     }

@@ -22,7 +22,7 @@ use crate::account::Account;
 use crate::error::Trouble;
 use crate::file_system::FileSystem;
 use crate::mount_options::MountOptions;
-use crate::phase::{Phase, PhaseOutcome};
+use crate::phase::{Phase, PhaseResult};
 
 /// The argument that makes a process the inside of a stage.
 pub(crate) const INSIDE: &str = "__seeklab-stage-inside";
@@ -53,7 +53,7 @@ pub(crate) enum Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
-    Outcome(PhaseOutcome),
+    PhaseResult(PhaseResult),
     Stopped,
     Failed(Trouble),
 }

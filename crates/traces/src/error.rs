@@ -299,7 +299,7 @@ impl fmt::Display for ErrorKind {
             }
             Self::NotWritable { format } => write!(f, "the format `{format}` cannot be written"),
             Self::NotRepresentable { format, what } => {
-                write!(f, "the format `{format}` cannot say {what}")
+                write!(f, "the format `{format}` cannot hold {what}")
             }
             Self::Malformed { what } => f.write_str(what),
         }

@@ -35,11 +35,7 @@ mod source;
 mod trace_format;
 
 pub use error::{ErrorKind, Place, Problem, TraceError};
-pub use format::{
-    Alibaba, Arc, Biosnoop, BlkParse, Blktrace, CacheLib, Canonical, CloudPhysicsCsv, DiskSimAscii,
-    DiskSimValidate, Dtb, FORMATS, FioIolog, FioLog, Fiu, HplSrt, IssueCsv, Msr, MsrCut, Octf, OracleGeneral,
-    Spc, SsdSim, Systor, Tencent, Thesios, TraceFs, Vscsi, Wpa,
-};
+pub use format::FORMATS;
 pub use metadata::{Metadata, capacity_key, check_key};
 pub use name_table::NameTable;
 pub use options::{Allowed, Applied, FormatOption, MissingColumn, Setting};

@@ -144,8 +144,8 @@ impl FormatOption {
     /// # Errors
     /// If it is not allowed.
     pub fn text<'a>(&self, options: &'a ReadOptions) -> Result<&'a str, TraceError> {
-        let said = options.settings.iter().rev().find(|setting| setting.name == self.name);
-        let value = said.map_or(self.default, |setting| &setting.value);
+        let setting = options.settings.iter().rev().find(|setting| setting.name == self.name);
+        let value = setting.map_or(self.default, |setting| &setting.value);
         if self.allows(value) { Ok(value) } else { Err(TraceError::invalid(self.problem(value))) }
     }
 
@@ -237,7 +237,7 @@ fn unknown(format: &dyn TraceFormat, setting: &Setting) -> TraceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Spc;
+    use crate::FORMATS;
 
     const ORDER: FormatOption = FormatOption {
         name: "byte-order",
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn option_of_another_format_is_refused() {
-        let error = apply(&Spc, &with(&["byte-order=big"])).unwrap_err();
+        let spc = FORMATS.iter().find(|format| format.name() == "spc").unwrap();
+        let error = apply(*spc, &with(&["byte-order=big"])).unwrap_err();
         assert_eq!(error.to_string(), "format option is `byte-order`: the format `spc` has no options");
     }
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn is_the_earliest_row_time_zero() {
+    fn earliest_row_is_time_zero() {
         assert_eq!(sorted(&[50, 30, 90], 2, true).0, [(0, 1), (20, 0), (60, 2)]);
     }
 

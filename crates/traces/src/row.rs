@@ -126,7 +126,7 @@ impl Row {
         record.breakdown = self.breakdown(&times)?;
         record.seek_cylinders = self.narrow(SeekCylinders)?;
         record.buffer = match self.one_of(CacheHit, &[BufferOutcome::Miss, BufferOutcome::Hit])? {
-            Some(outcome) => outcome,
+            Some(hit) => hit,
             None => BufferOutcome::None,
         };
         if self.has_points() {

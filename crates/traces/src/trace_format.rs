@@ -144,7 +144,7 @@ impl RowBuffer {
 /// Some rows of a trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// They, in order; none at the end of the trace.
+    /// The rows in order; none at the end of the trace.
     pub records: &'a [TraceRecord],
     /// Metadata of the trace when the rows were read.
     pub metadata: &'a Metadata,
@@ -306,7 +306,7 @@ impl std::fmt::Display for Note {
                 write!(f, "{completions} completions belong to requests whose issue is not in the trace")
             }
             Self::Lost { format, what, rows } => {
-                write!(f, "the format `{format}` cannot say {what}: those of {rows} rows are lost")
+                write!(f, "the format `{format}` cannot hold {what}: those of {rows} rows are lost")
             }
             Self::Rounded { format, unit, rows } => {
                 write!(f, "the format `{format}` holds times to {unit}: those of {rows} rows are finer")

@@ -15,17 +15,18 @@
 //! C. Ruemmler & J. Wilkes, IEEE Computer 27(3), 1994 (demerit figure); J. L. Griffin,
 //! Timing-accurate storage emulation, 2004, section 5.2.4, Equations 5.7 and 5.8.
 
+use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::Serialize;
 
 use crate::rounding::{percent, six_decimals};
 
 /// The distance between two distributions, which need not come from the same requests.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Demerit {
     /// Root mean square of the horizontal distance.
     pub ea_rms_ms: f64,
-    /// The same in percent of the mean of the reference, `None` if that is zero.
+    /// Demerit in percent of the mean of the reference. `None` if that is zero.
     pub ea_rms_pct: Option<f64>,
 }
 

@@ -30,6 +30,7 @@ mod series;
 
 use std::error::Error;
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, TraceRecord};
 use serde::Serialize;
 
@@ -52,7 +53,7 @@ pub struct Comparison {
 }
 
 /// The figures of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ComparisonSummary {
     /// Requests compared.
     pub requests: u64,
@@ -60,17 +61,17 @@ pub struct ComparisonSummary {
     pub reference_mean_ms: f64,
     /// Mean response time of the other trace.
     pub other_mean_ms: f64,
-    /// Mean of the errors of individual requests.
+    /// EI_avg: mean of the errors of individual requests.
     pub ei_avg_ms: f64,
-    /// The same in percent of the reference's mean, `None` if that is zero.
+    /// EI_avg in percent of the mean of the reference. `None` if that is zero.
     pub ei_avg_pct: Option<f64>,
-    /// Root mean square of the errors of individual requests.
+    /// EI_rms: root mean square of the errors of individual requests.
     pub ei_rms_ms: f64,
-    /// The same in percent of the reference's mean.
+    /// EI_rms in percent of the mean of the reference. `None` if that is zero.
     pub ei_rms_pct: Option<f64>,
-    /// Root mean square distance of the distributions, the demerit.
+    /// EA_rms, the demerit: root mean square distance of the distributions.
     pub ea_rms_ms: f64,
-    /// The same in percent of the reference's mean.
+    /// EA_rms in percent of the mean of the reference. `None` if that is zero.
     pub ea_rms_pct: Option<f64>,
     /// Share of the requests whose response time is within 5 % of the reference's.
     pub within_5pct_pct: f64,

@@ -17,7 +17,7 @@
 //!   just the same, then those that contain it in time without the tolerance, then one of just its range,
 //!   then one that contains its range (the host's request was split), then those that lie within it, from
 //!   its first byte on (they were merged), then any that overlap; among equals, the one that completed
-//!   first. For equal concurrent requests this matches as many as can be matched.
+//!   first. For equal concurrent requests this matches the maximum number.
 //! - A flush serves one flush; where there is none, a FUA write that contains it and has been served: what
 //!   has no FUA makes it a write, then a flush.
 //! - What is left without a partner is counted, and so is what shares only some of its bytes. The loop driver flushes
@@ -25,7 +25,7 @@
 //!
 //! # Scope and limits
 //! Two requests that are equal in operation and range, and each of which could be the other in time, cannot
-//! be told apart; the one that completed first goes to the record that arrived first. A host cache that
+//! be distinguished. The one that completed first goes to the record that arrived first. A host cache that
 //! writes back later than it answers is beyond this: its requests do not contain the records. Memory holds
 //! what is given and not yet settled; the time for one record grows with the requests outstanding at its
 //! addresses.

@@ -1,9 +1,11 @@
 //! The figures of a run, each with its unit in its name.
 
+use schemars::{JsonSchema, Schema};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Operation};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use super::{Hits, Metrics};
 use crate::rounding::{percent, six_decimals};
@@ -12,7 +14,8 @@ use crate::rounding::{percent, six_decimals};
 ///
 /// As JSON it is one flat object, but for `breakdown`: times appear as `response_mean_ms`,
 /// `queue_p99_ms` and so on, and what does not apply is null, so the keys are always the same.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, JsonSchema)]
+#[schemars(transform = spread_times)]
 pub struct MetricsSummary {
     /// All requests.
     pub requests: u64,
@@ -59,20 +62,21 @@ pub struct MetricsSummary {
     pub queue_length_max: Option<u32>,
     /// Cylinders moved by requests that the buffer did not answer, mean.
     pub seek_cylinders_mean: Option<f64>,
-    /// Share of those that moved none.
+    /// Share of those requests that moved no cylinder.
     pub seek_zero_pct: Option<f64>,
     /// Share of the requests that the buffer answered, of all that looked into it.
     pub buffer_hits_pct: Option<f64>,
-    /// The same, of reads.
+    /// Share of the reads that the buffer answered, of all reads that looked into it.
     pub read_buffer_hits_pct: Option<f64>,
-    /// The same, of writes.
+    /// Share of the writes that the buffer answered, of all writes that looked into it.
     pub write_buffer_hits_pct: Option<f64>,
     /// Composition of the response time. `None` if no request has a breakdown.
     pub breakdown: Option<BreakdownSummary>,
 }
 
 /// A distribution of times.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, JsonSchema)]
+#[schemars(inline)]
 pub struct TimeSummary {
     /// Mean.
     pub mean_ms: f64,
@@ -118,7 +122,7 @@ impl TimeSummary {
 }
 
 /// The mean of each part of the response time; the parts sum to the mean response time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BreakdownSummary {
     /// Waiting for service.
     pub queue_mean_ms: f64,
@@ -243,6 +247,33 @@ impl MetricsSummary {
             breakdown: BreakdownSummary::of(metrics),
         }
     }
+}
+
+/// Replaces each distribution in the schema by its figures, as the serializer does: `response` by `response_mean_ms`
+/// and so on. Every key is required.
+fn spread_times(schema: &mut Schema) {
+    let Some(Value::Object(properties)) = schema.remove("properties") else { return };
+    let mut spread = Map::new();
+    for (key, property) in properties {
+        let Some(figures) = property["properties"].as_object() else {
+            spread.insert(key, property);
+            continue;
+        };
+        if figures.keys().any(|name| !TimeSummary::NAMES.contains(&name.as_str())) {
+            spread.insert(key, property);
+            continue;
+        }
+        let of = property["description"].as_str().unwrap_or_default().trim_end_matches('.');
+        for (name, figure) in figures {
+            let statistic = figure["description"].as_str().unwrap_or_default();
+            let mut figure = figure.clone();
+            figure["description"] = format!("{of}. {statistic}").into();
+            figure["type"] = serde_json::json!(["number", "null"]);
+            spread.insert(format!("{key}_{name}"), figure);
+        }
+    }
+    schema.insert("required".to_owned(), spread.keys().cloned().collect());
+    schema.insert("properties".to_owned(), spread.into());
 }
 
 impl Serialize for MetricsSummary {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Instant, Operation};
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ struct Pair {
 }
 
 /// The figures of a comparison between two measurement points.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BetweenSummary {
     /// The outer point.
     pub point: &'static str,
@@ -52,7 +53,7 @@ pub struct BetweenSummary {
 }
 
 /// Errors on the way in and on the way out.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct PathErrors {
     /// The operation, `all` for all of them.
     pub op: &'static str,
@@ -66,7 +67,7 @@ pub struct PathErrors {
 
 /// Median and 99th percentile of errors. Negative where the compensation exceeds the delay that it
 /// compensates.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ErrorSpread {
     /// Median.
     pub p50_us: f64,

@@ -1,8 +1,12 @@
 //! Lateness of the replies that left the emulator, and its causes.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use seeklab_core::{Duration, MissCause};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
 use super::{NONE, Stamps, nearest_rank};
 use crate::rounding::six_decimals;
@@ -11,7 +15,7 @@ use crate::rounding::six_decimals;
 pub const DEADLINE_LIMIT: Duration = Duration::from_us(20);
 
 /// Lateness: the completion at MP2 less what was due there; zero for replies that left early.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LatenessSummary {
     /// Median.
     #[serde(rename = "lateness_p50_us")]
@@ -28,9 +32,9 @@ pub struct LatenessSummary {
     /// Mean of the lowest 99 %.
     #[serde(rename = "lateness_mean_lowest_99pct_us")]
     pub mean_lowest_99pct_us: f64,
-    /// Beyond what lateness a deadline is missed.
+    /// Lateness beyond which a deadline counts as missed.
     pub deadline_limit_us: f64,
-    /// Share of the requests that were later than that.
+    /// Share of the requests that were later than the deadline limit.
     #[serde(rename = "lateness_beyond_limit_pct")]
     pub beyond_limit_pct: f64,
     /// Requests whose reply left before it was due.
@@ -73,6 +77,31 @@ impl Serialize for MissCounts {
             map.serialize_entry(cause.name(), &self.of(cause))?;
         }
         map.end()
+    }
+}
+
+impl JsonSchema for MissCounts {
+    fn schema_name() -> Cow<'static, str> {
+        "MissCounts".into()
+    }
+
+    /// An object with a key for each cause.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let causes = MissCause::json_schema(generator);
+        let described = |cause: &MissCause| {
+            let variants = causes.get("oneOf").and_then(Value::as_array).into_iter().flatten();
+            let mut variants = variants.filter(|variant| variant["const"] == cause.name());
+            variants.next().map_or(Value::Null, |variant| variant["description"].clone())
+        };
+        let counts = MissCause::ALL.iter().map(|cause| {
+            let count = json!({ "type": "integer", "minimum": 0, "description": described(cause) });
+            (cause.name().to_owned(), count)
+        });
+        json_schema!({
+            "type": "object",
+            "properties": counts.collect::<Map<_, _>>(),
+            "required": MissCause::ALL.map(MissCause::name),
+        })
     }
 }
 

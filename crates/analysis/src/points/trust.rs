@@ -13,6 +13,7 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use seeklab_core::Duration;
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ pub struct Evidence {
 }
 
 /// Trustworthiness of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trust {
     /// The verdict.
     #[serde(rename = "trust")]
@@ -54,7 +55,7 @@ pub struct Trust {
 }
 
 /// A verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// The times are the model's.
@@ -140,16 +141,16 @@ impl Default for Evidence {
 impl Evidence {
     /// The verdict and its reasons.
     pub fn trust(&self) -> Trust {
-        let told = |level, sentence| Trust { level, sentence };
+        let trust = |level, sentence| Trust { level, sentence };
         let Some((error, at)) = self.error() else {
-            let sentence = "Nothing can be said about how exact this run was: no request was measured outside the model.";
-            return told(TrustLevel::NotTrusted, sentence.to_owned());
+            let sentence = "The accuracy of this run is unknown: no request was measured outside the model.";
+            return trust(TrustLevel::NotTrusted, sentence.to_owned());
         };
         let Some(error_pct) = percent(error.abs(), self.model_mean_ms) else {
             let sentence = format!(
                 "The model takes no time, so response times {at}, {error:.4} ms on average, are this machine's own."
             );
-            return told(TrustLevel::NotTrusted, sentence);
+            return trust(TrustLevel::NotTrusted, sentence);
         };
         let of_error = TrustLevel::of(error_pct, 0.5, 5.0);
         let best = if self.host_error_ms.is_some() { TrustLevel::Trusted } else { TrustLevel::WithCare };
@@ -187,7 +188,7 @@ impl Evidence {
             sentence += "; what the host added was not measured";
         }
         sentence.push('.');
-        told(level, sentence)
+        trust(level, sentence)
     }
 
     /// Returns the doubtful shares of the requests, each with its verdict and text.

@@ -14,7 +14,7 @@ pub struct TooManyPieces;
 
 impl fmt::Display for TooManyPieces {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "more than {PIECES_MAX} different pieces are asked for")
+        write!(f, "more than {PIECES_MAX} different pieces are requested")
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use seeklab_lab::calibrate::{CalibrationOptions, CalibrationResult, CalibrationRow, calibrate};
 use seeklab_lab::crates::emulator::calibration::FrontendKind;
+use seeklab_lab::crates::report::TextTable;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -42,9 +42,7 @@ impl Arguments {
 }
 
 fn page(result: &CalibrationResult) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header([
+    let mut table = TextTable::new([
         "frontend",
         "processors",
         "request",
@@ -54,7 +52,9 @@ fn page(result: &CalibrationResult) -> String {
         "spread",
         "floor",
         "floor p99",
-    ]);
+    ])
+    .with_keys(3)
+    .with_texts(3);
     for row in &result.rows {
         let times = [
             row.arrival_us,
@@ -65,17 +65,16 @@ fn page(result: &CalibrationResult) -> String {
             row.floor_p99_us,
         ];
         let cells = [row.frontend.to_owned(), row.processors.name().to_owned(), request(row)];
-        table.add_row(cells.into_iter().chain(times.map(|us| format!("{us:.1}"))));
-    }
-    for column in table.column_iter_mut().skip(3) {
-        column.set_cell_alignment(CellAlignment::Right);
+        table.push(cells.into_iter().chain(times.map(|us| format!("{us:.1}"))));
     }
     let wakeups = &result.wakeups;
     format!(
-        "Medians in us. floor: the shortest response time that can be emulated. processors awake: as exact pacing\n\
-         keeps them.\n\n{table}\n\n\
-         wake-ups  late by p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1} of {} sleeps: margin {:.1} us\n\
+        "Medians in us. floor: the shortest response time that can be emulated.\n\
+         processors awake: as exact pacing keeps them.\n\n{}\n\n\
+         wake-ups  late by p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1} of {} sleeps\n\
+         margin    {:.1} us\n\
          saved     {} (for this machine, kernel and boot)\n",
+        table.render(),
         wakeups.p50_us,
         wakeups.p90_us,
         wakeups.p99_us,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_lab::capture::{CaptureOptions, CaptureResult, capture};
 use seeklab_lab::crates::core::{ByteSize, Duration};
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -66,13 +67,13 @@ impl Arguments {
             None | Some(0) => Ok(()),
             Some(code) => Err(Failure::check(format!("the command ended with exit code {code}"))),
         };
-        Delivery::of(printed).and(ended).finish()
+        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).and(ended).finish()
     }
 }
 
 fn summary(result: &CaptureResult) -> String {
-    let mut text = format!(
-        "{}: {} requests of {} in {:.1} s ({} reads, {} writes, {} others, {} failed), {:.1} IOPS\n",
+    let heading = format!(
+        "{}: {} requests of {} in {:.1} s ({} reads, {} writes, {} others, {} failed), {:.1} IOPS",
         result.output.display(),
         result.requests,
         result.device.display(),
@@ -83,6 +84,7 @@ fn summary(result: &CaptureResult) -> String {
         result.failed_requests,
         result.requests_per_second,
     );
+    let mut text = folded(&heading, 2) + "\n";
     if let (Some(mean), Some(p50), Some(p99), Some(max)) =
         (result.response_mean_ms, result.response_p50_ms, result.response_p99_ms, result.response_max_ms)
     {
@@ -106,10 +108,11 @@ fn summary(result: &CaptureResult) -> String {
         100.0 * result.capture_cpu_s / result.elapsed_s.max(1e-9)
     );
     if result.recorder_requests > 0 {
-        text += &format!(
-            "note: {} more requests are the recorder's own: in the trace, marked, and in no figure\n",
+        let note = format!(
+            "note: {} more requests are the recorder's own; the trace marks them, and no figure includes them",
             result.recorder_requests
         );
+        text += &format!("{}\n", folded(&note, 2));
     }
     if !result.is_complete() {
         text += "warning: this trace is not complete\n";

@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::devices::registry::{KINDS, kind};
-use seeklab_lab::crates::devices::{Description, catalog, schema};
+use seeklab_lab::crates::devices::{Description, schema};
 use seeklab_lab::crates::files::check_distinct;
-use seeklab_lab::crates::report::{Page, PageSection, PlainTable, render_page_html};
-use seeklab_lab::devices::{Setup, describe, resolve};
+use seeklab_lab::crates::report::{Page, PageSection, PlainTable, WIDTH, folded, render_page_html};
+use seeklab_lab::descriptions::{CatalogDocument, DeviceDocument, DeviceSummary, KindsDocument};
+use seeklab_lab::devices::{Setup, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::AT_LEAST;
-use seeklab_lab::learnt;
+use seeklab_lab::fitted;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
 
+use crate::completion;
 use crate::delivery::Delivery;
-use crate::output::{command_line, print, print_json};
+use crate::output::{command_line, print, print_json, print_schema};
 
 use super::parameters::print_parameters;
 
@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   seeklab devices
   seeklab devices hp-c2247a
-  seeklab devices prod.toml --report prod.html         what a clone has learnt from its trace
+  seeklab devices prod.toml --report prod.html         fitted model of a clone
   seeklab devices cheetah-36es --set rpm=15000rpm --toml > my-disk.toml
   seeklab devices --parameters disk                    which keys a description may have";
 
@@ -34,9 +34,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file [default: list the catalog]
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     name: Option<String>,
     /// Set a parameter of the device, by its name or path
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "name",
+          add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
     /// Print the complete description as TOML. It can be saved, edited and used as a device
     #[arg(long, requires = "name", conflicts_with = "json")]
@@ -48,10 +50,12 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "name")]
     kinds: bool,
     /// Print the parameters of a kind: values, ranges, defaults
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds"],
+          add = ArgValueCompleter::new(completion::kind))]
     parameters: Option<String>,
     /// Print the JSON schema of descriptions of a kind, for editors
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"])]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["name", "kinds", "parameters"],
+          add = ArgValueCompleter::new(completion::kind))]
     schema: Option<String>,
     /// Print the parameters of all kinds as a page in Markdown
     #[arg(long, conflicts_with_all = ["name", "kinds", "parameters", "schema", "json"])]
@@ -68,10 +72,10 @@ impl Arguments {
         }
         if let Some(name) = &self.parameters {
             let kind = kind(name)?;
-            return print_parameters(kind.name, kind.description, &kind.parameters(), self.json);
+            return print_parameters(kind.name, kind.description, kind.parameters(), self.json);
         }
         if let Some(name) = &self.schema {
-            return print_json(&schema::document(kind(name)?));
+            return print_schema(&schema::document(kind(name)?));
         }
         if self.reference {
             return print(&schema::reference_page(KINDS));
@@ -88,7 +92,7 @@ impl Arguments {
                 let printed = if self.toml {
                     print(&description.to_toml())
                 } else if self.json {
-                    print_json(&document(&description)?)
+                    print_json(&DeviceDocument::new(&description)?)
                 } else {
                     print(&page(&description)?)
                 };
@@ -100,60 +104,35 @@ impl Arguments {
 }
 
 fn list(json: bool) -> Result<(), Failure> {
-    let descriptions: Vec<Description> = catalog::names().map(describe).collect::<Result<_, _>>()?;
+    let catalog = CatalogDocument::new()?;
     if json {
-        let devices: Vec<Value> = descriptions
-            .iter()
-            .map(|description| {
-                Ok(json!({
-                    "device": description.name,
-                    "kind": description.kind().name,
-                    "title": description.header.title,
-                    "capacity_bytes": capacity_bytes(description)?,
-                    "capacity_is_lower_bound": capacity_is_lower_bound(description),
-                    "validated": description.validated(),
-                }))
-            })
-            .collect::<Result<_, Failure>>()?;
-        return print_json(&json!({ "devices": devices }));
+        return print_json(&catalog);
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["device", "what it is", "capacity", "validated against"]);
-    for description in &descriptions {
-        table.add_row([
-            description.name.clone(),
-            description.header.title.clone(),
-            capacity(description)?,
-            description.validated().to_owned(),
-        ]);
+    let rows: Vec<(DeviceSummary, String)> = catalog
+        .devices
+        .into_iter()
+        .map(|device| {
+            let capacity = capacity(&device);
+            (device, capacity)
+        })
+        .collect();
+    let names = rows.iter().map(|(device, _)| device.device.len()).max().unwrap_or(0);
+    let capacities = rows.iter().map(|(_, capacity)| capacity.len()).max().unwrap_or(0);
+    let mut text =
+        format!("{:names$}  {:>capacities$}  what it is; validated against\n", "device", "capacity");
+    for (device, capacity) in &rows {
+        let line = format!(
+            "{:names$}  {capacity:>capacities$}  {}; {}",
+            device.device, device.title, device.validated
+        );
+        text += &format!("{}\n", folded(&line, names + capacities + 4));
     }
-    if let Some(column) = table.column_mut(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(130);
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    print(&format!(
-        "{}\n\nOne device with its parameters and sources: seeklab devices NAME\n",
-        lines.join("\n")
-    ))
+    print(&format!("{text}\nOne device with its parameters and sources: seeklab devices NAME\n"))
 }
 
-fn capacity_bytes(description: &Description) -> Result<u64, Failure> {
-    Ok(description.capabilities()?.capacity().as_bytes())
-}
-
-/// Returns true for a fitted device whose trace did not state its size.
-fn capacity_is_lower_bound(description: &Description) -> bool {
-    description.parameters().iter().any(|(name, value, _)| {
-        // A long value is cut.
-        name.rsplit('.').take(2).eq(["capacity", "fit"]) && AT_LEAST.starts_with(value.trim_end_matches('…'))
-    })
-}
-
-fn capacity(description: &Description) -> Result<String, Failure> {
-    let bytes = human_bytes(capacity_bytes(description)?);
-    Ok(if capacity_is_lower_bound(description) { format!("at least {bytes}") } else { bytes })
+fn capacity(device: &DeviceSummary) -> String {
+    let bytes = human_bytes(device.capacity_bytes);
+    if device.capacity_is_lower_bound { format!("at least {bytes}") } else { bytes }
 }
 
 fn human_bytes(bytes: u64) -> String {
@@ -168,50 +147,43 @@ fn human_bytes(bytes: u64) -> String {
 
 fn page(description: &Description) -> Result<String, Failure> {
     let mut text = format!("{}: {}\n", description.name, description.header.title);
-    text += &format!("kind       {}, {}\n", description.kind().name, description.kind().description);
-    text += &format!("capacity   {}\n", capacity(description)?);
-    text += &format!("validated  {}\n\n", description.validated());
+    for (name, value) in [
+        ("kind", format!("{}, {}", description.kind().name, description.kind().description)),
+        ("capacity", capacity(&DeviceSummary::new(description)?)),
+        ("validated", description.validated().to_owned()),
+    ] {
+        text += &format!("{}\n", folded(&format!("{name:9}  {value}"), 11));
+    }
+    text.push('\n');
     let parameters = description.parameters();
     let name_width = parameters.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let default = description.header.sources.get("default").map_or("", String::as_str);
     for (name, value, source) in &parameters {
-        text += format!("{name:name_width$}  {value}").trim_end();
-        if source != default {
-            text += &format!("   [{source}]");
+        let line = format!("{name:name_width$}  {value}").trim_end().to_owned();
+        let source = if source == default { String::new() } else { format!("   [{source}]") };
+        // A source that does not fit stands in the next line.
+        if line.chars().count() + source.chars().count() <= WIDTH {
+            text += &format!("{line}{source}\n");
+        } else {
+            text += &format!("{}\n", folded(&line, 4));
+            if !source.is_empty() {
+                text += &format!("{}\n", folded(&format!("    {}", source.trim_start()), 5));
+            }
         }
-        text.push('\n');
     }
     if !default.is_empty() {
-        text += &format!("\nsource of all other values: {default}\n");
+        text += &format!("\n{}\n", folded(&format!("source of all other values: {default}"), 2));
     }
-    if let Some(learnt) = description.learnt()? {
-        text += &format!("\n{}", learnt::text(&learnt));
+    if let Some(fitted) = description.fitted_model()? {
+        text += &format!("\n{}", fitted::text(&fitted));
     }
     Ok(text)
 }
 
-fn document(description: &Description) -> Result<Value, Failure> {
-    let parameters: serde_json::Map<String, Value> = description
-        .parameters()
-        .into_iter()
-        .map(|(name, value, source)| (name, json!({ "value": value, "source": source })))
-        .collect();
-    Ok(json!({
-        "device": description.name,
-        "kind": description.kind().name,
-        "title": description.header.title,
-        "capacity_bytes": capacity_bytes(description)?,
-        "capacity_is_lower_bound": capacity_is_lower_bound(description),
-        "validated": description.validated(),
-        "parameters": parameters,
-        "learnt": description.learnt()?.as_ref().map(learnt::document),
-    }))
-}
-
 /// Returns the page with the fitted model of a cloned device.
 fn plotted(description: &Description) -> Result<Page, Failure> {
-    let learnt = description.learnt()?.ok_or_else(|| {
-        Failure::new(format!("--report: `{}` was not learnt from a trace", description.name))
+    let fitted = description.fitted_model()?.ok_or_else(|| {
+        Failure::new(format!("--report: `{}` was not fitted to a trace", description.name))
             .hint("name a device that `seeklab fit` has written")
     })?;
     let parameters = description.parameters().into_iter().map(|(name, value, _)| vec![name, value]);
@@ -227,7 +199,7 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
         command: Some(command_line()),
         notes: Vec::new(),
         sections: vec![
-            learnt::section(&learnt),
+            fitted::section(&fitted),
             PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
         ],
     })
@@ -235,12 +207,12 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
 
 fn list_kinds(json: bool) -> Result<(), Failure> {
     if json {
-        let kinds: Vec<Value> =
-            KINDS.iter().map(|kind| json!({ "kind": kind.name, "description": kind.description })).collect();
-        return print_json(&json!({ "kinds": kinds }));
+        return print_json(&KindsDocument::new());
     }
     let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
-    let lines = KINDS.iter().map(|kind| format!("{:width$}  {}\n", kind.name, kind.description));
+    let lines = KINDS
+        .iter()
+        .map(|kind| folded(&format!("{:width$}  {}", kind.name, kind.description), width + 2) + "\n");
     print(&format!(
         "{}\nThe parameters of one kind: seeklab devices --parameters KIND\n",
         lines.collect::<String>()

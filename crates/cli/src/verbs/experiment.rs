@@ -10,7 +10,7 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
-use crate::output::{print, print_json};
+use crate::output::{print, print_json, print_schema};
 
 const HELP: &str = r#"Format of the file (only `devices` and `workloads` are required):
   title = "Schedulers on two drives"
@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if self.schema {
-            return print_json(&reference::document());
+            return print_schema(&reference::document());
         }
         let Some(file) = self.file else { return print(&reference::page()) };
         let options = ExperimentOptions {

@@ -1,27 +1,29 @@
 //! `seeklab fit`: clones a device from its trace.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
-use seeklab_lab::crates::devices::description::SCHEMA;
 use seeklab_lab::crates::devices::station::Feature;
 use seeklab_lab::crates::devices::table::Classes;
-use seeklab_lab::crates::files::{check_distinct, check_rereadable};
-use seeklab_lab::crates::learning::fit::{LeftOut, MODELS, Model, find};
-use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, render_page_html, render_plot};
+use seeklab_lab::crates::learning::MODELS;
+use seeklab_lab::crates::learning::fit::{LeftOut, Model, find};
+use seeklab_lab::crates::report::{PLOT_COLUMNS, Page, folded, render_page_html, render_plot};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::fit::{FitOptions, FitReport, Fitted, TimesFrom, fit, report, sentence};
-use seeklab_lab::learnt::aligned;
+use seeklab_lab::fit::fio::is_fio;
+use seeklab_lab::fit::notes::{notes, statements};
+use seeklab_lab::fit::{
+    FitFiles, FitOptions, FitReport, FitResult, SweepFiles, TimesFrom, fit_file, input_name, report,
+};
+use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
-use serde_json::{Value, json};
 
-use super::reading::Reading;
+use super::reading::{Reading, trace_path};
 
 use crate::delivery::Delivery;
-use crate::output::{command_line, print, print_json};
+use crate::output::{print, print_json};
+use crate::standard_input::make_rereadable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,9 +39,11 @@ The saved device is fitted to the whole trace; before that, one that is fitted t
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Trace with response times, or results of fio as JSON
+    /// Trace with response times, or results of fio as JSON. `-` is standard input
+    #[arg(value_parser = trace_path())]
     trace: PathBuf,
     /// More results of fio
+    #[arg(value_parser = trace_path())]
     more: Vec<PathBuf>,
     /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]
@@ -110,17 +114,23 @@ impl From<TimesFromName> for TimesFrom {
 }
 
 impl Arguments {
-    fn traces(&self) -> impl Iterator<Item = &PathBuf> {
-        std::iter::once(&self.trace).chain(&self.more)
-    }
-
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
-        for path in [&self.output].into_iter().chain(&self.report) {
-            check_distinct(path, self.traces())?;
+        make_rereadable(session, std::iter::once(&self.trace).chain(&self.more).map(PathBuf::as_path))?;
+        if is_fio(&self.trace)? {
+            let results = std::iter::once(self.trace).chain(self.more).collect();
+            return super::fit_sweep::run(
+                session,
+                &SweepFiles { results, output: self.output },
+                self.seed,
+                self.json,
+            );
         }
-        self.traces().try_for_each(|trace| check_rereadable(trace))?;
-        if super::fit_sweep::run(session, &self.trace, &self.more, &self.output, self.seed, self.json)? {
-            return Ok(());
+        if let Some(more) = self.more.first() {
+            return Err(Failure::new(format!(
+                "{}: a second file, but a model is of one trace",
+                more.display()
+            ))
+            .hint("only results of fio (`--output-format=json`) may lie in several files"));
         }
         let options = FitOptions {
             models: self.model.clone(),
@@ -137,35 +147,17 @@ impl Arguments {
             left_out: LeftOut { limits: self.no_limits, features: self.without.clone() },
             seed: self.seed,
         };
-        let mut about = BTreeMap::from([
-            ("trace".to_owned(), file_name(&self.trace)),
-            ("model".to_owned(), self.model[0].name.to_owned()),
-            ("seed".to_owned(), self.seed.to_string()),
-            ("version".to_owned(), VERSION.to_owned()),
-        ]);
-        if !self.without.is_empty() {
-            let names: Vec<&str> = self.without.iter().map(|feature| feature.name()).collect();
-            about.insert("without".to_owned(), names.join(", "));
-        }
-        let Fitted { description, report } = fit(
-            session,
-            &|columns| self.reading.open_columns(session, &self.trace, columns),
-            &options,
-            about,
-        )?;
-        let mut table = description;
-        table.insert("schema".to_owned(), SCHEMA.into());
-        table.insert("title".to_owned(), format!("clone of {}", file_name(&self.trace)).into());
-        let validated = report.evaluations.first().map_or_else(
-            || "not measured: there was nothing to predict".to_owned(),
-            |evaluation| sentence(evaluation, self.split),
-        );
-        table.insert("validated".to_owned(), validated.into());
-        let printed =
-            if self.json { print_json(&document(&self, &report)) } else { print(&page(&self, &report)) };
+        let files = FitFiles {
+            trace: self.trace,
+            reading: self.reading.options(),
+            output: self.output,
+            report: self.report,
+        };
+        let result = fit_file(session, &files, &options)?;
+        let printed = if self.json { print_json(&result) } else { print(&page(&result)) };
         Delivery::of(printed)
-            .file(Some(&self.output), || table.to_string())
-            .file(self.report.as_deref(), || render_page_html(&plotted(&self, &report)))
+            .file(Some(&result.output), || result.description.to_string())
+            .file(result.report.as_deref(), || render_page_html(&plotted(&result)))
             .finish()
     }
 }
@@ -190,42 +182,20 @@ fn parse_split(text: &str) -> Result<Ratio, String> {
     }
 }
 
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn document(arguments: &Arguments, report: &FitReport) -> Value {
-    json!({
-        "version": VERSION,
-        "command": command_line(),
-        "seed": arguments.seed.0,
-        "trace": arguments.trace,
-        "output": arguments.output,
-        "report": arguments.report,
-        "split": arguments.split.to_string(),
-        "parts_alike": report.rest.as_ref().filter(|rest| rest.is_telling()).map(|rest| rest.parts_alike),
-        "arrival_model": report::ArrivalModel::of(report),
-        "best_model": report::best_model(report).map(|best| best.model),
-        "notes": sentences(report).chain(notes(report)).collect::<Vec<_>>(),
-        "fit": report,
-    })
-}
-
-fn page(arguments: &Arguments, report: &FitReport) -> String {
-    let mut text = format!("{}: {}\n", arguments.trace.display(), about(report));
-    for limit in &report.limits {
-        text += &format!("limit: {limit}\n");
-    }
-    for note in notes(report) {
-        text += &format!("note: {note}\n");
-    }
+fn page(result: &FitResult) -> String {
+    let report = &result.fit;
+    let heading = format!("{}: {}", result.trace.display(), about(report));
+    let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
+    let notes = notes(report).into_iter().map(|note| format!("note: {note}"));
+    let lines = std::iter::once(heading).chain(limits).chain(notes);
+    let mut text: String = lines.map(|line| folded(&line, 2) + "\n").collect();
     if report.evaluations.is_empty() {
-        text += "nothing was left to predict: choose another --split\n";
+        text += "no requests are left to predict: choose another --split\n";
     } else {
-        text += &evaluated(arguments, report);
+        text += &evaluated(result);
     }
-    text += &format!("\nwritten   {} (fitted to all of it)\n", arguments.output.display());
-    if let Some(path) = &arguments.report {
+    text += &format!("\nwritten   {} (fitted to all of it)\n", result.output.display());
+    if let Some(path) = &result.report {
         text += &format!("report    {}\n", path.display());
     }
     text
@@ -239,99 +209,42 @@ fn about(report: &FitReport) -> String {
     )
 }
 
-/// Returns notes on the fit: how the trace was read, how many requests were omitted, and the start of the
-/// response times if requests waited in the host.
-fn notes(report: &FitReport) -> Vec<String> {
-    let without_issue = if report.times_from == TimesFrom::Issue { report.requests_without_issue } else { 0 };
-    let counts = [
-        (without_issue, "requests have no issue time; their times start at the arrival"),
-        (report.requests_without_response, "requests have no response time and were left out"),
-        (report.failed_requests, "requests failed and were left out"),
-        (report.recorder_requests, "requests were the recorder's own and were left out"),
-    ];
-    let left_out =
-        counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    report.notes.iter().cloned().chain(left_out).chain(times_from(report)).collect()
-}
-
-/// Returns a note on the start of the response times, if requests waited in the host before their issue.
-fn times_from(report: &FitReport) -> Option<String> {
-    let waited = report.host_queue_mean_ms.filter(|ms| *ms > 0.0)?;
-    Some(match report.times_from {
-        TimesFrom::Issue => format!(
-            "times start at the issue to the driver. The mean time of {waited:.3} ms in the queue of the host before is \
-             omitted: a host in front of the clone has a queue of its own (--times-from arrival includes it)"
-        ),
-        TimesFrom::Arrival => format!(
-            "times start at the arrival. They include a mean time of {waited:.3} ms in the queue of the host before the \
-             issue (--times-from issue omits it)"
-        ),
-    })
-}
-
-fn parts(arguments: &Arguments, report: &FitReport) -> Option<String> {
-    let first = report.evaluations.first()?;
+fn parts(result: &FitResult) -> Option<String> {
+    let first = result.fit.evaluations.first()?;
     Some(format!(
         "fitted to {} requests in the first {:.0} % of the time, the {} others predicted",
         first.fitted_requests,
-        100.0 * arguments.split.as_f64(),
+        100.0 * result.split.as_f64(),
         first.predicted_requests
     ))
 }
 
-fn evaluated(arguments: &Arguments, report: &FitReport) -> String {
+fn evaluated(result: &FitResult) -> String {
+    let report = &result.fit;
     let [times, demerits, verdicts, slow] =
         [report::times(report), report::demerits(report), report::verdicts(report), report::slow(report)]
             .map(|table| aligned(&table));
     let density = report::density(report, PLOT_COLUMNS).map_or_else(String::new, |plot| render_plot(&plot));
-    let caption = report::slow(report).caption;
-    let sentences: Vec<String> = sentences(report).map(|text| folded(&text)).collect();
-    let bounds = folded(&report::verdicts(report).caption);
+    let caption = folded(&report::slow(report).caption, 0);
+    let statements: Vec<String> = statements(report).iter().map(|text| folded(text, 0)).collect();
+    let bounds = folded(&report::verdicts(report).caption, 0);
     format!(
         "\n{}:\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
-        parts(arguments, report).unwrap_or_default(),
-        sentences.join("\n"),
+        folded(&parts(result).unwrap_or_default(), 2),
+        statements.join("\n"),
     )
 }
 
-/// Statements on the prediction, the most important first.
-fn sentences(report: &FitReport) -> impl Iterator<Item = String> {
-    let all = [
-        report::worst_class(report),
-        report::better(report),
-        report::stationarity(report),
-        report::arrivals(report),
-    ];
-    all.into_iter().flatten()
-}
-
-/// Wraps a text into lines of at most 80 columns.
-fn folded(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("there is one");
-        if last.is_empty() {
-            last.push_str(word);
-        } else if last.chars().count() + 1 + word.chars().count() > 80 {
-            lines.push(word.to_owned());
-        } else {
-            *last += &format!(" {word}");
-        }
-    }
-    lines.join("\n")
-}
-
 /// Returns the report with plots.
-fn plotted(arguments: &Arguments, report: &FitReport) -> Page {
+fn plotted(result: &FitResult) -> Page {
+    let report = &result.fit;
     let limits = report.limits.iter().map(|limit| format!("limit: {limit}"));
-    let notes = sentences(report).chain(limits).chain(notes(report));
     Page {
-        title: format!("{}, predicted", file_name(&arguments.trace)),
-        subtitle: parts(arguments, report)
-            .map_or_else(|| about(report), |parts| format!("{}; {parts}", about(report))),
+        title: format!("{}, predicted", input_name(&result.trace)),
+        subtitle: parts(result).map_or_else(|| about(report), |parts| format!("{}; {parts}", about(report))),
         generated_by: VERSION.to_owned(),
-        command: Some(command_line()),
-        notes: notes.collect(),
+        command: result.command.clone(),
+        notes: statements(report).into_iter().chain(limits).chain(notes(report)).collect(),
         sections: report::sections(report),
     }
 }

@@ -1,24 +1,25 @@
 //! Declared parameters, printed.
 
 use seeklab_lab::crates::core::description::ParameterInfo;
+use seeklab_lab::crates::report::folded;
+use seeklab_lab::descriptions::ParametersDocument;
 use seeklab_lab::failure::Failure;
-use serde_json::json;
 
 use crate::output::{print, print_json};
 
 /// Prints the parameters of a kind of device or workload, for people or as one JSON document.
 pub(super) fn print_parameters(
-    kind: &str,
+    kind: &'static str,
     description: &str,
-    parameters: &[ParameterInfo],
+    parameters: Vec<ParameterInfo>,
     json: bool,
 ) -> Result<(), Failure> {
     if json {
-        return print_json(&json!({ "kind": kind, "parameters": parameters }));
+        return print_json(&ParametersDocument { kind, parameters });
     }
     let mut text = format!("{kind}: {description}\n");
     let mut only_if = String::new();
-    for parameter in parameters {
+    for parameter in &parameters {
         if parameter.only_if != only_if {
             only_if.clone_from(&parameter.only_if);
             text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
@@ -29,10 +30,9 @@ pub(super) fn print_parameters(
             Some(default) => format!(" [default: {default}]"),
         };
         let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
-        text += &format!(
-            "{}: {}{range}{default}\n    {}\n",
-            parameter.path, parameter.value, parameter.description
-        );
+        let heading = format!("{}: {}{range}{default}", parameter.path, parameter.value);
+        let description = format!("    {}", parameter.description);
+        text += &format!("{}\n{}\n", folded(&heading, 2), folded(&description, 4));
     }
     print(&text)
 }

@@ -4,18 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::ByteSize;
-use seeklab_lab::crates::traces::schema::Column;
-use seeklab_lab::crates::traces::{OpenTrace, Setting};
-use seeklab_lab::failure::Failure;
+use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::session::Session;
-use seeklab_lab::trace::TraceOptions;
+use seeklab_lab::trace::{STANDARD_INPUT, TraceOptions};
+
+use crate::completion;
 
 /// Options for reading a trace.
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
     /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
     from: Option<String>,
     /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]
@@ -34,23 +35,7 @@ impl Reading {
             settings: self.format_option.clone(),
         }
     }
-
-    /// Opens the trace at `path` for those columns; see [`TraceOptions::open_columns`].
-    ///
-    /// # Errors
-    /// If it cannot be read, or its format is not known.
-    pub(crate) fn open_columns(
-        &self,
-        session: &Session,
-        path: &Path,
-        columns: &'static [Column],
-    ) -> Result<OpenTrace, Failure> {
-        self.options().open_columns(session, path, columns)
-    }
 }
-
-/// The path by which a process opens its standard input.
-pub(crate) const STANDARD_INPUT: &str = "/dev/stdin";
 
 /// Parses the path of a trace. `-` is standard input.
 pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {

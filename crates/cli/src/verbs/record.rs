@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 use seeklab_lab::crates::emulator::frontend::loop_device::QueueOptions;
 use seeklab_lab::crates::emulator::frontend::nbd::Address;
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::emulate::FrontendOptions;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::record::{RecordOptions, RecordResult, record};
 use seeklab_lab::session::Session;
 
+use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
 const EXAMPLES: &str = "\
@@ -75,13 +77,14 @@ impl Arguments {
             }
             Ok(())
         })?;
-        if self.json { print_json(&result) } else { print(&summary(&result)) }
+        let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
+        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).finish()
     }
 }
 
 fn summary(result: &RecordResult) -> String {
-    let mut text = format!(
-        "\n{}: {} requests in {:.1} s ({} reads, {} writes, {} others, {} failed), {} lost\n",
+    let heading = format!(
+        "{}: {} requests in {:.1} s ({} reads, {} writes, {} others, {} failed), {} lost",
         result.output.display(),
         result.rows,
         result.elapsed_s,
@@ -91,6 +94,7 @@ fn summary(result: &RecordResult) -> String {
         result.failed_requests,
         result.lost_requests
     );
+    let mut text = format!("\n{}\n", folded(&heading, 2));
     if let (Some(mean), Some(p50), Some(p99), Some(max)) =
         (result.response_mean_ms, result.response_p50_ms, result.response_p99_ms, result.response_max_ms)
     {

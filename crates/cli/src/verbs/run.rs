@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{render_html, render_terminal};
@@ -17,6 +18,7 @@ use seeklab_lab::session::Session;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -36,10 +38,11 @@ Commands find SEEKLAB_DEVICE and SEEKLAB_MOUNT, and start in the mount. They nee
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     device: String,
     /// Run on these devices too. An uncounted pass on a device that takes no time comes first; each repetition
     /// begins with the next device
-    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', add = ArgValueCompleter::new(completion::device))]
     compare: Vec<String>,
     /// Repetitions on each device [default: 3 with --compare, otherwise 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]

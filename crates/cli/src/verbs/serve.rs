@@ -4,9 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::crates::files::check_writable;
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{
     Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
@@ -14,6 +16,7 @@ use seeklab_lab::emulate::{
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -36,6 +39,7 @@ Connect with any NBD client: nbdinfo URI, qemu-img, fio --ioengine=nbd --uri=URI
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog name or TOML file
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     device: String,
     /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
     /// or --fuse is given]
@@ -166,7 +170,7 @@ fn ready(name: &str, endpoints: &Endpoints) -> String {
     .into_iter()
     .flatten()
     .collect();
-    format!("{name} is ready: {endpoints}\nend it with Ctrl-C; look at it with: {}\n", commands.join(", or "))
+    format!("{name} is ready: {endpoints}\nend it with Ctrl-C; try it with: {}\n", commands.join(", or "))
 }
 
 fn summary(result: &EmulationResult) -> String {
@@ -193,17 +197,18 @@ fn summary(result: &EmulationResult) -> String {
         figure(result.lateness_max_us),
     );
     if let Some(host) = &result.host {
-        text += &format!(
-            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there\n",
+        let line = format!(
+            "host      mean {:.3} ms, {:+.1} us compared with the model, {} of {} requests measured there",
             host.mean_ms,
             host.ei_avg_ms * 1e3,
             host.requests,
             result.requests,
         );
+        text += &format!("{}\n", folded(&line, 10));
     }
-    text += &format!("trust     {}\n", result.trust.sentence);
+    text += &format!("{}\n", folded(&format!("trust     {}", result.trust.sentence), 10));
     for note in &result.notes {
-        text += &format!("warning: {note}\n");
+        text += &format!("{}\n", folded(&format!("warning: {note}"), 2));
     }
     if result.unrecorded_requests > 0 {
         text += &format!("warning: {} requests are missing in the trace\n", result.unrecorded_requests);

@@ -1,14 +1,17 @@
 //! Options for setting up a device, shared by all verbs that build one.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::devices::scheduler::SchedulerSpec;
 use seeklab_lab::devices::Setup;
+
+use crate::completion;
 
 /// Options for setting up a device.
 #[derive(Debug, Args)]
 pub(crate) struct SetupFlags {
     /// Scheduler of the host's queue in front of the device [default: fcfs, as deep as the device's own queue]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", add = ArgValueCompleter::new(completion::scheduler))]
     scheduler: Option<SchedulerSpec>,
     /// Requests that the host lets the device hold at a time [default: 1]
     #[arg(long, value_name = "N", requires = "scheduler", value_parser = clap::value_parser!(u32).range(1..))]
@@ -17,7 +20,7 @@ pub(crate) struct SetupFlags {
     #[arg(long)]
     bare: bool,
     /// Set a parameter of the device, by its name or path. Applies after --bare
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
 }
 

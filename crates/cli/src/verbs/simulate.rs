@@ -1,8 +1,10 @@
 //! `seeklab simulate`: simulates a workload on one or more devices.
 
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::traces::Setting;
@@ -10,12 +12,16 @@ use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
+use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
+use super::reading::trace_path;
 use super::setup::SetupFlags;
 
+use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+use crate::standard_input::make_rereadable;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,10 +40,10 @@ c-scan, vscan(0.2), sptf, aged-sptf(6ms), spctf, criticality-c-look; -cylinder o
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Catalog names or TOML files
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCompleter::new(completion::device))]
     device: Vec<String>,
-    /// Workload: a trace, a TOML file, or a line that describes it
-    #[arg(long, short, value_name = "W")]
+    /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
+    #[arg(long, short, value_name = "W", value_parser = workload)]
     workload: String,
     /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
     /// arrivals]
@@ -71,7 +77,7 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     max_outstanding: u64,
     /// Format of the trace [default: guessed]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
     format: Option<String>,
     /// Block size of a trace that does not record its own [default: 512B]
     #[arg(long, value_name = "SIZE")]
@@ -80,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
     /// Trace with the interarrival times for a workload with `process = "shaped"`
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", value_parser = trace_path())]
     shape: Option<PathBuf>,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
@@ -91,6 +97,11 @@ pub(crate) struct Arguments {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// Parses a workload. `-` is standard input.
+fn workload(text: &str) -> Result<String, Infallible> {
+    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
 fn parse_closed(text: &str) -> Result<Population, String> {
@@ -118,6 +129,8 @@ fn parse_beyond(text: &str) -> Result<Beyond, String> {
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let options = self.options();
+        let shape = self.shape.as_deref();
+        make_rereadable(session, [Path::new(&self.workload)].into_iter().chain(shape))?;
         let result = simulate(session, &options)?;
         let printed =
             if self.json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };

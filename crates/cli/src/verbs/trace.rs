@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use comfy_table::{CellAlignment, Table, presets};
+use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::crates::traces::reference;
-use seeklab_lab::crates::traces::schema::Column;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
+use seeklab_lab::trace::columns::columns;
 use seeklab_lab::trace::convert::{ConvertOptions, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
 use seeklab_lab::trace::info::{TraceInfo, info};
 use seeklab_lab::trace::{Traces, check_streams, formats};
-use serde_json::{Value, json};
 
 use crate::output::{print, print_json};
 
@@ -123,24 +122,14 @@ fn print_columns(is_reference: bool, json: bool) -> Result<(), Failure> {
     if is_reference {
         return print(&reference::page());
     }
+    let columns = columns();
     if json {
-        let columns: Vec<Value> = Column::ALL
-            .into_iter()
-            .map(|column| {
-                json!({
-                    "column": column.name(),
-                    "unit": column.unit(),
-                    "required": Column::REQUIRED.contains(&column),
-                    "nullable": column.is_nullable(),
-                    "since_schema": column.since(),
-                    "description": column.meaning(),
-                })
-            })
-            .collect();
-        return print_json(&json!({ "columns": columns }));
+        return print_json(&columns);
     }
-    let width = Column::ALL.iter().map(|column| column.name().len()).max().unwrap_or(0);
-    let lines = Column::ALL.iter().map(|column| format!("{:width$}  {}\n", column.name(), column.meaning()));
+    let width = columns.columns.iter().map(|column| column.column.len()).max().unwrap_or(0);
+    let lines = columns.columns.iter().map(|column| {
+        folded(&format!("{:width$}  {}", column.column, column.description), width + 2) + "\n"
+    });
     print(&lines.collect::<String>())
 }
 
@@ -161,7 +150,7 @@ const INITIATORS_SHOWN: usize = 16;
 fn page(info: &TraceInfo) -> String {
     let summary = &info.summary;
     let mut lines = vec![info.file.clone()];
-    let mut line = |name: &str, value: String| lines.push(format!("  {name:<16} {value}"));
+    let mut line = |name: &str, value: String| lines.push(folded(&format!("  {name:<16} {value}"), 19));
     line("format", info.guess.clone().unwrap_or_else(|| info.format.to_owned()));
     line(
         "requests",
@@ -275,18 +264,21 @@ fn print_heads(
     Ok(())
 }
 
-fn table(head: &TraceHead) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["arrival_ms", "device", "op", "lbn", "blocks", "response_ms", "queue_ms", "think_ms"]);
-    for column in [0, 1, 3, 4, 5, 6, 7] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+fn table(head: &TraceHead) -> String {
+    let mut table = TextTable::new([
+        "arrival_ms",
+        "device",
+        "op",
+        "lbn",
+        "blocks",
+        "response_ms",
+        "queue_ms",
+        "think_ms",
+    ])
+    .with_texts(0);
     let ms = |ns: u64| format!("{:.6}", ns as f64 / 1e6);
     for request in &head.requests {
-        table.add_row([
+        table.push([
             ms(request.arrival_ns),
             request.device.to_string(),
             format!("{}{}", request.op, if request.fua { " fua" } else { "" }),
@@ -297,7 +289,7 @@ fn table(head: &TraceHead) -> Table {
             request.think_ns.map_or_else(String::new, ms),
         ]);
     }
-    table
+    table.render()
 }
 
 fn print_formats(json: bool) -> Result<(), Failure> {

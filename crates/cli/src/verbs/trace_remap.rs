@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use seeklab_lab::crates::analysis::relocation::Crossing;
 use seeklab_lab::crates::core::{ByteSize, Duration, Operation, Seed};
+use seeklab_lab::crates::report::folded;
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
@@ -15,6 +16,7 @@ use seeklab_lab::trace::remap::{Placement, RemapOptions, RemapResult, remap};
 use seeklab_lab::trace::slice::{SliceOptions, slice};
 
 use crate::output::print_json;
+use crate::standard_input::make_rereadable;
 
 use super::reading::{Reading, in_brackets, print_notes, trace_path};
 
@@ -35,7 +37,7 @@ places.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
 pub(crate) struct RemapArguments {
-    /// Trace to read. It is read twice and must be a file
+    /// Trace to read. `-` is standard input
     #[arg(value_parser = trace_path())]
     input: PathBuf,
     /// Trace to write. The suffix selects format and compression
@@ -96,6 +98,7 @@ fn parse_swap(text: &str) -> Result<(u64, u64), String> {
 impl RemapArguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         let json = self.json;
+        make_rereadable(session, [&self.input].into_iter().chain(&self.heat_of).map(PathBuf::as_path))?;
         let result = remap(session, &self.options())?;
         session.remark(format!("read from {}{}", result.input, in_brackets(result.guess.as_deref())));
         print_notes(session, &result.notes);
@@ -138,8 +141,7 @@ fn summary(result: &RemapResult) -> String {
     let mut text = String::new();
     for device in &result.devices {
         let percent = |pct: Option<f64>| pct.map_or_else(|| "–".to_owned(), |pct| format!("{pct:.1} %"));
-        let _ = writeln!(
-            text,
+        let line = format!(
             "device {}: {} requests, {} moved, {} across pieces that are no longer adjacent; {} rows{}{}",
             device.device,
             device.requests,
@@ -151,14 +153,15 @@ fn summary(result: &RemapResult) -> String {
                 "; the hottest pieces have {pct:.1} % of the requests"
             )),
         );
+        let _ = writeln!(text, "{}", folded(&line, 2));
         for (name, seeks) in [("before", &device.before), ("after", &device.after)] {
-            let _ = writeln!(
-                text,
+            let line = format!(
                 "  {name:<7} mean seek distance {:.1} MiB, {} at distance zero, {} sequential",
                 seeks.seek_distance_mean_bytes.unwrap_or(0.0) / f64::from(1 << 20),
                 percent(seeks.seek_zero_pct),
                 percent(seeks.sequential_pct),
             );
+            let _ = writeln!(text, "{}", folded(&line, 10));
         }
     }
     text + &format!("written to {}\n", result.output)

@@ -63,6 +63,11 @@ impl Bench {
     }
 }
 
+/// Returns the words of `text` with one blank between them, so that a folded sentence is found.
+pub(crate) fn unfolded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 impl Run {
     pub(crate) fn done(self) -> String {
         assert_eq!(self.code, 0, "seeklab {}: {}", self.command, self.stderr);

@@ -58,7 +58,7 @@ fn convert_counts_values_that_the_format_cannot_hold() {
         notes.collect::<Vec<_>>()
     };
     let lost =
-        |format: &str| format!("the format `{format}` cannot say response times: those of 2 rows are lost");
+        |format: &str| format!("the format `{format}` cannot hold response times: those of 2 rows are lost");
     assert_eq!(notes("t.spc"), [lost("spc")]);
     let rounded = "the format `tencent` holds times to 1s: those of 1 rows are finer".to_owned();
     assert_eq!(notes("t.tencent.csv"), [lost("tencent"), rounded]);

@@ -66,12 +66,12 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn figures_are_the_same_on_any_number_of_cores() {
     let one = Bench::new(SMALL);
-    let (told, _) = one.succeed(&["--jobs", "1"]);
+    let (printed, _) = one.succeed(&["--jobs", "1"]);
     let four = Bench::new(SMALL);
     four.succeed(&["--jobs", "4"]);
     assert_eq!(text(&one.read("e.csv")), text(&four.read("e.csv")));
     assert_eq!(one.read("e.parquet"), four.read("e.parquet"));
-    assert!(told.contains("±") && told.contains("Small"), "{told}");
+    assert!(printed.contains("±") && printed.contains("Small"), "{printed}");
     let csv = text(&one.read("e.csv"));
     let header = csv.lines().next().unwrap();
     assert_eq!(
@@ -95,8 +95,8 @@ fn interrupted_experiment_resumes() {
     let lines: Vec<&str> = journal.lines().collect();
     let torn = &lines[5][..lines[5].len() / 2];
     fs::write(interrupted.path("e.results.jsonl"), format!("{}\n{torn}", lines[..5].join("\n"))).unwrap();
-    let (_, told) = interrupted.succeed(&["--jobs", "2", "--report", "e.html"]);
-    assert!(told.contains("5 of 24 runs were taken from e.results.jsonl"), "{told}");
+    let (_, printed) = interrupted.succeed(&["--jobs", "2", "--report", "e.html"]);
+    assert!(printed.contains("5 of 24 runs were taken from e.results.jsonl"), "{printed}");
     for name in ["e.csv", "e.parquet", "e.html"] {
         let place = if name == "e.html" { "the page is the same but for the command" } else { name };
         let strip = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace(" --jobs 2", "");
@@ -104,10 +104,10 @@ fn interrupted_experiment_resumes() {
     }
     assert_eq!(text(&interrupted.read("e.results.jsonl")).lines().count(), 24);
 
-    let (_, told) = interrupted.succeed(&[]);
-    assert!(told.contains("24 of 24 runs were taken"), "{told}");
-    let (_, told) = interrupted.succeed(&["--fresh"]);
-    assert!(!told.contains("were taken"), "{told}");
+    let (_, printed) = interrupted.succeed(&[]);
+    assert!(printed.contains("24 of 24 runs were taken"), "{printed}");
+    let (_, printed) = interrupted.succeed(&["--fresh"]);
+    assert!(!printed.contains("were taken"), "{printed}");
     assert_eq!(text(&interrupted.read("e.results.jsonl")).lines().count(), 24);
     assert_eq!(whole.read("e.csv"), interrupted.read("e.csv"));
 }
@@ -116,18 +116,18 @@ fn interrupted_experiment_resumes() {
 fn only_changed_runs_are_run_again() {
     let bench = Bench::new(SMALL);
     bench.succeed(&[]);
-    let told = |change: &dyn Fn(&str) -> String| {
+    let printed = |change: &dyn Fn(&str) -> String| {
         fs::write(bench.path("e.toml"), change(SMALL)).unwrap();
         bench.succeed(&[]).1
     };
     let other_figures = |text: &str| text.replace("response_mean_ms", "response_p99_ms");
-    assert!(told(&other_figures).contains("24 of 24 runs"));
+    assert!(printed(&other_figures).contains("24 of 24 runs"));
     let more = |text: &str| text.replace("repetitions = 3", "repetitions = 4");
-    assert!(told(&more).contains("24 of 32 runs"));
+    assert!(printed(&more).contains("24 of 32 runs"));
     let one_rate = |text: &str| text.replace("\"40/s\"", "\"30/s\"");
-    assert!(told(&one_rate).contains("12 of 24 runs"));
+    assert!(printed(&one_rate).contains("12 of 24 runs"));
     let seed = |text: &str| text.replace("seed = 7", "seed = 8");
-    assert!(!told(&seed).contains("were taken"));
+    assert!(!printed(&seed).contains("were taken"));
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn killed_experiment_resumes() {
         long.replace("repetitions = 3", "repetitions = 1").replace("\"20/s\", \"40/s\"", "\"20/s\""),
     )
     .unwrap();
-    let (_, told) = bench.succeed(&["--jobs", "2"]);
-    assert!(told.contains("of 4 runs were taken"), "{told}");
+    let (_, printed) = bench.succeed(&["--jobs", "2"]);
+    assert!(printed.contains("of 4 runs were taken"), "{printed}");
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn table_never_overwrites_a_trace() {
         let bench = Bench::new(&format!("devices = ['hp-c2247a']\nworkloads = [{workload}]\n"));
         fs::write(bench.path("e.csv"), trace).unwrap();
         let output = bench.run(&[]);
-        let told = text(&output.stderr);
+        let printed = text(&output.stderr);
         assert!(
-            !output.status.success() && told.contains("e.csv: cannot be written, it is an input"),
-            "{told}"
+            !output.status.success() && printed.contains("e.csv: cannot be written, it is an input"),
+            "{printed}"
         );
         assert_eq!(text(&bench.read("e.csv")), trace);
         bench.succeed(&["--output", "other"]);
@@ -274,8 +274,8 @@ fn files_are_relative_to_the_experiment_file() {
     let names: Vec<&str> = csv.lines().skip(1).map(|line| line.split(",none").next().unwrap()).collect();
     assert_eq!(names, ["drive.toml,load.toml", "drive.toml,requests.csv", "drive.toml,replay 3"]);
     // From another folder the paths differ, the runs do not.
-    let (_, told) = bench.succeed(&[]);
-    assert!(told.contains("3 of 3 runs were taken"), "{told}");
+    let (_, printed) = bench.succeed(&[]);
+    assert!(printed.contains("3 of 3 runs were taken"), "{printed}");
 }
 
 #[test]

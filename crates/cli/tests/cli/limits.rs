@@ -59,14 +59,14 @@ fn every_form_of_output_reports_the_limit_of_a_volume() {
     assert_eq!((limits.len(), &limits[0]["counts"]), (1, &"requests".into()), "{limits:?}");
     near(&limits[0]["rate_per_s"], 500.0, 0.01);
     near(&limits[0]["burst"], 3_000.0, 0.02);
-    let told = text(&seeklab(at, &fit));
-    assert!(told.contains("limit: ") && told.contains("requests/s, "), "{told}");
+    let printed = text(&seeklab(at, &fit));
+    assert!(printed.contains("limit: ") && printed.contains("requests/s, "), "{printed}");
     assert!(std::fs::read_to_string(at.join("fit.html")).unwrap().contains("limit: "));
     let shown = text(&seeklab(at, &["devices", "clone.toml"]));
     assert!(shown.contains("limit of") && shown.contains("requests of all"), "{shown}");
-    let learnt = &json(at, &["devices", "clone.toml"])["learnt"];
-    near(&learnt["limits"][0]["rate_per_s"], 500.0, 0.01);
-    assert!(learnt["services"].as_array().is_some_and(|rows| !rows.is_empty()), "{learnt}");
+    let fitted = &json(at, &["devices", "clone.toml"])["fitted_model"];
+    near(&fitted["limits"][0]["rate_per_s"], 500.0, 0.01);
+    assert!(fitted["services"].as_array().is_some_and(|rows| !rows.is_empty()), "{fitted}");
     // Everything takes it: beyond the burst, the clone does what the volume does.
     let mean = |device: &str| {
         let other = ["simulate", device, "-w", "random,size=4KiB", "--closed", "2", "--requests", "9000"];
@@ -90,8 +90,11 @@ fn limits_of(path: &Path) -> (Vec<String>, u64) {
         }
         records.iter().for_each(|record| fits.entry(record.device).or_default().record(record));
     }
-    let told = fits.values().flat_map(|fit| fit.limit_summaries(block_size));
-    (told.map(|told| told.to_string()).collect(), fits.values().map(|fit| fit.summary().requests).sum())
+    let summaries = fits.values().flat_map(|fit| fit.limit_summaries(block_size));
+    (
+        summaries.map(|limit| limit.to_string()).collect(),
+        fits.values().map(|fit| fit.summary().requests).sum(),
+    )
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod clones;
+mod completion;
 mod conversions;
 mod descriptions;
 mod experiment;
@@ -15,6 +16,8 @@ mod remap;
 mod reorganise;
 mod replays;
 mod results;
+mod schema_check;
+mod schemas;
 mod serve;
 mod serve_block;
 mod survive;
@@ -22,6 +25,7 @@ mod sweeps;
 mod tidy;
 mod traces;
 mod tutorials;
+mod widths;
 
 use std::path::{Path, PathBuf};
 

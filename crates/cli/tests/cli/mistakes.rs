@@ -70,13 +70,13 @@ fn hostile_traces_are_reported_with_the_place_of_the_mistake() {
         bench.run(&["fit", name, "-o", "x.toml"]).fails(&parts);
     }
     assert!(!bench.path("x.toml").exists() && !bench.path("x.parquet").exists());
-    // Rows in another order than that of arrival: told, and nothing is learnt from them.
+    // Rows in another order than that of arrival: reported, and no model is fitted to them.
     bench.write(
         "back.csv",
         rows("50,1000,1,read,8,8\n100,1000,0,read,8,8\n70,1000,0,read,8,8\n40,1000,1,read,8,8\n"),
     );
-    let told = bench.run(&["trace", "info", "back.csv"]).done();
-    assert!(told.contains("2 rows arrive before a row that precedes them"), "{told}");
+    let printed = bench.run(&["trace", "info", "back.csv"]).done();
+    assert!(printed.contains("2 rows arrive before a row that precedes them"), "{printed}");
     for model in ["station", "plain"] {
         let fit = ["fit", "back.csv", "-o", "x.toml", "--device", "0", "--model", model];
         bench.run(&fit).fails(&["row 4 arrives at 70 ns", "at 100 ns", "order of arrival", "hint: "]);
@@ -147,13 +147,13 @@ fn requests_beyond_the_end_are_an_error_by_default() {
         |beyond| bench.run(&["simulate", "hp-c2247a", "-w", "beyond.csv", "--json", "--beyond", beyond]);
     run("error").fails(&["beyond.csv: record 2", "8 blocks at lbn 2054860", "2054864 blocks", "hint: "]);
     run("sideways").fails(&["sideways", "wrap"]);
-    for (beyond, requests, told) in
+    for (beyond, requests, note) in
         [("wrap", 3, "2 requests"), ("scale", 3, "requests were moved"), ("drop", 1, "2 requests")]
     {
         let document: serde_json::Value = serde_json::from_str(&run(beyond).done()).unwrap();
         let device = &document["devices"][0];
         assert_eq!(device["requests"], requests, "{beyond}");
-        assert!(device["notes"].to_string().contains(told), "{beyond}: {}", device["notes"]);
+        assert!(device["notes"].to_string().contains(note), "{beyond}: {}", device["notes"]);
     }
 }
 

@@ -19,8 +19,8 @@ fn fit_reports_rows_that_were_moved_in_time() {
     bench.write("late.msr", late(7));
     let fit = ["fit", "late.msr", "-o", "clone.toml", "--model", "plain", "--report", "fit.html"];
     let text = bench.run(&fit).done();
-    for told in [MOVED, GUESS] {
-        assert!(text.contains(&format!("note: {told}")), "{told}: {text}");
+    for note in [MOVED, GUESS] {
+        assert!(text.contains(&format!("note: {note}")), "{note}: {text}");
     }
     assert!(String::from_utf8(bench.read("fit.html")).unwrap().contains(MOVED));
     let notes = bench.json(&fit)["fit"]["notes"].clone();
@@ -46,7 +46,7 @@ fn fit_refuses_a_trace_with_many_rows_to_move_in_time() {
             assert!(!bench.path("clone.toml").exists());
         }
     }
-    // Nothing is learnt by who only converts.
+    // A conversion fits nothing.
     bench.run(&["trace", "convert", "late.msr", "late.parquet"]).done();
 }
 

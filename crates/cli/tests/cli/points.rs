@@ -4,7 +4,7 @@ use crate::bench::Bench;
 
 /// Three requests that took 1,000 us in the model; the second reply left 100 us late, the third request was
 /// not matched with the host's.
-const SEEN: &str = "\
+pub(crate) const SEEN: &str = "\
 # block_size: 512B
 # floor: 2ms
 arrival_ns,completion_ns,op,lbn,blocks,mp1_arrival_ns,mp1_completion_ns,mp2_arrival_ns,mp2_due_ns,mp2_completion_ns,miss_cause

@@ -1,10 +1,13 @@
 //! `seeklab record`: the real file holds the data that clients wrote, and the trace holds every request.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::survive::client::{Client, READ, Request};
 
 /// A recording that runs in the background.
 struct Recorded {
@@ -35,11 +38,18 @@ impl Recorded {
     }
 
     /// Interrupts it and returns its document.
-    fn interrupt(mut self) -> serde_json::Value {
+    fn interrupt(self) -> serde_json::Value {
+        let (code, document) = self.end();
+        assert_eq!(code, Some(0), "{document}");
+        document
+    }
+
+    /// Interrupts it and returns its exit code and its document.
+    fn end(mut self) -> (Option<i32>, serde_json::Value) {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         let status = self.child.wait().unwrap();
-        assert!(status.success(), "{status}");
-        serde_json::from_reader(self.child.stdout.take().unwrap()).unwrap()
+        let document = serde_json::from_reader(self.child.stdout.take().unwrap());
+        (status.code(), document.unwrap())
     }
 }
 
@@ -89,10 +99,10 @@ fn every_request_is_recorded_and_its_data_is_in_the_backing() {
     let mut arguments = vec!["-f", "raw", "-t", "writeback"];
     commands.iter().for_each(|command| arguments.extend(["-c", command]));
     arguments.push(&uri);
-    let told = run("qemu-io", &arguments);
+    let printed = run("qemu-io", &arguments);
     let document = recorded.interrupt();
-    let Some(told) = told else { return };
-    assert!(!told.contains("verification failed"), "{told}");
+    let Some(printed) = printed else { return };
+    assert!(!printed.contains("verification failed"), "{printed}");
     let rows =
         rows(Path::new(&trace), &["op", "fua", "lbn", "blocks", "arrival_ns", "issue_ns", "completion_ns"]);
     assert_eq!(document["rows"].as_u64(), Some(rows.len() as u64), "{document}");
@@ -165,11 +175,31 @@ fn read_only_backing_stays_unchanged_and_refuses_writes() {
     std::fs::write(&backing, vec![7; 1 << 20]).unwrap();
     let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &socket, "--read-only"]);
     let uri = recorded.place.clone();
-    let told = run("nbdinfo", &[&uri]);
+    let printed = run("nbdinfo", &[&uri]);
     recorded.interrupt();
-    let Some(told) = told else { return };
-    assert!(told.contains("is_read_only: true"), "{told}");
+    let Some(printed) = printed else { return };
+    assert!(printed.contains("is_read_only: true"), "{printed}");
     assert_eq!(std::fs::read(&backing).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn figures_are_printed_although_the_trace_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (backing, trace, socket) = (at("disk"), at("full.csv"), at("nbd"));
+    std::fs::write(&backing, vec![7; 1 << 20]).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &trace).unwrap();
+    let address = format!("unix:{socket}");
+    let recorded = Recorded::start(&["--backing", &backing, "-o", &trace, "--nbd", &address]);
+    let mut client = Client::connect(UnixStream::connect(&socket).unwrap(), "", false).unwrap();
+    for number in 0..3 {
+        assert_eq!(client.call(&Request::new(READ, number, number << 12, 1 << 12)).unwrap().error, 0);
+    }
+    drop(client);
+    let (code, document) = recorded.end();
+    assert_eq!(code, Some(2), "{document}");
+    assert_eq!((document["rows"].as_u64(), document["reads"].as_u64()), (Some(3), Some(3)), "{document}");
+    assert!(document["response_mean_ms"].as_f64() > Some(0.0), "{document}");
 }
 
 #[test]

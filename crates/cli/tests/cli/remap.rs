@@ -15,8 +15,8 @@ fn document(arguments: &[&str]) -> serde_json::Value {
 
 /// Addresses of a trace.
 fn addresses(path: &Path) -> Vec<(u64, u64)> {
-    let told = document(&["trace", "head", path.to_str().unwrap(), "--json", "-n", "1000"]);
-    let requests = told["traces"][0]["requests"].as_array().unwrap().clone();
+    let answer = document(&["trace", "head", path.to_str().unwrap(), "--json", "-n", "1000"]);
+    let requests = answer["traces"][0]["requests"].as_array().unwrap().clone();
     requests.iter().map(|one| (one["lbn"].as_u64().unwrap(), one["blocks"].as_u64().unwrap())).collect()
 }
 
@@ -39,7 +39,7 @@ fn hottest_pieces_move_to_the_edge_and_requests_split_between_pieces() {
     let (input, output) = (at("in.csv"), at("out.csv"));
     let (input, target) = (input.to_str().unwrap(), output.to_str().unwrap());
     // Piece 10 is hottest, then 0, 5 and 6 alike: 10 to 0, 0 to 1, 5 to 2; what lay at 1 and 2 makes place.
-    let told = document(&[
+    let answer = document(&[
         "trace",
         "remap",
         input,
@@ -52,7 +52,7 @@ fn hottest_pieces_move_to_the_edge_and_requests_split_between_pieces() {
         "--json",
     ]);
     assert_eq!(addresses(&output), [(0, 8), (0, 8), (16, 8), (48, 8), (4, 4), (0, 0), (8, 8)]);
-    let device = &told["devices"][0];
+    let device = &answer["devices"][0];
     assert_eq!(
         (&device["requests"], &device["rows"], &device["requests_crossing"]),
         (&6.into(), &7.into(), &1.into())
@@ -116,10 +116,10 @@ fn slice_has_the_arrivals_in_its_window_with_times_from_its_start() {
     let (input, output) = (at("in.csv"), at("out.csv"));
     let window = ["--start", "10ns", "--length", "30ns", "--op", "read", "--json"];
     let arguments = ["trace", "slice", input.to_str().unwrap(), "-o", output.to_str().unwrap()];
-    let told = document(&[&arguments[..], &window[..]].concat());
-    assert_eq!((&told["requests"], &told["rows"]), (&6.into(), &2.into()));
-    let told = document(&["trace", "head", output.to_str().unwrap(), "--json"]);
-    let requests = told["traces"][0]["requests"].as_array().unwrap();
+    let answer = document(&[&arguments[..], &window[..]].concat());
+    assert_eq!((&answer["requests"], &answer["rows"]), (&6.into(), &2.into()));
+    let answer = document(&["trace", "head", output.to_str().unwrap(), "--json"]);
+    let requests = answer["traces"][0]["requests"].as_array().unwrap();
     let arrivals: Vec<u64> = requests.iter().map(|one| one["arrival_ns"].as_u64().unwrap()).collect();
     assert_eq!(arrivals, [0, 10]);
     assert_eq!(requests[0]["response_ns"].as_u64(), Some(990), "times move together");

@@ -13,7 +13,7 @@ use seeklab_emulator::frontend::loop_device;
 struct Served {
     child: Child,
     /// Kept open: who writes to it must not fail.
-    _said: BufReader<ChildStderr>,
+    _errors: BufReader<ChildStderr>,
     paths: Vec<PathBuf>,
 }
 
@@ -30,17 +30,17 @@ impl Served {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut paths = Vec::new();
         let mut line = String::new();
         while !line.contains("Ctrl-C") {
             line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it served");
+            assert!(errors.read_line(&mut line).unwrap() > 0, "the emulation ended before it was ready");
             if let Some((_, ready)) = line.split_once(" is ready: ") {
                 paths = ready.trim().split(", ").map(PathBuf::from).collect();
             }
         }
-        Self { child, _said: said, paths }
+        Self { child, _errors: errors, paths }
     }
 
     fn interrupt(mut self) -> serde_json::Value {
@@ -66,6 +66,7 @@ fn is_possible(test: &str, missing: Option<String>) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn interrupt_saves_data_written_to_the_block_device_to_the_store() {
     let test = "interrupt_saves_data_written_to_the_block_device_to_the_store";
     if !is_possible(test, unavailability(&Place::Detached).or_else(loop_device::unavailability)) {
@@ -89,6 +90,7 @@ fn interrupt_saves_data_written_to_the_block_device_to_the_store() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn follow_host_matches_and_records_every_request_of_the_host() {
     let test = "follow_host_matches_and_records_every_request_of_the_host";
     let missing = (!geteuid().is_root() || !Path::new("/sys/kernel/tracing/events/block").is_dir())
@@ -142,6 +144,7 @@ fn follow_host_is_refused_without_block_or_with_uncalibrated() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_exists_only_while_it_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let place = Place::At(folder.path().to_owned());
@@ -172,8 +175,8 @@ fn non_empty_folder_is_refused_and_left_unchanged() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("--fuse: "), "{said}");
-    assert!(said.contains("is not empty"), "{said}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("--fuse: "), "{errors}");
+    assert!(errors.contains("is not empty"), "{errors}");
     assert_eq!(fs::read(folder.path().join("precious")).unwrap(), b"x");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::bench::Bench;
+use super::bench::{Bench, unfolded};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
@@ -28,9 +28,12 @@ fn clone_has_the_times_that_fio_measured() {
     let measured = points.iter().find(|point| point["job"] == "r4k-q16").unwrap();
     let load = "random,size=4KiB,read=100%,closed=16,requests=100000";
     let simulated = bench.json(&["simulate", "clone.toml", "-w", load]);
-    let said = number(&simulated["devices"][0]["response_mean_ms"]) * 1e3;
-    assert!((said / number(&measured["mean_us"]) - 1.0).abs() < 0.03, "{said} us, {measured}");
-    let shown = bench.run(&["devices", "clone.toml"]).done();
+    let simulated_us = number(&simulated["devices"][0]["response_mean_ms"]) * 1e3;
+    assert!(
+        (simulated_us / number(&measured["mean_us"]) - 1.0).abs() < 0.03,
+        "{simulated_us} us, {measured}"
+    );
+    let shown = unfolded(&bench.run(&["devices", "clone.toml"]).done());
     assert!(shown.contains("disk.json") && shown.contains("predicted from the others"), "{shown}");
     let page = bench.run(&["fit", sample, "-o", "again.toml"]).done();
     assert!(page.contains("Little") && page.contains("median absolute error"), "{page}");
@@ -59,8 +62,12 @@ fn clone_flushes_as_fio_measured() {
     bench.write("flushes.csv", trace);
     let simulated = bench.json(&["simulate", "clone.toml", "-w", "replay,trace=flushes.csv"]);
     let device = &simulated["devices"][0];
-    let said = number(&device["response_mean_ms"]) * 1e3;
-    assert!((said / number(&flushes[0]["mean_us"]) - 1.0).abs() < 0.05, "{said} us, {}", flushes[0]);
+    let simulated_us = number(&device["response_mean_ms"]) * 1e3;
+    assert!(
+        (simulated_us / number(&flushes[0]["mean_us"]) - 1.0).abs() < 0.05,
+        "{simulated_us} us, {}",
+        flushes[0]
+    );
     assert_eq!(device["out_of_validated_range"], 0);
     let page = bench.run(&["fit", sample.to_str().unwrap(), "-o", "again.toml"]).done();
     assert!(page.contains("fdatasync-q4  flush"), "{page}");
@@ -74,10 +81,10 @@ fn mistakes_in_fio_results_are_reported() {
     bench.write("other.json", "{\"a\": 1}");
     bench.run(&["fit", "other.json", "-o", "x.toml"]).fails(&["other.json", "`fio version` is missing"]);
     bench.write("none.json", json!({"fio version": "fio-3.33", "jobs": []}).to_string());
-    bench.run(&["fit", "none.json", "-o", "x.toml"]).fails(&["nothing to learn from"]);
+    bench.run(&["fit", "none.json", "-o", "x.toml"]).fails(&["no model can be fitted"]);
     bench.write("trace.csv", "arrival_ns,response_ns,device,op,lbn,blocks\n0,1000,0,read,0,8\n");
     bench
         .run(&["fit", "trace.csv", "none.json", "-o", "x.toml"])
-        .fails(&["none.json", "a model is of one trace"]);
+        .fails(&["none.json", "a model is fitted to one trace"]);
     assert!(!bench.path("x.toml").exists());
 }

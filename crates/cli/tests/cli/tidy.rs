@@ -1,5 +1,7 @@
 //! Rules of the project for its sources and documents.
 
+mod retired_words;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,8 +110,7 @@ fn unsafe_code_stands_where_the_architecture_says() {
 /// The glossary's right-hand column, where it bans an identifier.
 #[test]
 fn banned_words_are_absent_from_names() {
-    let banned =
-        ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns", "prefetch_"];
+    let banned = ["iodepth", " n_sectors", "num_sectors", " lba_", "_lba:", "latency_ms", "latency_ns"];
     for (path, text) in sources() {
         if path.ends_with("tests/cli/tidy.rs")
             || ["frontend/", "/nbd", "/fuse", "/issue_csv", "/learning/src/fio/", "/learning/src/sweep/"]
@@ -187,7 +188,7 @@ fn readme_shows_the_real_output_of_the_simulator() {
     let (shown, printed) = shown_and_printed("$ seeklab simulate ");
     // The simulator's own speed and the path of the report differ from run to run.
     let stable = |text: &str| {
-        let end = text.find("note: simulated requests per CPU-second").expect("the speed is said");
+        let end = text.find("note: simulated requests per CPU-second").expect("the output states the speed");
         text[..end].lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(stable(&printed), stable(&shown));
@@ -198,7 +199,7 @@ fn readme_shows_the_words_of_the_real_output_of_its_first_command() {
     let (shown, printed) = shown_and_printed("$ cargo run --release -- run ");
     // Times differ from run to run: what remains are the words, up to the bars.
     let words = |text: &str| {
-        let end = text.find("where the time goes").expect("it is said where the time goes");
+        let end = text.find("where the time goes").expect("the output shows where the time goes");
         let is_word = |word: &&str| word.chars().all(|c| c.is_alphabetic() || c == '-' || c == '±');
         let words = text[..end].split_whitespace().filter(is_word).map(str::to_owned);
         words.collect::<Vec<_>>()
@@ -250,33 +251,106 @@ fn crates_depend_on_the_crates_of_their_row_alone() {
 }
 
 /// Words with which a question or a riddle begins.
-const QUESTION_WORDS: [&str; 10] =
-    ["What", "How", "Whether", "Who", "When", "That", "Those", "Which", "Where", "Why"];
+const QUESTION_WORDS: [&str; 12] =
+    ["What", "How", "Whether", "Who", "Whom", "Whose", "When", "That", "Those", "Which", "Where", "Why"];
 
-/// Returns true if a line of documentation opens with a question word.
-fn opens_with_a_question(line: &str) -> bool {
-    let text = line.trim_start().trim_start_matches("///").trim_start_matches("//!").trim_start();
+/// Beginnings of a first line that hang on another sentence.
+const RIDDLES: [&str; 12] = [
+    "By how much",
+    "By what",
+    "By which",
+    "Along what",
+    "Of those",
+    "Of these",
+    "Every how",
+    "In what",
+    "In which",
+    "In words",
+    "For how long",
+    "They, ",
+];
+
+/// Returns true if text opens with a question word or a riddle, in upper or lower case.
+fn opens_with_a_question(text: &str) -> bool {
     let word = text.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
-    QUESTION_WORDS.contains(&word)
+    QUESTION_WORDS.iter().any(|question| word.eq_ignore_ascii_case(question))
+        || RIDDLES.iter().any(|riddle| text.starts_with(riddle))
+}
+
+/// Returns the text of a line of item documentation.
+fn item_doc(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    line.strip_prefix("///").or_else(|| line.strip_prefix("//!")).map(str::trim_start)
 }
 
 #[test]
 fn item_docs_say_what_an_item_is_and_ask_nothing() {
-    let is_doc = |line: &str| line.trim_start().starts_with("///") || line.trim_start().starts_with("//!");
-    assert!(opens_with_a_question("    /// Whether writes are refused."));
-    assert!(!opens_with_a_question("/// Whatever comes first."));
+    let opens = |line: &str| item_doc(line).is_some_and(opens_with_a_question);
+    assert!(opens("    /// Whether writes are refused.") && opens("//! Of these, one."));
+    assert!(!opens("/// Whatever comes first.") && !opens("// What is this?"));
     for (path, text) in sources() {
         let mut before = "";
         for (number, line) in text.lines().enumerate() {
-            let is_first = is_doc(line) && !is_doc(before);
             assert!(
-                !is_first || !opens_with_a_question(line),
+                item_doc(before).is_some() || !opens(line),
                 "{}:{}: {}: write what the item is or does",
                 path.display(),
                 number + 1,
                 line.trim()
             );
             before = line;
+        }
+    }
+}
+
+/// Keys of literals that explain a value or option to the user.
+const EXPLANATIONS: [&str; 7] =
+    ["help = ", "long_help = ", "about = ", "long_about = ", "meaning: ", "description: ", "caption: "];
+
+/// Returns the explanation that begins in a line: of an option of a trace format, a scheduler, a kind, or one
+/// that clap shows.
+fn explanation(line: &str) -> Option<&str> {
+    let begins = EXPLANATIONS.iter().find_map(|key| line.split_once(*key));
+    begins.and_then(|(_, value)| value.strip_prefix('"'))
+}
+
+#[test]
+fn explanations_of_options_and_values_ask_nothing() {
+    assert_eq!(explanation("    meaning: \"whether rows end\","), Some("whether rows end\","));
+    let mut count = 0;
+    for (path, text) in sources().iter().filter(|(path, _)| !path.ends_with("tests/cli/tidy.rs")) {
+        for (number, line) in text.lines().enumerate() {
+            let Some(text) = explanation(line) else { continue };
+            count += 1;
+            assert!(
+                !opens_with_a_question(text),
+                "{}:{}: {}: write what the value is, or what the option does",
+                path.display(),
+                number + 1,
+                line.trim()
+            );
+        }
+    }
+    assert!(count > 30, "only {count} explanations");
+}
+
+/// Returns the words of a test's name that ask instead of state.
+fn is_question(name: &str) -> bool {
+    let first = name.split('_').next().unwrap_or_default();
+    ["does", "do", "is", "are", "has", "have", "was", "were", "can", "will", "whether", "what", "how", "who"]
+        .contains(&first)
+}
+
+#[test]
+fn names_of_tests_state_what_holds() {
+    assert!(is_question("is_a_miss_slow") && !is_question("island_is_read"));
+    for (path, text) in sources() {
+        let mut is_test = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(name) = line.strip_prefix("fn ").filter(|_| is_test) {
+                assert!(!is_question(name), "{}: {name}: state what holds", path.display());
+            }
+            is_test = line.starts_with("#[test]") || (is_test && line.starts_with("#["));
         }
     }
 }

@@ -10,6 +10,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::survive::can_mount;
+
 struct Step {
     needs_root: bool,
     command: String,
@@ -53,18 +55,6 @@ fn words(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Returns what this machine lacks to emulate block devices.
-fn missing() -> Option<&'static str> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("root");
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mkfs = std::env::split_paths(&path).any(|folder| folder.join("mkfs.ext4").exists());
-    let open = |path: &&str| fs::OpenOptions::new().read(true).write(true).open(path);
-    let closed = ["/dev/fuse", "/dev/loop-control"].into_iter().find(|path| open(path).is_err());
-    closed.or((!mkfs).then_some("mkfs.ext4"))
-}
-
 fn follow(name: &str) {
     let page = fs::read_to_string(root().join("docs/tutorials").join(name)).unwrap();
     let steps = steps(&page);
@@ -72,8 +62,7 @@ fn follow(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     symlink(root().join("examples").canonicalize().unwrap(), folder.path().join("examples")).unwrap();
     for Step { needs_root, command, shown } in steps {
-        if let Some(missing) = missing().filter(|_| needs_root) {
-            eprintln!("skipped: {name}: `{command}`: {missing} is missing");
+        if needs_root && !can_mount(&format!("{name}: `{command}`"), &["mkfs.ext4"]) {
             continue;
         }
         let words_of_command: Vec<&str> = command.split_whitespace().collect();

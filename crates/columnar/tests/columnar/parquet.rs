@@ -17,10 +17,12 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_columnar::{create, open};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, MissCause,
-    Operation, Seed, Status, TraceRecord,
+    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, Operation, Seed,
+    Status, TraceRecord,
 };
 use seeklab_traces::{Metadata, ReadOptions, TraceError};
+
+use crate::any_points::{any_points, measured};
 
 fn write(path: &Path, metadata: &Metadata, records: &[TraceRecord]) {
     let mut writer = create(path, None, metadata).unwrap();
@@ -66,35 +68,6 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
             ..TraceRecord::new(arrival, op, lbn, blocks)
         }
     })
-}
-
-/// Stamps outside the model: each may be missing, completions do not lie before arrivals.
-fn any_points() -> impl Strategy<Value = MeasurementPoints> {
-    let stamp = || proptest::option::of(0..1_u64 << 60);
-    let length = || proptest::option::of(0..1_u64 << 40);
-    let cause = proptest::option::of(select(&MissCause::ALL[..]));
-    (stamp(), length(), stamp(), length(), stamp(), cause).prop_map(
-        |(mp1, length1, mp2, length2, due, cause)| {
-            let after = |from: Option<u64>, length: Option<u64>| {
-                length.map(|length| Instant::from_ns(from.unwrap_or_default() + length))
-            };
-            MeasurementPoints {
-                mp1_arrival: mp1.map(Instant::from_ns),
-                mp1_completion: after(mp1, length1),
-                mp2_arrival: mp2.map(Instant::from_ns),
-                mp2_due: due.map(Instant::from_ns),
-                mp2_completion: after(mp2, length2),
-                miss_cause: cause,
-            }
-        },
-    )
-}
-
-/// `records` with `points`, of which there is one for each; the first has some, so all may.
-fn measured(records: Vec<TraceRecord>, points: &[MeasurementPoints]) -> Vec<TraceRecord> {
-    let first = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..points[0] };
-    let points = std::iter::once(first).chain(points[1..].iter().copied());
-    records.into_iter().zip(points).map(|(record, points)| TraceRecord { points, ..record }).collect()
 }
 
 proptest! {
@@ -190,7 +163,7 @@ fn files_have_measurement_point_columns_only_if_the_first_row_has_points() {
 fn foreign(folder: &Path, columns: Vec<(&str, ArrayRef)>) -> PathBuf {
     let path = folder.join("foreign.parquet");
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    // As DuckDB, pandas and Spark do unless told otherwise.
+    // As DuckDB, pandas and Spark do by default.
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let file = fs::File::create(&path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();

@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(&one_by_one, &left);
         prop_assert_eq!(&by_runs(open_for(&path, WANTED)).0, &left);
         prop_assert_eq!(&by_runs(open_for(&path, &Column::ALL)).0, &records);
-        // Beginning with one way and going on with the other loses nothing.
+        // A change from the first way to the second loses nothing.
         let mut trace = open_for(&path, WANTED);
         let mut mixed: Vec<TraceRecord> = trace.by_ref().take(100).map(Result::unwrap).collect();
         mixed.extend(by_runs(trace).0);
@@ -138,8 +138,8 @@ fn completion_is_computed_from_other_times() {
     ] {
         let (rows, error) = by_runs(open_for(&foreign(folder.path(), |_| {}, times), WANTED));
         assert!(error.is_none() && rows.len() == 600);
-        let is_told = |record: &TraceRecord| record.response_time() == Some(Duration::from_ns(7));
-        assert!(rows.iter().all(is_told), "{times:?}: {:?}", rows[0]);
+        let is_expected = |record: &TraceRecord| record.response_time() == Some(Duration::from_ns(7));
+        assert!(rows.iter().all(is_expected), "{times:?}: {:?}", rows[0]);
     }
 }
 

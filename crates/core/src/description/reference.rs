@@ -1,5 +1,6 @@
 //! The reference of declared parameters: rows, and tables in Markdown.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -7,9 +8,9 @@ use super::error::join;
 use super::schema::{choices, forms, is_type, items, properties, tagged_variants};
 
 /// One declared parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParameterInfo {
-    /// Path below the device's table; `[]` stands for each entry of a list of tables.
+    /// Path below the table of the description; `[]` stands for each entry of a list of tables.
     pub path: String,
     /// The variant to which it belongs, such as `electronics.controller = "segmented"`; empty if it always applies.
     pub only_if: String,

@@ -26,8 +26,8 @@ use seeklab_core::{Capabilities, DescriptionError, Device, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
-use crate::learnt::Learnt;
 
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
@@ -140,16 +140,16 @@ impl Description {
         self.parameters.tracks(children).ok().flatten()
     }
 
-    /// Facts that it learnt from a trace, `None` of a device that was not fitted to one.
+    /// Facts that were fitted to a trace, `None` of a device that was not fitted to one.
     ///
     /// # Errors
     /// Parameters that no device can have.
-    pub fn learnt(&self) -> Result<Option<Learnt>, DescriptionError> {
-        self.learnt_here().map_err(|error| self.place(error))
+    pub fn fitted_model(&self) -> Result<Option<FittedModel>, DescriptionError> {
+        self.fitted_model_here().map_err(|error| self.place(error))
     }
 
-    fn learnt_here(&self) -> Result<Option<Learnt>, DescriptionError> {
-        self.parameters.learnt(self.of_children(Self::learnt_here)?)
+    fn fitted_model_here(&self) -> Result<Option<FittedModel>, DescriptionError> {
+        self.parameters.fitted_model(self.of_children(Self::fitted_model_here)?)
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.

@@ -18,7 +18,7 @@ impl Description {
     /// Reads a description from the text of the file `label`.
     ///
     /// # Errors
-    /// Any mistake in it: file, line and key, value seen, what is allowed.
+    /// A mistake in it, with file, line and key, the value found and the allowed values.
     pub fn parse(name: &str, label: &str, text: &str) -> Result<Self, DescriptionError> {
         let read = description::parse(text).and_then(|table| Self::read(name, label, table, 0));
         let mut read = read.map_err(|error| error.located(text).within(label))?;

@@ -247,8 +247,8 @@ impl Positioning for Heads {
         self.electronics.holds(&*self.mechanism, request)
     }
 
-    fn positioning_floor(&self, cylinders: u32) -> Duration {
-        self.mechanism.positioning_floor(cylinders)
+    fn positioning_min(&self, cylinders: u32) -> Duration {
+        self.mechanism.positioning_min(cylinders)
     }
 
     fn cylinders(&self) -> u32 {

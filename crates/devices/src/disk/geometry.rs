@@ -47,7 +47,7 @@ fn one() -> u32 {
     1
 }
 
-/// In which order the tracks of a zone are used.
+/// Order in which the tracks of a zone are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mapping {

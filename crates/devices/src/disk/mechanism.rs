@@ -98,8 +98,8 @@ pub struct Mechanism {
     spindle: Spindle,
     /// Seek time in nanoseconds by distance in cylinders.
     seek: Arc<[u32]>,
-    /// The least positioning over at least that many cylinders.
-    floor: Arc<[u32]>,
+    /// Lower bound of the positioning time over at least as many cylinders as the index.
+    positioning_min: Arc<[u32]>,
     head_switch: u32,
     /// Extra settle of a write in nanoseconds; negative shortens the seek.
     write_settle: i64,
@@ -143,19 +143,19 @@ impl Mechanism {
                 "at most 4294ms",
             )
         })?;
-        let mut floor = seek.clone();
-        for index in (0..floor.len().saturating_sub(1)).rev() {
-            floor[index] = floor[index].min(floor[index + 1]);
+        let mut positioning_min = seek.clone();
+        for index in (0..positioning_min.len().saturating_sub(1)).rev() {
+            positioning_min[index] = positioning_min[index].min(positioning_min[index + 1]);
         }
         let shortened = u32::try_from((-write_settle).max(0)).unwrap_or(u32::MAX);
-        floor.iter_mut().for_each(|ns| *ns = ns.saturating_sub(shortened));
-        if let Some(first) = floor.first_mut() {
+        positioning_min.iter_mut().for_each(|ns| *ns = ns.saturating_sub(shortened));
+        if let Some(first) = positioning_min.first_mut() {
             *first = 0;
         }
         let spindle = Spindle::new(speed);
         let sector_time = sector_times(&layout, &spindle);
-        let (seek, floor) = (seek.into(), floor.into());
-        Ok(Self { layout, spindle, seek, floor, head_switch, write_settle, sector_time })
+        let (seek, positioning_min) = (seek.into(), positioning_min.into());
+        Ok(Self { layout, spindle, seek, positioning_min, head_switch, write_settle, sector_time })
     }
 
     /// The same mechanism turning at another speed; the seek times are shared.
@@ -186,10 +186,10 @@ impl Mechanism {
         (there + self.latency(there, location.angle)) - now
     }
 
-    /// A bound that no positioning over `cylinders` cylinders or more can beat.
-    pub fn positioning_floor(&self, cylinders: u32) -> Duration {
-        let last = self.floor.len() - 1;
-        Duration::from_ns(u64::from(self.floor[(cylinders as usize).min(last)]))
+    /// Lower bound of the positioning time over `cylinders` cylinders or more.
+    pub fn positioning_min(&self, cylinders: u32) -> Duration {
+        let last = self.positioning_min.len() - 1;
+        Duration::from_ns(u64::from(self.positioning_min[(cylinders as usize).min(last)]))
     }
 
     /// Seek time over `cylinders` cylinders for a read.

@@ -99,7 +99,7 @@ impl Limit {
                     if self.ready(now, &first.request) > now {
                         break;
                     }
-                    self.waiting.pop_front().expect("it was seen")
+                    self.waiting.pop_front().expect("the loop condition found it")
                 }
             };
             if self.of.holds(taken.request.op) {

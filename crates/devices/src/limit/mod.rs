@@ -14,13 +14,14 @@ pub use parameters::{Buckets, ByteBucket, LimitParameters, Limited, RequestBucke
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::learnt::{Learnt, LearntTable};
+use crate::fitted::{FittedModel, FittedTable};
 
 /// A limit of a described device, for reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LimitSummary {
     /// The operations that are held to it.
     pub of: Limited,
@@ -91,15 +92,15 @@ impl fmt::Display for LimitSummary {
 }
 
 /// Returns the fitted model of the device beneath, preceded by a table of the limits.
-pub(crate) fn learnt(layer: &LimitParameters, device: Learnt) -> Learnt {
+pub(crate) fn fitted_model(layer: &LimitParameters, device: FittedModel) -> FittedModel {
     let rows = layer.limit_summaries().into_iter().map(|limit| {
         (format!("{} of {}", limit.counts, limit.of.describe()), vec![limit.rate_per_s, limit.burst as f64])
     });
-    let table = LearntTable {
+    let table = FittedTable {
         key: "limits",
         rows_are: "limit of",
         columns: vec!["rate_per_s", "burst"],
         rows: rows.collect(),
     };
-    Learnt { tables: [table].into_iter().chain(device.tables).collect(), ..device }
+    FittedModel { tables: [table].into_iter().chain(device.tables).collect(), ..device }
 }

@@ -51,7 +51,7 @@ impl Limited {
         }
     }
 
-    /// In words.
+    /// Name of the operations in messages.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -70,7 +70,7 @@ pub struct RequestBucket {
     /// Requests that can go at once.
     #[schemars(range(min = 1), extend("x-unit" = "requests"))]
     pub burst: u64,
-    /// Of these, used when the first request comes.
+    /// Part of the burst that is used when the first request arrives.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub used: u64,
 }
@@ -88,7 +88,7 @@ pub struct ByteBucket {
     /// Bytes that can go at once.
     #[schemars(extend("x-minimum" = "1B"))]
     pub burst: ByteSize,
-    /// Of these, used when the first request comes.
+    /// Part of the burst that is used when the first request arrives.
     #[serde(default, skip_serializing_if = "is_none")]
     pub used: ByteSize,
 }

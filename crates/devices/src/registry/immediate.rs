@@ -1,38 +1,19 @@
 //! `immediate`: answers at once.
 
-use seeklab_core::{Capabilities, Device, Seed};
+use seeklab_core::Seed;
 
 use crate::error::DescriptionError;
-use crate::kind::{Children, DeviceKind};
-use crate::simple::{Server, ServerParameters};
+use crate::simple::{Server, ServerKind, ServerParameters};
 
 /// The kind `immediate`.
 #[derive(Debug)]
 pub(super) struct Definition;
 
-impl DeviceKind for Definition {
-    type Parameters = ServerParameters;
-    type Blueprint = ServerParameters;
-
+impl ServerKind for Definition {
     const NAME: &'static str = "immediate";
     const DESCRIPTION: &'static str = "answers at once";
-    const CHILDREN: Children = Children::None;
 
-    fn blueprint(parameters: &ServerParameters) -> Result<ServerParameters, DescriptionError> {
-        parameters.check()?;
-        Ok(parameters.clone())
-    }
-
-    fn build(
-        blueprint: &ServerParameters,
-        _children: Vec<Box<dyn Device>>,
-        _seed: Seed,
-        _name: &str,
-    ) -> Result<Box<dyn Device>, DescriptionError> {
-        Ok(Box::new(Server::constant(blueprint)?))
-    }
-
-    fn capabilities(blueprint: &ServerParameters, _children: Vec<Capabilities>) -> Capabilities {
-        blueprint.capabilities()
+    fn server(parameters: &ServerParameters, _seed: Seed, _name: &str) -> Result<Server, DescriptionError> {
+        Server::constant(parameters)
     }
 }

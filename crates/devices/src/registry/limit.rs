@@ -3,10 +3,10 @@
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::DescriptionError;
+use crate::fitted::FittedModel;
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Limit;
-use crate::learnt::Learnt;
-use crate::limit::{Buckets, LimitParameters, Limited, learnt};
+use crate::limit::{Buckets, LimitParameters, Limited, fitted_model};
 
 /// The kind `limit`.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ impl DeviceKind for Definition {
         Capabilities { queue_depth: u32::MAX, ..device }
     }
 
-    fn learnt(
+    fn fitted_model(
         parameters: &LimitParameters,
-        children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, DescriptionError> {
+        children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError> {
         let device = children.into_iter().next().flatten();
-        Ok(device.map(|device| learnt(parameters, device)))
+        Ok(device.map(|device| fitted_model(parameters, device)))
     }
 }

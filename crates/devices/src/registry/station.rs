@@ -5,9 +5,9 @@ use std::sync::Arc;
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::DescriptionError;
+use crate::fitted::FittedModel;
 use crate::kind::{Children, DeviceKind};
-use crate::learnt::Learnt;
-use crate::station::{Parts, Station, StationParameters, learnt};
+use crate::station::{Parts, Station, StationParameters, fitted_model};
 
 /// The kind `station`.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ impl DeviceKind for Definition {
         blueprint.capabilities.clone()
     }
 
-    fn learnt(
+    fn fitted_model(
         parameters: &StationParameters,
-        _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, DescriptionError> {
-        learnt(parameters).map(Some)
+        _children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError> {
+        fitted_model(parameters).map(Some)
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::DescriptionError;
+use crate::fitted::FittedModel;
 use crate::kind::{Children, DeviceKind};
-use crate::learnt::Learnt;
-use crate::table::{TableModel, TableParameters, Tables, learnt};
+use crate::table::{TableModel, TableParameters, Tables, fitted_model};
 
 /// The kind `table`.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ impl DeviceKind for Definition {
         blueprint.capabilities.clone()
     }
 
-    fn learnt(
+    fn fitted_model(
         parameters: &TableParameters,
-        _children: Vec<Option<Learnt>>,
-    ) -> Result<Option<Learnt>, DescriptionError> {
-        learnt(parameters).map(Some)
+        _children: Vec<Option<FittedModel>>,
+    ) -> Result<Option<FittedModel>, DescriptionError> {
+        fitted_model(parameters).map(Some)
     }
 }

@@ -4,22 +4,30 @@ use std::any::Any;
 
 use seeklab_core::{Criticality, Instant, Pending, Positioning, Scheduler};
 
+use super::SchedulerKind;
 use super::ordered::Address;
 use super::sweep::{Sweep, SweepEnd};
+
+pub(super) const CRITICALITY_C_LOOK: SchedulerKind = SchedulerKind::new(
+    "criticality-c-look",
+    "C-LOOK over time-critical and -limited requests, then over the rest",
+    |settings| Box::new(CriticalityLook::new(settings.address)),
+)
+.by_cylinder();
 
 /// C-LOOK over two lists: time-critical and time-limited requests first, time-noncritical ones only
 /// when none of those is pending \[Ganger & Patt 1998, section 7\].
 ///
 /// Both sweeps go on from the request served last, whichever list it came from.
 #[derive(Debug, Clone)]
-pub struct CriticalityLook {
+struct CriticalityLook {
     pressing: Sweep,
     noncritical: Sweep,
 }
 
 impl CriticalityLook {
     /// Empty lists over that address.
-    pub const fn new(address: Address) -> Self {
+    const fn new(address: Address) -> Self {
         Self {
             pressing: Sweep::new(address, SweepEnd::Restart),
             noncritical: Sweep::new(address, SweepEnd::Restart),

@@ -5,9 +5,14 @@ use std::collections::VecDeque;
 
 use seeklab_core::{Instant, Pending, Positioning, Scheduler};
 
+use super::SchedulerKind;
+
+pub(super) const FCFS: SchedulerKind =
+    SchedulerKind::new("fcfs", "first come, first served", |_| Box::new(Fcfs::default()));
+
 /// First come, first served.
 #[derive(Debug, Clone, Default)]
-pub struct Fcfs {
+struct Fcfs {
     pending: VecDeque<Pending>,
 }
 

@@ -4,7 +4,25 @@ use std::any::Any;
 
 use seeklab_core::{Instant, Pending, Positioning, Ratio, Scheduler};
 
+use super::kind::{Parameter, SchedulerKind, Value};
 use super::ordered::{Address, Ordered};
+
+pub(super) const SSTF: SchedulerKind =
+    SchedulerKind::new("sstf", "the request nearest to the one before", |settings| {
+        Box::new(Nearest::sstf(settings.address))
+    })
+    .by_cylinder();
+
+pub(super) const VSCAN: SchedulerKind = SchedulerKind::new(
+    "vscan",
+    "nearest first, requests against the direction of travel penalised",
+    |settings| Box::new(Nearest::vscan(settings.address, settings.ratio(), settings.range)),
+)
+.by_cylinder()
+.with(Parameter {
+    description: "penalty for turning round as a share of the device [default: 0.2]",
+    default: Value::Ratio(Ratio::from_const(0.2)),
+});
 
 /// Serves the request nearest to the one before (SSTF); VSCAN(r) counts a request that lies against
 /// the direction of travel as farther by r times the range of addresses.
@@ -12,7 +30,7 @@ use super::ordered::{Address, Ordered};
 /// # References
 /// VSCAN: Geist & Daniel, ACM TOCS 5(1), 1987. VSCAN(0) is SSTF, VSCAN(1) is LOOK.
 #[derive(Debug, Clone)]
-pub struct Nearest {
+struct Nearest {
     pending: Ordered,
     penalty: u64,
     last: u64,
@@ -21,12 +39,12 @@ pub struct Nearest {
 
 impl Nearest {
     /// SSTF over that address.
-    pub const fn sstf(address: Address) -> Self {
+    const fn sstf(address: Address) -> Self {
         Self { pending: Ordered::new(address), penalty: 0, last: 0, upwards: true }
     }
 
     /// VSCAN with a penalty of `ratio` times `range`, the number of addresses.
-    pub fn vscan(address: Address, ratio: Ratio, range: u64) -> Self {
+    fn vscan(address: Address, ratio: Ratio, range: u64) -> Self {
         let penalty = (ratio.as_f64() * range as f64) as u64;
         Self { penalty, ..Self::sstf(address) }
     }

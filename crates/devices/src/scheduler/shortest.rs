@@ -4,8 +4,26 @@ use std::any::Any;
 
 use seeklab_core::{Duration, Instant, Pending, Positioning, Scheduler};
 
+use super::kind::{Parameter, SchedulerKind, Value};
 use super::ordered::{Address, Ordered};
 use super::outward::Outward;
+
+pub(super) const SPTF: SchedulerKind =
+    SchedulerKind::new("sptf", "shortest positioning time first", |_| Box::new(ShortestPositioning::new()));
+
+pub(super) const AGED_SPTF: SchedulerKind =
+    SchedulerKind::new("aged-sptf", "shortest positioning time first, less a credit for age", |settings| {
+        Box::new(WeighedPositioning::new(Weighing::Age { credit_per_s: settings.duration() }))
+    })
+    .with(Parameter {
+        description: "credit for each second of waiting [default: 6ms]",
+        default: Value::Duration(Duration::from_ms(6)),
+    });
+
+pub(super) const SPCTF: SchedulerKind =
+    SchedulerKind::new("spctf", "shortest positioning time first, what the buffer holds before all", |_| {
+        Box::new(WeighedPositioning::new(Weighing::Buffer))
+    });
 
 /// Serves the request with the shortest positioning time (seek or head switch, settle, rotational
 /// latency), of equal ones the first that came.
@@ -16,13 +34,13 @@ use super::outward::Outward;
 /// # References
 /// Seltzer, Chen & Ousterhout, USENIX Winter 1990; Jacobson & Wilkes, HPL-CSP-91-7.
 #[derive(Debug, Clone, Default)]
-pub struct ShortestPositioning {
+struct ShortestPositioning {
     pending: Outward,
 }
 
 impl ShortestPositioning {
     /// An empty queue.
-    pub fn new() -> Self {
+    fn new() -> Self {
         Self::default()
     }
 
@@ -39,7 +57,7 @@ impl ShortestPositioning {
                 .map_or(u32::MAX, |cylinder| here - cylinder);
             let distance = up.min(down);
             if distance == u32::MAX
-                || best.is_some_and(|(shortest, ..)| positioning.positioning_floor(distance) > shortest)
+                || best.is_some_and(|(shortest, ..)| positioning.positioning_min(distance) > shortest)
             {
                 return best.map(|(.., place)| place);
             }
@@ -96,7 +114,7 @@ impl Scheduler for ShortestPositioning {
 
 /// Quantity that [`WeighedPositioning`] combines with the positioning time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weighing {
+enum Weighing {
     /// Every second that a request has waited counts as that much less (aged SPTF).
     Age {
         /// Credit for each second of age.
@@ -109,14 +127,14 @@ pub enum Weighing {
 /// Serves the request with the least weighed positioning time, by exhaustive search: age and buffer
 /// make far requests attractive, so distance gives no bound.
 #[derive(Debug, Clone)]
-pub struct WeighedPositioning {
+struct WeighedPositioning {
     pending: Ordered,
     weighing: Weighing,
 }
 
 impl WeighedPositioning {
     /// An empty queue.
-    pub const fn new(weighing: Weighing) -> Self {
+    const fn new(weighing: Weighing) -> Self {
         Self { pending: Ordered::new(Address::Cylinder), weighing }
     }
 

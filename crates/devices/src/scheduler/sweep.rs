@@ -4,11 +4,37 @@ use std::any::Any;
 
 use seeklab_core::{Instant, Pending, Positioning, Scheduler};
 
+use super::SchedulerKind;
 use super::ordered::{Address, Ordered};
+
+pub(super) const LOOK: SchedulerKind =
+    SchedulerKind::new("look", "sweeps up and down between the outermost pending requests", |settings| {
+        Box::new(Sweep::new(settings.address, SweepEnd::Turn))
+    })
+    .by_cylinder();
+
+pub(super) const C_LOOK: SchedulerKind = SchedulerKind::new(
+    "c-look",
+    "sweeps upwards, then begins again at the lowest pending request",
+    |settings| Box::new(Sweep::new(settings.address, SweepEnd::Restart)),
+)
+.by_cylinder();
+
+pub(super) const SCAN: SchedulerKind =
+    SchedulerKind::new("scan", "sweeps up and down between the edges", |settings| {
+        Box::new(Sweep::new(settings.address, SweepEnd::TurnAtEdge))
+    })
+    .by_cylinder();
+
+pub(super) const C_SCAN: SchedulerKind =
+    SchedulerKind::new("c-scan", "sweeps upwards from edge to edge", |settings| {
+        Box::new(Sweep::new(settings.address, SweepEnd::RestartAtEdge))
+    })
+    .by_cylinder();
 
 /// Behaviour of a sweep at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SweepEnd {
+pub(super) enum SweepEnd {
     /// The sweep turns at the last pending request (LOOK).
     Turn,
     /// The sweep begins again at the lowest pending request (C-LOOK).
@@ -25,7 +51,7 @@ pub enum SweepEnd {
 /// and C-LOOK in the sweep's position alone: when nothing is pending the sweep completes, and what
 /// arrives then is met from the edge.
 #[derive(Debug, Clone)]
-pub struct Sweep {
+pub(super) struct Sweep {
     pending: Ordered,
     end: SweepEnd,
     last: u64,
@@ -34,7 +60,7 @@ pub struct Sweep {
 
 impl Sweep {
     /// A sweep over that address, beginning upwards from zero.
-    pub const fn new(address: Address, end: SweepEnd) -> Self {
+    pub(super) const fn new(address: Address, end: SweepEnd) -> Self {
         Self { pending: Ordered::new(address), end, last: 0, upwards: true }
     }
 

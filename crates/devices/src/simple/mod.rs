@@ -1,5 +1,7 @@
 //! Devices without mechanics, for theory and for bounds.
 
+mod kind;
 mod server;
 
+pub(crate) use kind::ServerKind;
 pub use server::{Server, ServerParameters, ServiceTime};

@@ -7,12 +7,12 @@
 //! request ─▶ free server? ─no─▶ waits ─▶ Picks: which of those that wait
 //!              └──────yes──────────────────────┴─▶ State: features ─▶ Tree: leaf ─▶ a time from it ─▶ completion
 //! ```
-//! What [`table`](crate::table) calls a response is taken apart here into waiting, which the station makes itself, and
-//! service, which is learnt. So requests lengthen each other's waiting as they did, and a longer queue than any that was
-//! recorded is answered by the rate that was.
+//! A response time, which [`table`](crate::table) keeps whole, is divided into waiting time and service time. Service times
+//! are fitted; waiting times follow from the simulated queue. A queue longer than any recorded one therefore drains at the
+//! recorded rate.
 //!
 //! # Scope and limits
-//! One device. Times depend on what is in [`Feature`] alone. A leaf draws times that were seen: none is longer than the
+//! One device. Times depend on what is in [`Feature`] alone. A leaf draws fitted times: none is longer than the
 //! longest.
 //!
 //! # References
@@ -20,7 +20,7 @@
 //! Tree: L. Breiman, J. Friedman, R. Olshen, C. Stone, Classification and Regression Trees, 1984, chapters 3 and 4.
 
 mod feature;
-mod learnt;
+mod fitted;
 mod model;
 mod order;
 mod parameters;
@@ -29,7 +29,7 @@ mod state;
 mod tree;
 
 pub use feature::Feature;
-pub(crate) use learnt::learnt;
+pub(crate) use fitted::fitted_model;
 pub(crate) use model::Parts;
 pub use model::Station;
 pub use order::Order;
@@ -42,6 +42,6 @@ pub mod parts {
     pub use super::order::Line;
     pub use super::parameters::{OperationSeen, Region, is_sequential};
     pub use super::picks::{PickCounts, Picks};
-    pub use super::state::{Asked, Scale, State};
+    pub use super::state::{Scale, State, StationRequest};
     pub use super::tree::{DEPTH_MAX, Node, Tree};
 }

@@ -12,7 +12,7 @@ use seeklab_core::{
 use super::order::Line;
 use super::parameters::{Region, StationParameters};
 use super::picks::Picks;
-use super::state::{Asked, Scale, State};
+use super::state::{Scale, State, StationRequest};
 use super::tree::Tree;
 use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
@@ -27,7 +27,7 @@ pub struct Station {
     state: State,
     waiting: VecDeque<Taken>,
     /// Waiting requests, with the fields that the order needs.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<StationRequest>,
     scratch: Vec<(u64, u32)>,
     /// Requests in service, until their end.
     served: Outstanding<Served>,
@@ -71,8 +71,8 @@ struct Served {
     service: Duration,
 }
 
-fn asked(request: &Request) -> Asked {
-    Asked { op: request.op, lbn: request.lbn, blocks: request.blocks }
+fn asked(request: &Request) -> StationRequest {
+    StationRequest { op: request.op, lbn: request.lbn, blocks: request.blocks }
 }
 
 impl Station {

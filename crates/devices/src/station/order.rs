@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::state::Asked;
+use super::state::StationRequest;
 
-/// By what requests that wait are put in line; how strictly is learnt too.
+/// Order of waiting requests. The fit also estimates how strictly the device follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -21,7 +21,7 @@ impl Order {
     /// Every order.
     pub const ALL: [Self; 3] = [Self::Fcfs, Self::Nearest, Self::Ascending];
 
-    /// In words.
+    /// Description for messages.
     const fn describe(self) -> &'static str {
         match self {
             Self::Fcfs => "in order of arrival",
@@ -54,7 +54,7 @@ impl Line {
         [Self::FCFS].into_iter().chain([Order::Nearest, Order::Ascending].into_iter().flat_map(banded))
     }
 
-    /// In words.
+    /// Description for messages.
     pub(super) fn describe(self) -> String {
         let order = self.order.describe();
         match self.band_blocks {
@@ -65,7 +65,7 @@ impl Line {
 
     /// Returns the key of a request. The request with the least key comes first; at equal keys the first
     /// that arrived.
-    fn key(self, asked: &Asked, last_end: u64) -> u64 {
+    fn key(self, asked: &StationRequest, last_end: u64) -> u64 {
         let band = |block: u64| block / self.band_blocks;
         match self.order {
             _ if !asked.op.addresses_blocks() => 0,
@@ -79,9 +79,9 @@ impl Line {
     /// `place`.
     pub fn rank<'a>(
         self,
-        waiting: impl ExactSizeIterator<Item = &'a Asked>,
+        waiting: impl ExactSizeIterator<Item = &'a StationRequest>,
         place: usize,
-        own: &Asked,
+        own: &StationRequest,
         last_end: u64,
     ) -> usize {
         if self.order == Order::Fcfs {
@@ -95,7 +95,7 @@ impl Line {
     /// The place of the one that so many of those that wait come before; there are more than `rank`.
     pub(super) fn place<'a>(
         self,
-        waiting: impl ExactSizeIterator<Item = &'a Asked>,
+        waiting: impl ExactSizeIterator<Item = &'a StationRequest>,
         rank: usize,
         last_end: u64,
         scratch: &mut Vec<(u64, u32)>,
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn request_at_the_place_of_a_rank_has_that_rank() {
-        let at = |lbn| Asked { op: Operation::Read, lbn, blocks: 8 };
+        let at = |lbn| StationRequest { op: Operation::Read, lbn, blocks: 8 };
         let waiting = [at(500), at(90), at(110), at(90), at(0)];
         let mut scratch = Vec::new();
         for (order, band_blocks, first) in [

@@ -34,7 +34,7 @@ use super::feature::{Feature, Row};
 use super::model::Parts;
 use super::order::{Line, Order};
 use super::picks::PickCounts;
-use super::state::{Asked, Scale};
+use super::state::{Scale, StationRequest};
 use super::tree::Tree;
 use crate::error::{DescriptionError, check, check_size};
 use crate::registry::described;
@@ -117,7 +117,7 @@ pub struct Region([Option<OperationSeen>; Operation::ALL.len()]);
 
 impl Region {
     /// Returns true if a request, with `queue_length` others in the device, lies in the fitted region.
-    pub(super) fn holds(&self, asked: &Asked, queue_length: u32) -> bool {
+    pub(super) fn holds(&self, asked: &StationRequest, queue_length: u32) -> bool {
         self.0[asked.op as usize].is_some_and(|seen| {
             (seen.blocks_min..=seen.blocks_max).contains(&asked.blocks) && queue_length <= seen.queue_max
         })

@@ -12,7 +12,7 @@ const STREAMS: usize = 16;
 
 /// A request, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct StationRequest {
     /// Operation of the request.
     pub op: Operation,
     /// Its first block.
@@ -21,7 +21,7 @@ pub struct Asked {
     pub blocks: u32,
 }
 
-impl Asked {
+impl StationRequest {
     const fn end(&self) -> u64 {
         self.lbn.saturating_add(self.blocks as u64)
     }
@@ -67,14 +67,14 @@ impl State {
     }
 
     /// A request arrives.
-    pub fn arrive(&mut self, now: Instant, asked: &Asked) {
+    pub fn arrive(&mut self, now: Instant, asked: &StationRequest) {
         self.count += 1;
         self.turn(now);
         self.load[0] += u64::from(asked.blocks);
     }
 
     /// Its service starts, at once or after it had waited; what is known of it.
-    pub fn start(&mut self, now: Instant, asked: &Asked, waited: bool, scale: &Scale) -> Row {
+    pub fn start(&mut self, now: Instant, asked: &StationRequest, waited: bool, scale: &Scale) -> Row {
         self.turn(now);
         let mut row = [0; FEATURES];
         let mut set = |feature: Feature, class: u8| row[feature as usize] = class;

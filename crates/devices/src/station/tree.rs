@@ -59,7 +59,7 @@ impl<L> Tree<L> {
         }
     }
 
-    /// As text, leaves by `write`.
+    /// Returns the lines of the description; `write` formats a leaf.
     pub fn write(&self, write: impl Fn(&L) -> String) -> Vec<String> {
         let (mut lines, mut depths) = (Vec::with_capacity(self.nodes.len()), vec![0]);
         for node in &self.nodes {

@@ -18,14 +18,14 @@
 //! Simulation Conference 1997, section 3.
 
 mod classes;
+mod fitted;
 mod grid;
-mod learnt;
 mod model;
 mod parameters;
 mod times;
 
 pub use classes::Classes;
-pub(crate) use learnt::{SeenTimes, learnt};
+pub(crate) use fitted::{ClassTimes, fitted_model};
 pub use model::TableModel;
 pub(crate) use model::Tables;
 pub use parameters::TableParameters;

@@ -55,7 +55,7 @@ impl Counts {
         Times::of(&counts)
     }
 
-    /// As text.
+    /// Returns the text of the description.
     pub fn write(&self) -> String {
         let (mut text, mut before) = (String::new(), 0);
         for (bucket, count) in self.occupied() {
@@ -185,7 +185,7 @@ mod tests {
             let times = Times::read(&counts.write()).unwrap();
             let mean = ns.iter().map(|ns| *ns as f64).sum::<f64>() / ns.len() as f64;
             prop_assert!((mean_ns(&times) - mean).abs() <= mean / 100.0 + 1.0);
-            // What is drawn was seen, to the width of a bucket.
+            // A drawn time was recorded, to the width of a bucket.
             let mut stream = Seed(1).stream("times");
             let seen: std::collections::BTreeSet<u32> = ns.iter().map(|ns| bucket(*ns)).collect();
             for _ in 0..50 {

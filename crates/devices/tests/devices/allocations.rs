@@ -150,7 +150,7 @@ fn warm_clones_and_other_kinds_do_not_allocate() {
 }
 
 #[test]
-fn do_warm_limits_allocate() {
+fn warm_limits_do_not_allocate() {
     let text = "kind = \"limit\"\n[[requests]]\nrate = \"200/s\"\nburst = 3\n[[bytes]]\nrate = \"1MB/s\"\nburst = \"8kB\"\n\
                 [device]\nbase = \"atlas10k\"\nset = { \"queue.scheduler\" = \"fcfs\" }\n";
     check(&Description::parse("limited", "limited.toml", text).unwrap_or_else(|error| panic!("{error}")));

@@ -30,7 +30,7 @@ blocks_max = 256
 queue_max = 31
 "#;
 
-/// As many servers as requests.
+/// A server for each request.
 const SERVERS: &str = r#"
 kind = "station"
 title = "clone of a volume"

@@ -473,7 +473,7 @@ fn queue_length_counts_the_requests_of_the_whole_stack() {
 }
 
 #[test]
-fn does_every_host_queue_keep_it() {
+fn every_host_queue_keeps_the_contract() {
     check_all(
         catalog::names().flat_map(|name| {
             let knows_heads = built(name, &[]).positioning().is_some();
@@ -595,7 +595,7 @@ fn request_to_a_missing_device_is_rejected() {
 
 /// Equal seeds give equal devices, built anew from the text, and other seeds others where chance plays.
 #[test]
-fn does_the_same_seed_give_the_same_completions() {
+fn same_seed_gives_the_same_completions() {
     for description in of_every_kind() {
         let name = &description.name;
         let capacity_blocks = description.build(Seed(1), "disk0").unwrap().capabilities().capacity_blocks;

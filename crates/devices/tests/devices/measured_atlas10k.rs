@@ -106,11 +106,11 @@ fn model_matches_the_real_drive() {
         ("read hits, second half", second, hits, 0.9),
         ("buffered writes, second half", second, writes, 0.9),
     ];
-    for (name, answers, of, floor) in classes {
+    for (name, answers, of, least) in classes {
         let share = within_5_percent(answers, of, model);
         let theirs = within_5_percent(answers, of, disksim);
         println!("{name}: {:.1} % within 5 %, DiskSim {:.1} %", 100.0 * share, 100.0 * theirs);
-        assert!(share >= floor, "{name}: {share} within 5 %, at least {floor}");
+        assert!(share >= least, "{name}: {share} within 5 %, at least {least}");
         assert!(share > theirs, "{name}: {share} within 5 %, DiskSim {theirs}");
     }
 }

@@ -143,13 +143,13 @@ fn long_requests_match_within_five_microseconds() {
 #[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn zero_latency_access_matches() {
     for disk in DISKS {
-        for (name, floor, explained_min) in
+        for (name, least, explained_min) in
             [("track_aligned_read", 0.90, 0.998), ("track_unaligned_read", 0.97, 0.98)]
         {
             let set = format!("{name}__bare_zl");
             let overrides = [("zero_latency_read", "true")];
             let (_, within_5_us) = agreement(disk, name, &set, &overrides);
-            assert!(within_5_us >= floor, "{disk} {set}: {within_5_us}");
+            assert!(within_5_us >= least, "{disk} {set}: {within_5_us}");
             let explained = zero_latency_explained(disk, name, &set, &overrides);
             println!("{disk} {set}: explained {explained:.4}");
             assert!(explained >= explained_min, "{disk} {set}: {explained}");
@@ -218,7 +218,7 @@ fn same_order(disk: &str, load: &str, scheduler: &str, set: &str) -> f64 {
 #[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn dispatch_order_is_identical() {
     for (disk, load) in DISKS.into_iter().flat_map(|disk| [(disk, "70"), (disk, "125")]) {
-        for (scheduler, set, floor) in [
+        for (scheduler, set, least) in [
             ("fcfs", "fcfs", 1.0),
             ("sstf", "sstf_lbn", 1.0),
             ("look", "look_lbn", 1.0),
@@ -235,8 +235,8 @@ fn dispatch_order_is_identical() {
                 continue; // the reference has no such set; its README lists them
             }
             let share = same_order(disk, &format!("mixed8k_open_{load}"), scheduler, &set);
-            println!("{set} on {disk}: {share} of the order, at least {floor}");
-            assert!(share >= floor, "{set} on {disk}: {share} of the order, at least {floor}");
+            println!("{set} on {disk}: {share} of the order, at least {least}");
+            assert!(share >= least, "{set} on {disk}: {share} of the order, at least {least}");
         }
     }
 }

@@ -94,7 +94,7 @@ mod tests {
             let early = compensation.early.of(Operation::Read).fixed;
             assert!(early.as_ns().abs_diff(early_us * 1_000) < 50, "{lateness_us} us late: {early}");
         }
-        assert_eq!(compensation.early.of(Operation::Write).fixed, us(25), "no write was seen");
+        assert_eq!(compensation.early.of(Operation::Write).fixed, us(25), "no write was measured");
         assert_eq!(compensation.arrival, Compensation::skew(us(25)).arrival);
     }
 }

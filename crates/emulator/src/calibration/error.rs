@@ -28,7 +28,7 @@ pub enum CalibrationError {
         source: ClientError,
     },
     /// The requests of the client and the requests that the emulator received do not match.
-    #[error("over {frontend} the client made {made} requests and the emulator saw {seen}")]
+    #[error("over {frontend} the client made {made} requests and the emulator received {seen}")]
     Unpaired {
         /// Over which frontend.
         frontend: FrontendKind,
@@ -41,7 +41,7 @@ pub enum CalibrationError {
     #[error("cannot keep the processors awake")]
     Awake(#[source] io::Error),
     /// The system has no descriptor, or refuses to wait.
-    #[error("cannot measure how late sleeps end")]
+    #[error("cannot measure the lateness of sleeps")]
     Wakeups(#[source] io::Error),
 }
 

@@ -27,7 +27,7 @@ impl fmt::Display for BelowFloor {
         let op = op.name();
         write!(
             formatter,
-            "the device answers a {op} of {bytes} bytes in {response}, over {route} nothing takes less than {floor} here"
+            "the device takes {response} for a {op} of {bytes} bytes, less than the floor of {route} on this machine, {floor}"
         )
     }
 }

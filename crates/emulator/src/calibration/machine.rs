@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The machine, the kernel and the boot; times measured on another are no use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Name of the processor, or of the architecture if the kernel does not give it.
@@ -33,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// In what it differs from `now`, in words; `None` if it does not.
+    /// Describes the difference from `now`; `None` if there is none.
     pub fn differs(&self, now: &Self) -> Option<String> {
         if self.processor != now.processor || self.cores != now.cores {
             let (was, is) = (&self.processor, &now.processor);

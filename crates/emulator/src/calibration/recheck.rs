@@ -32,7 +32,7 @@ pub struct Moved {
     pub arrival: SignedDuration,
     /// On the way out, lateness included: now less then.
     pub completion: SignedDuration,
-    /// By how much either may move.
+    /// Largest allowed change of each.
     pub allowed: Duration,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Recheck {
         let op = op.name();
         write!(
             formatter,
-            "the calibration of {route} no longer holds: {op}s arrive {arrival} and complete {completion} later than then ({allowed} allowed)"
+            "the calibration of {route} no longer holds: {op}s arrive {arrival} and complete {completion} later than when calibrated ({allowed} allowed)"
         )
     }
 }

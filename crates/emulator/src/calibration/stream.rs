@@ -123,7 +123,7 @@ impl Served {
         let mut served =
             Self { setting, clock, seen, host: None, memory: Vec::new(), stop: None, thread: Some(thread) };
         let Ok((way, stop)) = receiver.recv() else {
-            return Err(served.end().expect_err("who does not begin has failed"));
+            return Err(served.end().expect_err("a server that does not begin has failed"));
         };
         served.stop = Some(stop);
         let frontend = setting.frontend;

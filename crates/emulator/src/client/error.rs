@@ -71,7 +71,7 @@ pub enum ClientError {
     Silent {
         /// The server's URI.
         server: String,
-        /// For how long.
+        /// Time without an answer.
         seconds: u64,
         /// Requests without reply.
         outstanding: usize,

@@ -20,7 +20,7 @@ pub mod runner;
 use seeklab_core::{HostRequest, Instant, Operation};
 
 pub use error::{ClientError, Failure};
-pub use runner::{BuiltinOutcome, Progress, RunnerOptions, run_builtin, run_builtin_with};
+pub use runner::{BuiltinResult, Progress, RunnerOptions, run_builtin, run_builtin_with};
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

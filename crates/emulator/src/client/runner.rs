@@ -83,7 +83,7 @@ pub struct Progress {
 
 /// Result of a run of a built-in workload.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BuiltinOutcome {
+pub struct BuiltinResult {
     /// The clock of all stamps.
     pub clock: Clock,
     /// From the first request to the end, unmounts included.
@@ -106,7 +106,7 @@ pub struct BuiltinOutcome {
     pub is_full: bool,
 }
 
-impl BuiltinOutcome {
+impl BuiltinResult {
     /// Operations of all phases.
     pub fn operations(&self) -> u64 {
         self.phases.iter().map(|phase| phase.operations).sum()
@@ -147,7 +147,7 @@ pub fn run_builtin(
     uri: &Uri,
     seed: Seed,
     progress: &mut dyn FnMut(Progress),
-) -> Result<BuiltinOutcome, ClientError> {
+) -> Result<BuiltinResult, ClientError> {
     run_builtin_with(builtin, uri, seed, &RunnerOptions::default(), progress)
 }
 
@@ -161,7 +161,7 @@ pub fn run_builtin_with(
     seed: Seed,
     options: &RunnerOptions<'_>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<BuiltinOutcome, ClientError> {
+) -> Result<BuiltinResult, ClientError> {
     let clock = options.clock.unwrap_or_else(Clock::start);
     let first = Client::connect(uri, clock)?;
     let export = *first.export();
@@ -192,7 +192,7 @@ pub fn run_builtin_with(
         start,
         last_reply: start,
         next_progress: start,
-        outcome: BuiltinOutcome {
+        result: BuiltinResult {
             clock,
             elapsed: Duration::ZERO,
             phases: Vec::new(),
@@ -210,14 +210,14 @@ pub fn run_builtin_with(
     if options.read_back {
         runner.read_back()?;
     }
-    let mut outcome = runner.outcome;
-    outcome.elapsed = elapsed;
-    outcome.phases = runner.application.phases().to_vec();
-    outcome.is_full = runner.application.is_full();
+    let mut result = runner.result;
+    result.elapsed = elapsed;
+    result.phases = runner.application.phases().to_vec();
+    result.is_full = runner.application.is_full();
     for client in runner.clients {
         client.disconnect()?;
     }
-    Ok(outcome)
+    Ok(result)
 }
 
 struct Runner<'a> {
@@ -233,7 +233,7 @@ struct Runner<'a> {
     start: Instant,
     last_reply: Instant,
     next_progress: Instant,
-    outcome: BuiltinOutcome,
+    result: BuiltinResult,
 }
 
 impl Runner<'_> {
@@ -265,7 +265,7 @@ impl Runner<'_> {
             phase: phase.name,
             phase_index: self.application.phases().len() - 1,
             operations: phase.operations,
-            requests: self.outcome.requests.len() as u64,
+            requests: self.result.requests.len() as u64,
             elapsed: now.saturating_since(self.start),
         });
     }
@@ -370,7 +370,7 @@ impl Runner<'_> {
             if let Some(failure) = reply.failure {
                 return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
             }
-            self.outcome.compare(&self.content, offset_bytes, reply.data);
+            self.result.compare(&self.content, offset_bytes, reply.data);
         }
     }
 
@@ -385,16 +385,16 @@ impl Runner<'_> {
                     return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
                 }
                 self.last_reply = reply.request.completion;
-                let outcome = &mut self.outcome;
+                let result = &mut self.result;
                 match op {
-                    Operation::Read => outcome.read_bytes += length_bytes,
-                    Operation::Write => outcome.written_bytes += length_bytes,
+                    Operation::Read => result.read_bytes += length_bytes,
+                    Operation::Write => result.written_bytes += length_bytes,
                     _ => {}
                 }
                 if self.options.verify {
-                    outcome.compare(&self.content, offset_bytes, reply.data);
+                    result.compare(&self.content, offset_bytes, reply.data);
                 }
-                outcome.requests.push(reply.request);
+                result.requests.push(reply.request);
                 self.application.complete(RequestId(reply.tag));
             }
         }

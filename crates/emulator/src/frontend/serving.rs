@@ -50,7 +50,7 @@ pub trait Backend {
 /// Time for clients to take the last answers after serving ends.
 const GRACE: Duration = Duration::from_s(5);
 
-/// Drives `frontend` until `stop` is asked for and every answer has left (or the clients have had five
+/// Drives `frontend` until `stop` is requested and every answer has left (or the clients have had five
 /// seconds to take them), waiting by `waiter`.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub fn serve(
             let now = clock.now();
             let plan = waiter.begin(now, next, last);
             if plan != Wait::Spin {
-                // Once it is asked for, its descriptor stays readable.
+                // After a stop request, the descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());
                 sleep(plan, clock.now(), frontend.descriptor(), backend.descriptor(), stop)?;
                 waiter.woke(plan, now, clock.now(), next);

@@ -66,7 +66,7 @@ impl Answers {
         let Some(answer) = self.answers.get(self.fixed) else { return false };
         assert!(
             answer.due.completion == *completion,
-            "the model said {:?} of a fork and says {completion:?}",
+            "a fork of the model predicted {:?}, the model completed with {completion:?}",
             answer.due.completion
         );
         self.fixed += 1;

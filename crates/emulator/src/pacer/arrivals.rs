@@ -24,7 +24,7 @@ pub struct Clamped {
     pub by_model_clock: u64,
     /// The furthest that one was moved.
     pub moved_max: Duration,
-    /// By how much all of them were moved.
+    /// Sum of the moves.
     pub moved_total: Duration,
 }
 

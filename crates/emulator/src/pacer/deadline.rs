@@ -8,7 +8,7 @@
 //! Transport   ModelTooSlow   DataNotThere     Transport     KernelScheduling   Transport   KernelScheduling  ClientNotReading
 //! ```
 //! A reply that waited for its client for most of its lateness is the client's miss, whatever was late before. An answer
-//! that the model was asked for after its due is not the model's slowness. A miss whose due lies within a time
+//! that the pacer requested from the model after its due time is not the model's slowness. A miss whose due lies within a time
 //! in which the loop did one thing for long has the cause of that time, see `stalls`.
 
 use seeklab_core::statistics::Distribution;
@@ -31,7 +31,7 @@ pub struct Steps {
     pub woken: Instant,
     /// The reply was prepared, and waited for its due if that was ahead.
     pub ready: Instant,
-    /// The client was first asked to take the reply.
+    /// The reply was first offered to the client.
     pub offered: Instant,
     /// The write that the client took begins (completion at MP2).
     pub left: Instant,
@@ -138,7 +138,7 @@ impl Deadlines {
         &self.lateness
     }
 
-    /// By how much those that left before they were due were early.
+    /// Times by which replies left before their due time.
     pub const fn early(&self) -> &Distribution {
         &self.early
     }

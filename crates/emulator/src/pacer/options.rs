@@ -1,11 +1,12 @@
 //! Options of a pacer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Compensation;
 
 /// Method of running the model against the wall clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Each answer is fixed when the request arrives.

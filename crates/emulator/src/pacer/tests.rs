@@ -166,7 +166,7 @@ fn check(host: &Host, make: impl Fn() -> Box<dyn Device>, mode: Mode) -> Played 
     for (_, due) in &played.handed {
         let mut expected = simulated[&due.completion.request.id.0];
         if expected.completed == expected.submitted {
-            // Whether a request that took no time was gone at the time of the next is not told by times.
+            // Times do not show if a request that took no time had left before the next arrived.
             expected.queue_length = due.completion.queue_length;
         }
         assert_eq!(due.completion, expected, "{mode:?} {host:?}");

@@ -57,7 +57,7 @@ pub enum BackingError {
         source: io::Error,
     },
     /// The path is neither a file nor a block device, or is empty.
-    #[error("`{}` is no file or block device that holds anything", path.display())]
+    #[error("`{}` is empty, or neither a file nor a block device", path.display())]
     Nothing {
         /// Path that was given.
         path: PathBuf,

@@ -137,8 +137,11 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        assert!(said.into_iter().any(|line| line.contains("has locked it")), "the process has not locked it");
+        let printed = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(
+            printed.into_iter().any(|line| line.contains("has locked it")),
+            "the process has not locked it"
+        );
         child
     }
 
@@ -158,10 +161,10 @@ mod tests {
         let mut child = holder(&shared);
         let file = File::options().read(true).write(true).open(&path).unwrap();
         let never = || panic!("one that lives is not waited for");
-        let told = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
-        assert!(matches!(told, StoreError::Locked { .. }), "{told}");
+        let refused = take_after(&file, &path, Access::ReadWrite, never).unwrap_err();
+        assert!(matches!(refused, StoreError::Locked { .. }), "{refused}");
         child.kill().unwrap();
-        // Dead, but its parent has not asked yet.
+        // Dead, but its parent has not waited for it yet.
         let pid = Pid::from_child(&child);
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
         assert!(!lives(&child.id().to_string()) && !is_held(&file));
@@ -173,8 +176,11 @@ mod tests {
                 rounds += 1;
                 assert!(rounds <= ATTEMPTS, "it gives up in the end");
             };
-            let told = take_after(&file, &path, access, waiting).unwrap_err();
-            assert!(matches!(told, StoreError::Locked { .. }) && rounds == ATTEMPTS, "{told} after {rounds}");
+            let refused = take_after(&file, &path, access, waiting).unwrap_err();
+            assert!(
+                matches!(refused, StoreError::Locked { .. }) && rounds == ATTEMPTS,
+                "{refused} after {rounds}"
+            );
         }
         let (mut shared, mut rounds) = (Some(shared), 0);
         let waiting = || {

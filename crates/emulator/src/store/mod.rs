@@ -50,7 +50,7 @@ pub use file::{Access, FileStore};
 pub use image::image_size;
 pub use memory::{available_memory, default_cap};
 pub use ram::RamStore;
-pub use transfers::{Outcome, Token, Transfers, Work};
+pub use transfers::{Token, TransferResult, Transfers, Work};
 
 /// The bytes of a device.
 #[derive(Debug)]

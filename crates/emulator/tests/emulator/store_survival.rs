@@ -254,7 +254,7 @@ fn flushed_data_survives_a_kill() {
     assert!(matches!(open(&path), Err(StoreError::Locked { .. })));
     victim.kill().unwrap();
     victim.wait().unwrap();
-    // What it said before it died counts as well.
+    // Output from before its death counts as well.
     last = flushed.last().unwrap_or(last);
     let store = open(&path).expect("the lock died with its holder");
     for index in 0..=last {

@@ -20,15 +20,15 @@ impl Report {
         Self { rounds }
     }
 
-    /// Measures a step over `requests` requests. The step should process at least `floor` of them per second.
+    /// Measures a step over `requests` requests. The step should process at least `required` of them per second.
     pub(crate) fn row(
         &mut self,
         name: &str,
         requests: u64,
-        floor: Option<f64>,
+        required: Option<f64>,
         step: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        measure(self.rounds, name, requests, floor, step)
+        measure(self.rounds, name, requests, required, step)
     }
 
     /// A step that is run once.
@@ -46,7 +46,7 @@ fn measure(
     rounds: usize,
     name: &str,
     requests: u64,
-    floor: Option<f64>,
+    required: Option<f64>,
     mut step: impl FnMut() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     forget_peak();
@@ -58,10 +58,10 @@ fn measure(
     }
     speeds.sort_by(f64::total_cmp);
     let (best, median) = (speeds[speeds.len() - 1], speeds[speeds.len() / 2]);
-    let target = match floor {
+    let target = match required {
         None => String::new(),
-        Some(floor) if best >= floor => format!("   at least {} asked: met", floor / 1e6),
-        Some(floor) => format!("   at least {} asked: MISSED", floor / 1e6),
+        Some(required) if best >= required => format!("   at least {} required: met", required / 1e6),
+        Some(required) => format!("   at least {} required: MISSED", required / 1e6),
     };
     let peak = peak_mib();
     let shown = peak.map_or_else(|| "-".to_owned(), |mib| mib.to_string());

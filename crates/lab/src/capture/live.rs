@@ -10,7 +10,7 @@ use crate::progress::Progress;
 
 /// Counts of the requests captured so far.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct LiveCounts {
     reads: AtomicU64,
     writes: AtomicU64,
     others: AtomicU64,
@@ -20,7 +20,7 @@ pub(super) struct Seen {
     over: AtomicBool,
 }
 
-impl Seen {
+impl LiveCounts {
     pub(super) fn saw(&self, request: &HostRequest) {
         let count = match request.op {
             Operation::Read => &self.reads,
@@ -39,12 +39,12 @@ impl Seen {
 
 /// A line, redrawn every second by a thread of its own; nothing where stderr is not a terminal.
 pub(super) struct Live {
-    seen: Arc<Seen>,
+    seen: Arc<LiveCounts>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Live {
-    pub(super) fn start(mut line: Progress, seen: Arc<Seen>, duration: Option<Duration>) -> Self {
+    pub(super) fn start(mut line: Progress, seen: Arc<LiveCounts>, duration: Option<Duration>) -> Self {
         let shown = Arc::clone(&seen);
         let thread = std::thread::spawn(move || {
             let of = duration.map_or_else(String::new, |duration| format!("of {duration}, "));

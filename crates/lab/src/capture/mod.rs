@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration as Pause;
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Metrics, MetricsSummary, TimeSummary};
 use seeklab_core::{ByteSize, Duration, HostRequest, Instant, ProcessName, TraceRecord};
 use seeklab_files::check_writable;
@@ -32,7 +33,7 @@ use crate::session::Session;
 use crate::stop::StopWatch;
 
 use child::{Child, Ended};
-use live::{Live, Seen};
+use live::{Live, LiveCounts};
 
 /// Requests that each of the two buffers holds: about 60 MiB together.
 const BUFFERED_MAX: usize = 1 << 18;
@@ -60,7 +61,7 @@ pub struct CaptureOptions {
 }
 
 /// Result of a capture. Its serialized form is the JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct CaptureResult {
     /// The block device.
     #[serde(serialize_with = "path_text")]
@@ -128,6 +129,9 @@ pub struct CaptureResult {
     pub capture_cpu_s: f64,
     /// Notes on the result.
     pub notes: Vec<String>,
+    /// Failure to write the trace. The figures are valid up to that time.
+    #[serde(skip)]
+    pub failure: Option<Failure>,
 }
 
 impl CaptureResult {
@@ -147,8 +151,8 @@ impl From<CaptureError> for Failure {
 /// Captures until the command has ended, the time is over, or the caller stops it.
 ///
 /// # Errors
-/// Missing requirements and their remedy, before anything starts; a trace that cannot be written. A command that
-/// fails is part of the result.
+/// Missing requirements and their remedy, before anything starts. A trace that cannot be written and a command that
+/// fails are part of the result.
 pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureResult, Failure> {
     let command = match &options.command[..] {
         [] => None,
@@ -158,8 +162,8 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     let device = look_at(&options.device)?;
     if let Some(own) = own_device(options) {
         session.remark(format!(
-            "note: {} lies on the device that is captured; what writing it adds is marked as the recorder's \
-             and left out of fits, but for what the file system adds; another place is better",
+            "note: {} lies on the captured device. Its writes are marked as the recorder's and omitted from fits, but \
+             writes of the file system are not. Choose another device for the trace",
             own.display()
         ));
     }
@@ -182,8 +186,8 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
             metadata.other.insert(recorder::KEY.to_owned(), number.to_string());
         }
         None => session.remark(
-            "note: in a PID namespace the kernel's number of this process is not known, so that its own writes are not \
-             marked; write the trace to another device than the one that is captured"
+            "note: in a PID namespace, the kernel's number of this process is unknown, so its own writes are not marked. \
+             Choose another device for the trace"
         ),
     }
     let events = traces::Options {
@@ -199,7 +203,7 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     })?;
     // Only now, when nothing is missing, is there a file.
     let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
-    let seen = Arc::<Seen>::default();
+    let seen = Arc::<LiveCounts>::default();
     let writing = Writing {
         rows: Rows::new(device.block_bytes),
         kept: Kept {
@@ -226,16 +230,17 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
     let captured = capture.finish()?;
     let written = thread.join().map_err(|_| Failure::new("the writer of the trace panicked"))?;
     drop(live);
-    let figures = written.finish(&captured, elapsed)?;
+    let (figures, failure) = written.finish(&captured, elapsed);
     let command = match ended {
         Over::Command(ended) => Some(ended),
         Over::Running(child) => {
-            session.remark("the capture is over and written; waiting for the command");
+            let end = if failure.is_some() { "ended early" } else { "is over and written" };
+            session.remark(format!("the capture {end}; waiting for the command"));
             Some(child.wait(&mut watch)?)
         }
         Over::Alone => None,
     };
-    Ok(CaptureResult::new(options, &captured, &figures, elapsed, command))
+    Ok(CaptureResult { failure, ..CaptureResult::new(options, &captured, &figures, elapsed, command) })
 }
 
 /// The number of this process in the kernel's events, which are those of the initial PID namespace; `None` in another.
@@ -295,7 +300,7 @@ fn wait(
 struct Writing {
     rows: Rows,
     kept: Kept,
-    seen: Arc<Seen>,
+    seen: Arc<LiveCounts>,
 }
 
 struct Kept {
@@ -348,11 +353,22 @@ impl Writing {
 }
 
 impl Written {
+    /// Completes the trace. Returns its figures, and the failure to write it.
+    fn finish(self, captured: &Captured, elapsed: Duration) -> (TraceFigures, Option<Failure>) {
+        let figures = TraceFigures {
+            rows: self.rows,
+            lost_requests: self.lost_requests,
+            recorder_requests: self.kept.recorder_requests,
+            summary: self.kept.metrics.summary(),
+        };
+        (figures, self.complete(captured, elapsed).err().map(Failure::from))
+    }
+
     /// Records losses and process names in the trace, and gives the file its name.
-    fn finish(self, captured: &Captured, elapsed: Duration) -> Result<TraceFigures, Failure> {
+    fn complete(self, captured: &Captured, elapsed: Duration) -> Result<(), TraceError> {
         let Self { kept, names, rows, lost_requests } = self;
         if let Some(error) = kept.failed {
-            return Err(error.into());
+            return Err(error);
         }
         let mut writer = kept.writer;
         let counts = [
@@ -376,13 +392,7 @@ impl Written {
         for (process, name) in names {
             writer.annotate(&format!("process.{process}"), &name.to_string())?;
         }
-        writer.finish()?;
-        Ok(TraceFigures {
-            rows,
-            lost_requests,
-            recorder_requests: kept.recorder_requests,
-            summary: kept.metrics.summary(),
-        })
+        writer.finish()
     }
 }
 
@@ -440,6 +450,7 @@ impl CaptureResult {
             widened: trace.rows.widened,
             capture_cpu_s: processor_time().as_s(),
             notes: is_passed_on.then(|| note.to_owned()).into_iter().collect(),
+            failure: None,
         }
     }
 }

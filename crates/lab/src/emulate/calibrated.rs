@@ -11,7 +11,7 @@ use seeklab_report::Note;
 use crate::failure::Failure;
 use crate::session::Session;
 
-/// Calibration of a frontend, if there is one. By default nothing is compensated for.
+/// Calibration of a frontend, if there is one. By default transit times are not compensated.
 #[derive(Debug, Clone, Default)]
 pub struct Calibrated {
     compensates: bool,
@@ -49,7 +49,7 @@ impl Calibrated {
         };
         if !calibration.knows(route) {
             let text = format!(
-                "{route} was not calibrated on this machine, so nothing is compensated for: run \
+                "{route} was not calibrated on this machine, so transit times are not compensated: run \
                  `seeklab calibrate`"
             );
             return Ok(Self { compensates: true, known: None, notes: vec![Note::Warning(text)] });
@@ -66,7 +66,7 @@ impl Calibrated {
     }
 
     fn absent(error: &NoCalibration) -> Self {
-        let text = format!("{error}, so nothing is compensated for: {}", error.hint());
+        let text = format!("{error}, so transit times are not compensated: {}", error.hint());
         Self { compensates: true, known: None, notes: vec![Note::Warning(text)] }
     }
 

@@ -53,7 +53,7 @@ impl Feedback {
 impl Follower {
     /// Looks at one request with its stamps.
     pub fn see(&mut self, record: &TraceRecord) {
-        // No request was seen before one was taken.
+        // No request is observed before the first is taken.
         let Some(begun_with) = self.begun_with.get() else { return };
         let estimator = self.estimator.get_or_insert_with(|| AllowanceEstimator::new(*begun_with));
         if let Some(fixed) = estimator.see(record) {

@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use schemars::JsonSchema;
 use seeklab_analysis::{HostKnown, MatchCounts, Matcher};
 use seeklab_core::{HostRequest, Instant, TraceRecord};
 use seeklab_traces::TraceError;
@@ -97,7 +98,7 @@ impl Joining {
 }
 
 /// Response times in the host, and their difference from the model.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct HostFigures {
     /// Requests that both sides recorded. Requests that stand for one request of the host count as one.
     pub requests: u64,
@@ -188,14 +189,14 @@ impl Taken {
 }
 
 impl Sink for Following {
-    type Outcome = (HostFigures, Result<(), TraceError>);
+    type Output = (HostFigures, Result<(), TraceError>);
 
     fn take(&mut self, record: &TraceRecord) {
         let taken = &mut self.taken;
         self.joining.take(record, |record| taken.take(record));
     }
 
-    fn finish(self) -> Self::Outcome {
+    fn finish(self) -> Self::Output {
         let Self { joining, mut taken } = self;
         let matched = joining.finish(|record| taken.take(record));
         (taken.sums.figures(&matched), taken.recorder.map_or(Ok(()), Sink::finish))
@@ -249,10 +250,10 @@ impl HostFollowed {
         let Self { observer, host, capture } = self;
         drop(host);
         let captured = capture.map(Capture::finish).transpose().map_err(|error| Failure::chain(&error));
-        let ((mut figures, written), not_recorded) = observer.finish();
+        let ((mut figures, written), unrecorded) = observer.finish();
         figures.lost = captured?.map_or(0, |captured| captured.lost_events + captured.given_up);
         written?;
-        Ok((figures, not_recorded))
+        Ok((figures, unrecorded))
     }
 }
 

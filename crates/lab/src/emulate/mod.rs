@@ -159,7 +159,7 @@ impl<O> Running<O> {
             return;
         }
         session.remark(format!(
-            "{} is still in use: it is served until that ends (umount it), or until a second signal",
+            "{} is still in use: it is served until it is unmounted, or until a second signal",
             path.display()
         ));
         while is_attached(&path) && !over() {}
@@ -221,7 +221,7 @@ fn run_beside<O: Send + 'static>(
     let Ok(Opened { uri, file, clock }) = receiver.recv() else {
         // It ended before it served.
         let Err(failure) = thread.join().expect("an emulation does not panic") else {
-            return Err(Failure::new("it ended before it served"));
+            return Err(Failure::new("the emulation ended before it was ready"));
         };
         return Err(failure);
     };

@@ -13,13 +13,13 @@ use seeklab_traces::{TraceError, TraceWriter};
 /// Takes requests in, in order of arrival, on a thread of its own.
 pub trait Sink: Send + 'static {
     /// Result of the sink.
-    type Outcome: Send + 'static;
+    type Output: Send + 'static;
 
     /// One request more.
     fn take(&mut self, record: &TraceRecord);
 
     /// There are no more.
-    fn finish(self) -> Self::Outcome;
+    fn finish(self) -> Self::Output;
 }
 
 /// Requests that may wait to be looked at.
@@ -34,7 +34,7 @@ const LOOK: Pause = Pause::from_millis(5);
 pub struct Observer<S: Sink> {
     sender: SyncSender<TraceRecord>,
     lost: Arc<AtomicU64>,
-    thread: JoinHandle<S::Outcome>,
+    thread: JoinHandle<S::Output>,
 }
 
 impl<S: Sink> Observer<S> {
@@ -57,14 +57,14 @@ impl<S: Sink> Observer<S> {
 
     /// Ends when the emulation has; returns what the sink amounts to, and how many requests it missed,
     /// since they came faster than it took them.
-    pub fn finish(self) -> (S::Outcome, u64) {
+    pub fn finish(self) -> (S::Output, u64) {
         drop(self.sender);
-        let outcome = self.thread.join().expect("a sink does not panic");
-        (outcome, self.lost.load(Ordering::Relaxed))
+        let output = self.thread.join().expect("a sink does not panic");
+        (output, self.lost.load(Ordering::Relaxed))
     }
 }
 
-fn feed<S: Sink>(mut sink: S, receiver: &Receiver<TraceRecord>) -> S::Outcome {
+fn feed<S: Sink>(mut sink: S, receiver: &Receiver<TraceRecord>) -> S::Output {
     loop {
         match receiver.try_recv() {
             Ok(record) => sink.take(&record),
@@ -88,7 +88,7 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    type Outcome = Result<(), TraceError>;
+    type Output = Result<(), TraceError>;
 
     fn take(&mut self, record: &TraceRecord) {
         if self.failed.is_none() {
@@ -96,7 +96,7 @@ impl Sink for Recorder {
         }
     }
 
-    fn finish(self) -> Self::Outcome {
+    fn finish(self) -> Self::Output {
         match self.failed {
             Some(error) => Err(error),
             None => self.writer.finish(),

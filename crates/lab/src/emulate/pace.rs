@@ -49,7 +49,9 @@ impl PaceOptions {
         let Self { pacing, mode, lookahead, deadline_limit, is_calibrated } = *self;
         if lookahead.is_some() && mode != Mode::Synchronous {
             return Err(Failure::new("--lookahead: only a synchronous model runs ahead of the wall clock")
-                .hint("add `--mode synchronous`, or leave it out: the other modes know every answer ahead"));
+                .hint(
+                    "add `--mode synchronous`, or leave it out: the other modes compute every answer ahead",
+                ));
         }
         let calibrated =
             if is_calibrated { Calibrated::load(session, kind, pacing)? } else { Calibrated::default() };

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Evidence, MissCounts, Trust};
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{ByteSize, Duration, MissCause, Seed};
@@ -83,7 +84,7 @@ impl EmulationOptions {
 }
 
 /// Result of an emulation. Its serialized form is the JSON document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EmulationResult {
     /// Name of the device.
     pub device: String,
@@ -118,6 +119,7 @@ pub struct EmulationResult {
     /// Greatest lateness of a reply.
     pub lateness_max_us: Option<f64>,
     /// Missed deadlines by cause.
+    #[schemars(with = "MissCounts")]
     pub deadline_misses: BTreeMap<MissCause, u64>,
     /// Requests of a kind with which the model was not compared with a measurement. Of a fitted model, requests
     /// outside the region of its fit.
@@ -194,7 +196,7 @@ impl EmulationResult {
             host_queue: observed.host_queue,
             host: observed.host,
             trust: evidence(&measured, observed.host).trust(),
-            notes: device.unlike_its_fit(statistics.coverage).into_iter().collect(),
+            notes: device.outside_note(statistics.coverage).into_iter().collect(),
             failure: observed.failure,
             store: measured.store,
         }

@@ -19,7 +19,7 @@ use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::journal::Key;
 use crate::output::VERSION;
-use crate::workload::{Chosen, WorkloadOptions, from_spec};
+use crate::workload::{ResolvedWorkload, WorkloadOptions, from_spec};
 
 /// Prefix of the name of a workload's parameter.
 const WORKLOAD: &str = "workload.";
@@ -38,7 +38,7 @@ pub(super) struct Cell {
     /// Index of the value of each parameter.
     pub(super) steps: Vec<usize>,
     pub(super) device: Arc<Resolved>,
-    pub(super) workload: Arc<Chosen>,
+    pub(super) workload: Arc<ResolvedWorkload>,
     /// Everything that determines its results but the seed.
     identity: String,
 }
@@ -96,11 +96,11 @@ fn cell(
     place: &[usize],
     program: &str,
     devices: &mut Known<Resolved>,
-    workloads: &mut Known<Chosen>,
+    workloads: &mut Known<ResolvedWorkload>,
 ) -> Result<Cell, Failure> {
     let (steps, [device, workload, scheduler, arrivals]) =
         (&place[4..], [place[0], place[1], place[2], place[3]]);
-    let (named, chosen) = (&spec.devices[device], &spec.workloads[workload]);
+    let (named, named_workload) = (&spec.devices[device], &spec.workloads[workload]);
     let parameters = |of_workload: bool| {
         spec.parameters
             .iter()
@@ -126,14 +126,14 @@ fn cell(
     let workload = match workloads.get(&key([workload, arrivals], true)) {
         Some(known) => known.clone(),
         None => {
-            let new = choose(spec, chosen, spec.arrivals[arrivals], &given(true))?;
+            let new = resolve_workload(spec, named_workload, spec.arrivals[arrivals], &given(true))?;
             workloads.insert(key([workload, arrivals], true), new.clone());
             new
         }
     };
     let values = [
         device.0.label(),
-        chosen.name.clone(),
+        named_workload.name.clone(),
         scheduler_name(spec, scheduler),
         spec.arrivals[arrivals].to_string(),
     ]
@@ -149,7 +149,7 @@ fn scheduler_name(spec: &Spec, scheduler: usize) -> String {
     spec.schedulers[scheduler].map_or_else(|| "none".to_owned(), |scheduler| scheduler.to_string())
 }
 
-fn told(given: &[(&str, &Value)]) -> String {
+fn assignments(given: &[(&str, &Value)]) -> String {
     given.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = write!(text, ", {name} = {value}");
         text
@@ -166,21 +166,21 @@ fn resolve(
     let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value))).collect();
     let setup = Setup { bare: spec.bare, overrides, queue };
     let resolved = customise(&named.name, named.description.clone(), &setup).map_err(|failure| {
-        failure.context(format!("{}: device `{}`{}", spec.label, named.name, told(given)))
+        failure.context(format!("{}: device `{}`{}", spec.label, named.name, assignments(given)))
     })?;
     let queue = queue.map_or_else(String::new, |(scheduler, depth)| format!("{scheduler}, {depth}"));
     let identity = format!("device\n{}\nqueue {queue}", resolved.description.to_toml());
     Ok((Arc::new(resolved), identity.into()))
 }
 
-fn choose(
+fn resolve_workload(
     spec: &Spec,
     named: &NamedWorkload,
     mode: Mode,
     given: &[(&str, &Value)],
-) -> Result<(Arc<Chosen>, Arc<str>), Failure> {
+) -> Result<(Arc<ResolvedWorkload>, Arc<str>), Failure> {
     let context = |failure: Failure| {
-        failure.context(format!("{}: workload `{}`{}", spec.label, named.name, told(given)))
+        failure.context(format!("{}: workload `{}`{}", spec.label, named.name, assignments(given)))
     };
     let mut workload = named.spec.clone();
     if !given.is_empty() {
@@ -200,9 +200,9 @@ fn choose(
         shape: named.shape.clone(),
         ..WorkloadOptions::default()
     };
-    let chosen = from_spec(&named.name, workload, &options).map_err(context)?;
-    let identity = workload_identity(&chosen).map_err(context)?;
-    Ok((Arc::new(chosen), identity.into()))
+    let resolved = from_spec(&named.name, workload, &options).map_err(context)?;
+    let identity = workload_identity(&resolved).map_err(context)?;
+    Ok((Arc::new(resolved), identity.into()))
 }
 
 /// Puts a value under a dotted path, tables between made as needed.
@@ -221,19 +221,19 @@ fn put(table: &mut Table, path: &str, value: Value) -> Result<(), Failure> {
 }
 
 /// The workload as text; of its files not the name, which may be relative, but size and time.
-fn workload_identity(chosen: &Chosen) -> Result<String, Failure> {
-    let mut spec = chosen.spec.clone();
+fn workload_identity(resolved: &ResolvedWorkload) -> Result<String, Failure> {
+    let mut spec = resolved.spec.clone();
     let trace = match &mut spec {
         WorkloadSpec::Replay(replay) => replay.trace.take(),
         _ => None,
     };
     let text = toml::to_string(&spec).expect("a workload can be written");
-    let options = (&chosen.format, chosen.options.block_size, chosen.options.sort_window);
+    let options = (&resolved.format, resolved.options.block_size, resolved.options.sort_window);
     let mut identity = format!("workload\n{text}\n{options:?}");
-    for setting in &chosen.options.settings {
+    for setting in &resolved.options.settings {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
-    for file in trace.iter().map(Path::new).chain(chosen.shape.as_deref()) {
+    for file in trace.iter().map(Path::new).chain(resolved.shape.as_deref()) {
         let unreadable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be read", file.display()))
         };

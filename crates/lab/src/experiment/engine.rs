@@ -91,10 +91,10 @@ pub(super) fn run_all(
 }
 
 fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<RunResult, Failure> {
-    let outcome = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, session)?;
-    let figures = match outcome.saturated {
+    let result = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, session)?;
+    let figures = match result.saturated {
         Some(_) => Figures::new(),
-        None => figures::of(&outcome.metrics.summary()),
+        None => figures::of(&result.metrics.summary()),
     };
-    Ok(RunResult { saturated: outcome.saturated, figures, notes: outcome.notes })
+    Ok(RunResult { saturated: result.saturated, figures, notes: result.notes })
 }

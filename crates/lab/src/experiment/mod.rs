@@ -59,9 +59,11 @@ mod spec;
 mod table;
 mod values;
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_columnar::write_table;
 use seeklab_report::Report;
 use serde::Serialize;
@@ -106,7 +108,7 @@ pub struct ExperimentResult {
 }
 
 /// Figures of an experiment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExperimentFigures {
     /// Title of the experiment.
     pub title: String,
@@ -118,7 +120,10 @@ pub struct ExperimentFigures {
     pub version: &'static str,
     /// Command that makes the figures again.
     pub command: Option<String>,
-    /// Table of results, one object per cell.
+    /// Table of results, one object per cell. Its keys are the varied dimensions, `n` (repetitions), `saturated`
+    /// (repetitions that the device could not sustain), and for each figure `FIGURE_mean`, `FIGURE_sd` and
+    /// `FIGURE_half_width_95`.
+    #[schemars(with = "Vec<BTreeMap<String, CellValue>>")]
     pub cells: Vec<Value>,
     /// Notes for people.
     pub notes: Vec<String>,
@@ -126,8 +131,19 @@ pub struct ExperimentFigures {
     pub files: Files,
 }
 
+/// A value of a cell, in the schema of the document.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it is only described")]
+enum CellValue {
+    /// A value of a dimension.
+    Text(String),
+    /// A count or a figure; null if the figure does not apply.
+    Number(Option<f64>),
+}
+
 /// The files of an experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Files {
     /// The table as CSV.
     pub csv: PathBuf,

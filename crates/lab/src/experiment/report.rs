@@ -64,7 +64,7 @@ fn section(spec: &Spec, cells: &[Cell], results: &[RunResult], shown: &[usize]) 
 
 /// The name of a line in the charts: values, those that do not speak for themselves with their names.
 fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
-    let told = |dimension: &usize| {
+    let label = |dimension: &usize| {
         let value = &cell.values[*dimension];
         let is_bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
         match names[*dimension].rsplit('.').next().filter(|_| is_bare) {
@@ -72,7 +72,7 @@ fn series(names: &[String], cell: &Cell, lines: &[usize]) -> String {
             None => value.clone(),
         }
     };
-    lines.iter().map(told).collect::<Vec<_>>().join(", ")
+    lines.iter().map(label).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the parameters that are the same in all cells.
@@ -112,7 +112,7 @@ fn notes(spec: &Spec, cells: &[Cell], runs: &[Run], results: &[RunResult], shown
     }
     if let Some((first, second)) = same_run(runs) {
         notes.push(Note::Warning(format!(
-            "nothing distinguishes some cells but their names, such as {} and {}",
+            "some cells differ only in their names, such as {} and {}",
             cells[first].describe(shown),
             cells[second].describe(shown)
         )));

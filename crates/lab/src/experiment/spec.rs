@@ -86,13 +86,14 @@ impl Spec {
     /// A file that cannot be read, and whatever is wrong in it: file and key, value, what is allowed.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let label = path.display().to_string();
-        let told = |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
-        let size = std::fs::metadata(path).map_err(told)?.len();
+        let unreadable =
+            |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
         if size > FILE_BYTES_MAX {
             let problem = format!("{label}: has {size} bytes, an experiment has at most {FILE_BYTES_MAX}");
             return Err(Failure::new(problem));
         }
-        let text = std::fs::read_to_string(path).map_err(told)?;
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(path, text)
     }
 

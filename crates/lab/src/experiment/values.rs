@@ -16,7 +16,7 @@ type Place = fn(&str) -> Option<f64>;
 /// A parameter that is varied.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
-    /// As it was named, of a device or after `workload.`.
+    /// Name as written in the experiment: of a device, or after `workload.`.
     pub(super) name: String,
     /// Text, whole numbers, numbers without unit or truths.
     pub(super) values: Vec<Value>,

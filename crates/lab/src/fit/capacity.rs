@@ -1,10 +1,11 @@
 //! The size of a device that is fitted.
 
+use schemars::JsonSchema;
 use seeklab_core::ByteSize;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use seeklab_learning::survey::Seen;
+use seeklab_learning::survey::DeviceCounts;
 
 /// Text in the description of a fitted device whose size is a lower bound.
 pub const AT_LEAST: &str = "at least: the highest block that a request addressed";
@@ -17,7 +18,7 @@ pub(super) struct Capacity {
 }
 
 /// Origin of the size of a fitted device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapacityOrigin {
     /// The option `--capacity`.
@@ -47,7 +48,7 @@ impl Capacity {
     pub(super) fn choose(
         given: Option<ByteSize>,
         stated: Option<ByteSize>,
-        seen: &Seen,
+        seen: &DeviceCounts,
         block_size: ByteSize,
     ) -> Result<Self, Failure> {
         let block_bytes = block_size.as_bytes().max(1);

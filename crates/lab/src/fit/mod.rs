@@ -8,13 +8,16 @@
 
 mod capacity;
 pub mod fio;
+pub mod notes;
 mod passes;
 pub mod report;
+mod result;
 pub mod sweep;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Duration, Ratio, Seed, TraceRecord};
 use seeklab_devices::Description;
 use seeklab_devices::limit::{LimitSummary, limit_summaries};
@@ -33,9 +36,10 @@ use crate::trace_notes::reading;
 use capacity::Capacity;
 use passes::{choose_device, each_run, survey};
 use seeklab_learning::evaluation::{Evaluated, Evaluating};
-use seeklab_learning::survey::Seen;
+use seeklab_learning::survey::DeviceCounts;
 
 pub use capacity::{AT_LEAST, CapacityOrigin};
+pub use result::{FitFiles, FitResult, SweepFiles, SweepResult, fit_file, fit_results, input_name};
 pub use seeklab_learning::evaluation::{
     Evaluation, Figures, Lag, Measured, OperationEvaluation, Quantile, QueueLength, RunLength, Slow, Times,
     sentence,
@@ -82,7 +86,7 @@ impl Default for FitOptions {
 }
 
 /// Start of the response times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimesFrom {
     /// Arrival at the queue of the host: time in that queue belongs to the device. Default, unless seeklab captured the trace.
@@ -112,7 +116,7 @@ impl Fitted {
 }
 
 /// Report on the fitted requests and the prediction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FitReport {
     /// Number of the device in the trace.
     pub device: u16,
@@ -150,7 +154,7 @@ pub struct FitReport {
 
 /// Columns used for fitting and prediction. A model that needs more columns must add them here. The last
 /// column is used only for times [from the issue](TimesFrom::Issue).
-const LEARNT: [Column; 10] = [
+const FIT_COLUMNS: [Column; 10] = [
     Column::ArrivalNs,
     Column::CompletionNs,
     Column::Device,
@@ -169,8 +173,8 @@ fn opened(
     times_from: TimesFrom,
 ) -> Result<OpenTrace, Failure> {
     match times_from {
-        TimesFrom::Arrival => open(&LEARNT[..LEARNT.len() - 1]),
-        TimesFrom::Issue => Ok(open(&LEARNT)?.at_issue()),
+        TimesFrom::Arrival => open(&FIT_COLUMNS[..FIT_COLUMNS.len() - 1]),
+        TimesFrom::Issue => Ok(open(&FIT_COLUMNS)?.at_issue()),
     }
 }
 
@@ -187,14 +191,15 @@ impl TimesFrom {
     ///
     /// # Errors
     /// If the trace has no issue times but they were requested.
-    fn choose(said: Option<Self>, is_captured: bool, seen: &Seen) -> Result<Self, Failure> {
-        if said == Some(Self::Issue) && seen.issued == 0 {
-            let message = "--times-from issue: no request of the trace says when it was issued";
-            return Err(Failure::new(message)
-                .hint("`seeklab capture` records it; --times-from arrival is what there is"));
+    fn choose(requested: Option<Self>, is_captured: bool, seen: &DeviceCounts) -> Result<Self, Failure> {
+        if requested == Some(Self::Issue) && seen.issued == 0 {
+            let message = "--times-from issue: no request of the trace has an issue time";
+            return Err(
+                Failure::new(message).hint("record with `seeklab capture`, or use --times-from arrival")
+            );
         }
         let usual = if is_captured && seen.issued > 0 { Self::Issue } else { Self::Arrival };
-        Ok(said.unwrap_or(usual))
+        Ok(requested.unwrap_or(usual))
     }
 }
 
@@ -242,7 +247,7 @@ pub fn fit(
 ) -> Result<Fitted, Failure> {
     let (survey, metadata) = survey(session, open(&passes::LOOKED_AT)?)?;
     let device = choose_device(&survey, options.device)?;
-    let seen = survey.seen(device);
+    let seen = survey.counts(device);
     let (first, last) = seen.span;
     let boundary = first + Duration::from_ns_f64((last - first).as_ns() as f64 * options.split.as_f64());
     let times_from = TimesFrom::choose(options.times_from, metadata.is_captured(), &seen)?;
@@ -256,32 +261,34 @@ pub fn fit(
     let mut fits = begun?;
     fits.iter_mut().for_each(|fit| fit.leave_out(&options.left_out));
     let mut evaluating = Evaluating::from(boundary, options.seed, options.is_open);
-    let mut without_response = 0;
+    let mut requests_without_response = 0;
     let trace = each_run(session, trace, "fitting", |records, recorder| {
         let is_others = |record: &TraceRecord| record.device != device || recorder.is_recorders_own(record);
         let ours = records.iter().filter(|record| !is_others(record));
-        without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
-        // What has no response time is neither learnt from nor predicted: whether the device ever had it is not known.
+        requests_without_response += ours.filter(|record| record.completion.is_none()).count() as u64;
+        // A request without a response time is neither fitted nor predicted: the device may never have received it.
         let is_left_out = |record: &TraceRecord| record.completion.is_none() || is_others(record);
         let mut runs = records.split(is_left_out);
         runs.try_for_each(|run| {
             let begins = evaluating.begins_with(run);
-            let _working = begins.then(|| session.working("learning from the first part"));
+            let _working = begins.then(|| session.working("fitting the first part"));
             Ok(evaluating.take(run, &place, &options.models, &mut fits)?)
         })
     })?;
     let fitted = &fits[0];
     let summary = fitted.summary();
-    if summary.requests == 0 && summary.failed > 0 {
+    if summary.requests == 0 && summary.failed_requests > 0 {
         return Err(Failure::new(format!(
-            "all {} requests with a response time failed, so there is nothing to learn from",
-            summary.failed
+            "all {} requests with a response time failed, so no model can be fitted",
+            summary.failed_requests
         ))
-        .hint("a model is of requests that succeed; `seeklab trace head` shows some of these"));
+        .hint(
+            "models are fitted to requests that succeed; `seeklab trace head` shows some of these requests",
+        ));
     }
     if summary.requests == 0 {
-        return Err(Failure::new("no request of the trace has a response time, so there is nothing to learn from")
-            .hint("`seeklab trace info` says what the format lacks; record with `seeklab capture` or `seeklab record`"));
+        return Err(Failure::new("no request of the trace has a response time, so no model can be fitted")
+            .hint("`seeklab trace info` lists the missing columns; record with `seeklab capture` or `seeklab record`"));
     }
     let Evaluated { evaluations, measured } = evaluating.finish().unwrap_or_default();
     about.insert("device".to_owned(), device.to_string());
@@ -294,15 +301,15 @@ pub fn fit(
         about.insert("evaluation".to_owned(), sentence(evaluation, options.split));
     }
     let description = {
-        let _working = session.working("learning from all");
+        let _working = session.working("fitting the whole trace");
         fitted.description(DeviceInfo { fit: about, ..place })?
     };
     let report = FitReport {
         device,
         requests: summary.requests,
-        requests_without_response: without_response,
-        failed_requests: summary.failed,
-        recorder_requests: survey.recorders_own,
+        requests_without_response,
+        failed_requests: summary.failed_requests,
+        recorder_requests: survey.recorder_requests,
         queue_length_max: summary.queue_length_max,
         span_s: (last - first).as_s(),
         capacity_bytes: capacity.blocks.saturating_mul(block_size.as_bytes()),

@@ -24,7 +24,7 @@ pub(super) const LOOKED_AT: [Column; 7] = [
 pub(super) fn survey(session: &Session, trace: OpenTrace) -> Result<(Survey, Metadata), Failure> {
     let mut survey = Survey::default();
     let mut rows = 0;
-    let trace = each_run(session, trace, "looking at the trace", |records, recorder| {
+    let trace = each_run(session, trace, "reading the trace", |records, recorder| {
         for run in records.chunk_by(|one, next| one.device == next.device) {
             survey.take(run, |record| recorder.is_recorders_own(record), rows)?;
             rows += run.len() as u64;
@@ -43,8 +43,10 @@ pub(super) fn choose_device(survey: &Survey, wanted: Option<u16>) -> Result<u16,
         (Some(device), _) if numbers.any(|number| number == device) => Ok(device),
         (Some(device), _) => Err(no_device(device, survey.devices())),
         (None, 1) => Ok(numbers.next().expect("there is one")),
-        (None, count) => Err(Failure::new(format!("the trace has {count} devices, and a model is of one"))
-            .hint(format!("choose with --device: {}", devices(numbers)))),
+        (None, count) => {
+            Err(Failure::new(format!("the trace has {count} devices, and a model is fitted to one"))
+                .hint(format!("choose with --device: {}", devices(numbers))))
+        }
     }
 }
 

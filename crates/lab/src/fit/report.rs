@@ -1,5 +1,6 @@
 //! Tables and plots of a split trace and the models fitted to it.
 
+use schemars::JsonSchema;
 use seeklab_analysis::comparison::Demerit;
 use seeklab_analysis::curve::cdf;
 use seeklab_analysis::prediction::ALIKE_PCT;
@@ -56,7 +57,7 @@ pub fn stationarity(report: &FitReport) -> Option<String> {
 }
 
 /// Arrival times of the requests that were predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrivalModel {
     /// As recorded.
@@ -101,9 +102,9 @@ pub fn best_model(report: &FitReport) -> Option<&Evaluation> {
     // Less is chance.
     const MUCH: f64 = 1.1;
     let (saved, others) = report.evaluations.split_first()?;
-    let to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
-    let best = others.iter().min_by(|one, other| to_p99(one).total_cmp(&to_p99(other)));
-    Some(best.filter(|best| to_p99(saved) > MUCH * to_p99(best)).unwrap_or(saved))
+    let up_to_p99 = |one: &Evaluation| one.prediction.demerit_to_p99.ea_rms_ms;
+    let best = others.iter().min_by(|one, other| up_to_p99(one).total_cmp(&up_to_p99(other)));
+    Some(best.filter(|best| up_to_p99(saved) > MUCH * up_to_p99(best)).unwrap_or(saved))
 }
 
 /// Names a model that predicted much better than the one that is saved; `None` if there is none.
@@ -240,9 +241,9 @@ pub fn times(report: &FitReport) -> PlainTable {
 /// Demerits: a row for each model, for random variation, and for the difference between the two parts.
 pub fn demerits(report: &FitReport) -> PlainTable {
     let columns = ["demerit", "all ms", "%", "to p99 ms", "%", "out of fitted range %"];
-    let row = |name: &str, all: &Demerit, to_p99: &Demerit, outside: String| {
+    let row = |name: &str, all: &Demerit, up_to_p99: &Demerit, outside: String| {
         let ms = |demerit: &Demerit| format!("{:.4}", demerit.ea_rms_ms);
-        vec![name.to_owned(), ms(all), pct(all), ms(to_p99), pct(to_p99), outside]
+        vec![name.to_owned(), ms(all), pct(all), ms(up_to_p99), pct(up_to_p99), outside]
     };
     let change =
         |name: &str, change: &Change| row(name, &change.demerit_all, &change.demerit_to_p99, String::new());
@@ -253,8 +254,8 @@ pub fn demerits(report: &FitReport) -> PlainTable {
     });
     let resampled = report.evaluations.first().map(|one| {
         let prediction = &one.prediction;
-        let (all, to_p99) = (&prediction.resampled_demerit_all, &prediction.resampled_demerit_to_p99);
-        row("random variation", all, to_p99, String::new())
+        let (all, up_to_p99) = (&prediction.resampled_demerit_all, &prediction.resampled_demerit_to_p99);
+        row("random variation", all, up_to_p99, String::new())
     });
     let rest = report.rest.as_ref();
     let variation = rest.and_then(|rest| rest.variation_between_parts.as_ref());
@@ -334,7 +335,7 @@ pub fn sections(report: &FitReport) -> Vec<PageSection> {
     distributions.extend(compared.cumulative());
     let mut dependence = compared.dependence();
     dependence.push(compared.by_queue_length());
-    let tails = PlainTable { caption: "Of the part that was predicted.".to_owned(), ..times(report) };
+    let tails = PlainTable { caption: "Response times of the predicted part.".to_owned(), ..times(report) };
     vec![
         section("Errors", vec![verdicts(report), demerits(report), operations(report)], Vec::new()),
         section("Response times", vec![tails], distributions),
@@ -410,9 +411,8 @@ impl Compared<'_> {
         };
         let runs = Plot {
             title: "Runs of slow requests".to_owned(),
-            caption:
-                "How many slow requests follow each other: share of the runs that have at least so many."
-                    .to_owned(),
+            caption: "Consecutive slow requests: share of the runs with at least this many requests."
+                .to_owned(),
             x: PlotAxis::new("requests in a run, at least", "", PlotScale::Log),
             y: PlotAxis::new("share of the runs", "%", PlotScale::Log),
             series: self.series(PlotMark::LineAndPoints, |profile| {

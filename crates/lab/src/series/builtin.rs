@@ -22,7 +22,7 @@ pub(super) fn run(
     host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
 ) -> Result<Ran, Failure> {
-    let uri = running.uri().expect("it was asked for");
+    let uri = running.uri().expect("the emulation was started with it");
     let options = RunnerOptions {
         clock: Some(running.clock()),
         pacing: what.series.pace.pacing,
@@ -30,9 +30,9 @@ pub(super) fn run(
         ..RunnerOptions::default()
     };
     let before = thread_cpu_s()?;
-    let outcome = run_builtin_with(builtin, uri, what.series.seed, &options, &mut |_| connected());
+    let result = run_builtin_with(builtin, uri, what.series.seed, &options, &mut |_| connected());
     connected();
-    let outcome = outcome.map_err(|error| match &error {
+    let result = result.map_err(|error| match &error {
         ClientError::Stopped { .. } => Failure::check("interrupted"),
         ClientError::Workload { source, .. } => {
             let hint = source.advice().map(str::to_owned);
@@ -40,18 +40,18 @@ pub(super) fn run(
         }
         _ => Failure::chain(&error),
     })?;
-    for request in &outcome.requests {
+    for request in &result.requests {
         // The joining thread has ended early only if it panicked, which is reported there.
         let _ = host.send(HostMessage::Request(*request));
     }
-    for mismatch in &outcome.mismatches {
+    for mismatch in &result.mismatches {
         what.session.warn(format!("{}: {mismatch:?}", what.device.label()));
     }
-    let mut phases: Vec<PhaseFigures> = outcome.phases.iter().map(figures).collect();
+    let mut phases: Vec<PhaseFigures> = result.phases.iter().map(figures).collect();
     if let Some(last) = phases.last_mut() {
-        last.exit_code = i32::from(outcome.mismatch_count > 0 || outcome.is_full);
+        last.exit_code = i32::from(result.mismatch_count > 0 || result.is_full);
     }
-    if outcome.is_full {
+    if result.is_full {
         what.session
             .warn(format!("{}: the device is too small for all files; it ended early", what.device.label()));
     }

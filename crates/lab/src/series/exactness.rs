@@ -1,11 +1,12 @@
 //! Response times in the host beside those in the model, of the same requests.
 
+use schemars::JsonSchema;
 use seeklab_analysis::Between;
 use serde::{Deserialize, Serialize};
 
-/// Response times of the requests that were seen in the host (MP1) and in the model (MP3). All figures are of these
+/// Response times of the requests with stamps in the host (MP1) and in the model (MP3). All figures are of these
 /// requests, so `ei_avg_ms` is `mp1_mean_ms` less `mp3_mean_ms`; all are `None` if there are no such requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exactness {
     /// Requests that are compared. Requests of the emulator that stand for one of the host count as one.
     #[serde(default)]
@@ -14,22 +15,22 @@ pub struct Exactness {
     pub mp1_mean_ms: Option<f64>,
     /// Mean response time in the model.
     pub mp3_mean_ms: Option<f64>,
-    /// Mean error of individual requests between host and model.
+    /// EI_avg: mean error of individual requests between host and model.
     pub ei_avg_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
+    /// EI_avg in percent of the mean in the model.
     pub ei_avg_pct: Option<f64>,
-    /// Root mean square error of individual requests.
+    /// EI_rms: root mean square error of individual requests.
     pub ei_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
+    /// EI_rms in percent of the mean in the model.
     pub ei_rms_pct: Option<f64>,
-    /// Root mean square distance of the distributions.
+    /// EA_rms: root mean square distance of the distributions.
     pub ea_rms_ms: Option<f64>,
-    /// The same in percent of the mean in the model.
+    /// EA_rms in percent of the mean in the model.
     pub ea_rms_pct: Option<f64>,
 }
 
 impl Exactness {
-    /// Returns the figures of a comparison of host and model, if requests were seen at both.
+    /// Returns the figures of a comparison of host and model, if requests have stamps at both.
     pub(super) fn of(between: Option<&Between>) -> Self {
         let Some(between) = between else { return Self::default() };
         let summary = between.comparison().summary();

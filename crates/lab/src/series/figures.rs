@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_analysis::{MatchCounts, Point, Stamps};
+use seeklab_analysis::{MatchCounts, MissCounts, Point, Stamps};
 use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
@@ -15,7 +16,7 @@ use crate::devices::Resolved;
 use crate::emulate::Measurements;
 
 /// The figures of one repetition. What was not measured is `None`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
@@ -43,11 +44,12 @@ pub struct Figures {
     /// 99th percentile of the lateness of replies.
     pub lateness_p99_us: f64,
     /// Deadlines missed, by cause.
+    #[schemars(with = "MissCounts")]
     pub deadline_misses: BTreeMap<MissCause, u64>,
     /// Share of the requests that waited for their data beyond their due.
     pub stall_pct: f64,
-    /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those unlike
-    /// all that it was fitted to.
+    /// Requests of a kind with which the device's model was not compared with a measurement; of a clone, those outside
+    /// the fitted range.
     pub out_of_validated_range: u64,
     /// Requests whose response time in the model is below what can be emulated.
     pub below_floor: u64,
@@ -71,7 +73,7 @@ pub struct Figures {
 }
 
 /// Figures of one phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseFigures {
     /// Its name.
     pub name: String,
@@ -88,10 +90,10 @@ pub struct PhaseFigures {
 }
 
 /// Measurements of a repetition.
-pub(super) struct Seen<'a> {
+pub(super) struct Observation<'a> {
     pub(super) label: &'a str,
     pub(super) host_queue: Option<Queue>,
-    pub(super) outcome: &'a Measurements,
+    pub(super) result: &'a Measurements,
     pub(super) stamps: &'a Stamps,
     pub(super) matched: Option<&'a MatchCounts>,
     pub(super) lost: u64,
@@ -103,8 +105,8 @@ pub(super) struct Seen<'a> {
 
 impl Figures {
     /// Computes the figures from the measurements made while these phases ran.
-    pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Seen<'_>) -> Self {
-        let statistics = &seen.outcome.statistics;
+    pub(super) fn of(phases: Vec<PhaseFigures>, seen: &Observation<'_>) -> Self {
+        let statistics = &seen.result.statistics;
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
@@ -120,8 +122,8 @@ impl Figures {
             flush_s: sum(|phase| phase.flush_s),
             user_s: sum(|phase| phase.user_s),
             system_s: sum(|phase| phase.system_s),
-            emulator_cpu_s: seen.outcome.cpu.as_s(),
-            processors: seen.outcome.processors,
+            emulator_cpu_s: seen.result.cpu.as_s(),
+            processors: seen.result.processors,
             host_queue: seen.host_queue.clone(),
             requests: statistics.requests,
             exactness: Exactness::of(between.as_ref()),

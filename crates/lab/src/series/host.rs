@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use seeklab_stage::{Account, FileSystem, Needs, Output, PhaseOutcome, StageOptions, Stop, preflight};
+use seeklab_stage::{Account, FileSystem, Needs, Output, PhaseResult, StageOptions, Stop, preflight};
 
 use super::{Commands, Series};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
         user: commands.user.as_deref(),
     };
     preflight(&needs).map_err(|missing| {
-        let mut text = "this run cannot be made here; nothing was started:".to_owned();
+        let mut text = "this machine cannot perform the run; nothing was started:".to_owned();
         for missing in &missing {
             let _ = write!(text, "\n  - {}\n    remedy: {}", missing.what, missing.remedy);
         }
@@ -95,10 +95,10 @@ pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
 }
 
 /// Describes the end of a phase for people.
-pub(super) fn how(outcome: &PhaseOutcome) -> String {
-    match (&outcome.flush_error, outcome.stopped) {
+pub(super) fn how(result: &PhaseResult) -> String {
+    match (&result.flush_error, result.stopped) {
         (_, true) => "interrupted".to_owned(),
         (Some(error), _) => format!("its data could not be written: {error}"),
-        (None, _) => outcome.exit.to_string(),
+        (None, _) => result.exit.to_string(),
     }
 }

@@ -61,7 +61,7 @@ impl Kept {
 }
 
 impl Sink for Join {
-    type Outcome = Joined;
+    type Output = Joined;
 
     fn take(&mut self, record: &TraceRecord) {
         let kept = &mut self.kept;

@@ -131,7 +131,7 @@ pub struct Commands {
     pub command: Vec<OsString>,
     /// Drop the host's caches before each phase.
     pub drop_caches: bool,
-    /// Whom commands run as.
+    /// User who runs the commands.
     pub user: Option<String>,
 }
 

@@ -36,7 +36,7 @@ impl Prepared {
             Entry::Occupied(made) => made.into_mut(),
             Entry::Vacant(place) => place.insert(
                 make(session, series, commands, device, interruption)
-                    .map_err(|failure| failure.context("what the device holds at first"))?,
+                    .map_err(|failure| failure.context("preparing the initial contents"))?,
             ),
         };
         let store = Store::in_ram(series.size, None)?;
@@ -69,7 +69,7 @@ fn make(
         live: false,
     };
     let running = start(session, &without_time(device)?, store, options, &Stop::new()?)?;
-    let block = running.block().expect("it was asked for").path();
+    let block = running.block().expect("the emulation was started with it").path();
     let made = host::options(series, commands, block, None)
         .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))
         .and_then(|mut stage| {
@@ -80,14 +80,14 @@ fn make(
             began.map_err(host::failure)?;
             if let Some(setup) = &commands.setup {
                 let phase = Phase::new("setup", CommandLine::Shell(setup.clone()));
-                let outcome = stage.run_phase(&phase).map_err(host::failure)?;
-                if !outcome.is_success() {
-                    return Err(Failure::check(format!("--setup `{setup}`: {}", host::how(&outcome))));
+                let result = stage.run_phase(&phase).map_err(host::failure)?;
+                if !result.is_success() {
+                    return Err(Failure::check(format!("--setup `{setup}`: {}", host::how(&result))));
                 }
             }
             stage.end().map_err(host::failure)
         });
-    let outcome = running.end();
+    let result = running.end();
     made?;
-    Ok(outcome?.store)
+    Ok(result?.store)
 }

@@ -10,7 +10,7 @@ use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
 
-use super::figures::{Figures, PhaseFigures, Seen};
+use super::figures::{Figures, Observation, PhaseFigures};
 use super::host::{self, Interruption};
 use super::join::Join;
 use super::prepare::Prepared;
@@ -97,22 +97,22 @@ impl Repetition<'_> {
         let running = start(self.session, self.device, store, options, &Stop::new()?)?;
         let host_queue = running.block().map(|block| block.queue().clone());
         let ran = application(&running, host);
-        let outcome = running.end();
+        let result = running.end();
         let (joined, not_seen) = observer.finish();
         let ran = ran?;
-        let outcome = outcome?;
+        let result = result?;
         joined.written?;
         if self.interruption.came() {
             return Err(Failure::check("interrupted"));
         }
-        let seen = Seen {
+        let seen = Observation {
             label: &self.device.label(),
             host_queue,
-            outcome: &outcome,
+            result: &result,
             stamps: &joined.stamps,
             matched: Some(&joined.matched),
             lost: ran.lost + not_seen,
-            floor: outcome.floor,
+            floor: result.floor,
             device: self.device,
             transfers: joined.transfers,
         };
@@ -126,28 +126,28 @@ impl Repetition<'_> {
         running: &Running,
         host: Sender<HostMessage>,
     ) -> Result<Ran, Failure> {
-        let block = running.block().expect("it was asked for").path();
+        let block = running.block().expect("the emulation was started with it").path();
         let options = host::options(self.series, commands, block, None)?;
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let capture = watch(block, running.clock().origin_ns(), host)?;
         let mut figures = Vec::new();
         for phase in plan(commands)? {
-            let outcome = stage.run_phase(&phase).map_err(host::failure)?;
-            if !outcome.is_success() {
+            let result = stage.run_phase(&phase).map_err(host::failure)?;
+            if !result.is_success() {
                 self.session.remark(format!(
                     "{}: phase `{}`: {}",
                     self.device.label(),
                     phase.name,
-                    host::how(&outcome)
+                    host::how(&result)
                 ));
             }
-            let code = if outcome.is_success() { 0 } else { outcome.exit.code().max(1) };
+            let code = if result.is_success() { 0 } else { result.exit.code().max(1) };
             figures.push(PhaseFigures {
                 name: phase.name,
-                elapsed_s: outcome.elapsed().as_s(),
-                flush_s: outcome.flush().as_s(),
-                user_s: outcome.user.as_s(),
-                system_s: outcome.system.as_s(),
+                elapsed_s: result.elapsed().as_s(),
+                flush_s: result.flush().as_s(),
+                user_s: result.user.as_s(),
+                system_s: result.system.as_s(),
                 exit_code: code,
             });
             if code != 0 {

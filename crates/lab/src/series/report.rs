@@ -126,7 +126,7 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         let failed = repetitions.iter().filter(|figures| !figures.succeeded()).count();
         if failed > 0 {
             notes.push(Note::Warning(format!(
-                "{}: a command failed in {failed} of {} repetitions; their times are of what was run",
+                "{}: a command failed in {failed} of {} repetitions; their times cover the part that ran",
                 device.label(),
                 repetitions.len()
             )));
@@ -144,7 +144,7 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 requests: sum(|figures| figures.requests),
                 outside: sum(|figures| figures.out_of_validated_range),
             };
-            notes.extend(device.unlike_its_fit(Some(coverage)).map(Note::Warning));
+            notes.extend(device.outside_note(Some(coverage)).map(Note::Warning));
             let how = device.description.validated();
             notes.push(Note::Remark(format!("{}: a clone, {how}", device.label())));
         } else if !device.is_measured() {

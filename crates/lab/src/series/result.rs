@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_analysis::interval;
 use seeklab_core::{Duration, Seed};
 use seeklab_emulator::clock::Pacing;
@@ -19,7 +20,7 @@ use crate::output::{VERSION, optional_path_text};
 use crate::session::Session;
 
 /// A figure over the repetitions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Statistics {
     /// Mean.
     pub mean: f64,
@@ -42,7 +43,7 @@ impl Statistics {
 }
 
 /// Result of a series. Its serialized form is the JSON document.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SeriesResult {
     /// Program and version.
     pub version: &'static str,
@@ -75,7 +76,7 @@ pub struct SeriesResult {
 }
 
 /// Application of a series, as the document names it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ApplicationResult {
     /// Commands of the host.
@@ -89,7 +90,7 @@ pub enum ApplicationResult {
         image: Option<PathBuf>,
         /// Command that ran once before the measurement.
         setup: Option<String>,
-        /// Commands by name.
+        /// Commands before the last, each as a pair of name and command.
         phases: Vec<(String, String)>,
         /// The command that was timed.
         command: Vec<String>,
@@ -106,7 +107,7 @@ pub enum ApplicationResult {
 }
 
 /// Results of one device.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeviceResult {
     /// Name of the device.
     pub device: String,

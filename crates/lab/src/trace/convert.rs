@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_files::check_distinct;
 use seeklab_traces::NameTable;
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub struct ConvertOptions {
 }
 
 /// Result of a conversion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConvertResult {
     /// Path of the input.
     pub input: String,

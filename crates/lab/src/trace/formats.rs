@@ -1,17 +1,18 @@
 //! Lists the trace formats.
 
+use schemars::JsonSchema;
 use seeklab_columnar::FORMATS;
 use serde::Serialize;
 
 /// The trace formats.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Formats {
     /// Every format that can be read.
     pub formats: Vec<FormatInfo>,
 }
 
 /// A trace format.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FormatInfo {
     /// Name of the format.
     pub format: &'static str,
@@ -28,7 +29,7 @@ pub struct FormatInfo {
 }
 
 /// An option of a trace format.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FormatOptionInfo {
     /// Name of the option.
     pub name: &'static str,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Instant, TraceRecord};
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// The first requests of a trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TraceHead {
     /// Path of the trace.
     pub file: String,
@@ -19,7 +20,7 @@ pub struct TraceHead {
 }
 
 /// A request of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HeadRequest {
     /// Arrival time.
     pub arrival_ns: u64,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use seeklab_analysis::seeks::Seeks;
 use seeklab_analysis::{Metrics, MetricsSummary};
 use seeklab_core::{Instant, TraceRecord};
@@ -14,7 +15,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// Contents of a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TraceInfo {
     /// Path of the trace.
     pub file: String,
@@ -60,7 +61,7 @@ pub struct TraceInfo {
 }
 
 /// An option of a format, with the value used to read a trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UsedOption {
     /// Name of the option.
     pub name: &'static str,

@@ -8,6 +8,7 @@
 //! # Scope and limits
 //! Every tool reads its input once and in bounded memory, except `remap`, which reads it twice.
 
+pub mod columns;
 pub mod convert;
 pub mod formats;
 pub mod head;
@@ -17,11 +18,13 @@ pub mod remap;
 pub mod report;
 pub mod slice;
 
-pub use open::{TraceOptions, check_streams};
+pub(crate) use open::check_read_twice;
+pub use open::{STANDARD_INPUT, TraceOptions, check_streams};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Results for several traces, as one JSON document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Traces<T> {
     /// Results in the order of the traces.
     pub traces: Vec<T>,

@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::trace_notes;
 
+/// The path by which a process opens its standard input.
+pub const STANDARD_INPUT: &str = "/dev/stdin";
+
 /// Options for reading a trace.
 #[derive(Debug, Clone, Default)]
 pub struct TraceOptions {
@@ -69,6 +72,16 @@ pub fn check_streams<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Checks that an input can be read twice.
+///
+/// # Errors
+/// If it is a pipe or a device.
+pub(crate) fn check_read_twice(path: &Path) -> Result<(), Failure> {
+    check_rereadable(path).map_err(|error| {
+        Failure::from(error).hint("write it to a file first, or pipe it to the command and name it `-`")
+    })
 }
 
 /// Returns the notes on a trace that was read, and on the values that were `lost` in writing it.

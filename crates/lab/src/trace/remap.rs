@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use seeklab_analysis::relocation::{Crossing, Heat, NoBijection, Relocation, Remapper};
 use seeklab_analysis::seeks::Seeks;
 use seeklab_core::{ByteSize, Seed, TraceRecord};
-use seeklab_files::{check_distinct, check_rereadable};
+use seeklab_files::check_distinct;
 use seeklab_traces::{Metadata, NameTable};
 use serde::Serialize;
 
-use super::open::{TraceOptions, notes};
+use super::open::{TraceOptions, check_read_twice, notes};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::session::Session;
@@ -48,7 +49,7 @@ pub struct RemapOptions {
 /// New places of the pieces of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placement {
-    /// So many of the most requested pieces at the outer edge, from block 0 on.
+    /// This number of the most requested pieces at the outer edge, from block 0 on.
     Hottest(u64),
     /// The most requested piece in the middle, the others on alternate sides of it.
     OrganPipe,
@@ -61,7 +62,7 @@ pub enum Placement {
 }
 
 /// Result of remapping a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RemapResult {
     /// Path of the input.
     pub input: String,
@@ -85,7 +86,7 @@ pub struct RemapResult {
 }
 
 /// Figures of a device whose data were moved.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RemappedDevice {
     /// Number of the device.
     pub device: u16,
@@ -108,7 +109,7 @@ pub struct RemappedDevice {
 }
 
 /// Distances between consecutive requests of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SeekSummary {
     /// Sum of the distances.
     pub seek_distance_total_bytes: Option<f64>,
@@ -152,7 +153,7 @@ pub fn remap(session: &Session, options: &RemapOptions) -> Result<RemapResult, F
         _ => None,
     };
     check_distinct(output, traces().chain(mapping))?;
-    traces().try_for_each(|trace| check_rereadable(trace))?;
+    traces().try_for_each(|trace| check_read_twice(trace))?;
     let heats = options.heats(session, input)?;
     let hot = options.heat_of.as_ref().map(|path| options.heats(session, path)).transpose()?;
     let mut trace = options.reading.open(session, input)?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_analysis::{Character, Metrics, MetricsSummary};
 use seeklab_core::Duration;
 use seeklab_files::check_distinct;
@@ -39,7 +40,7 @@ pub struct ReportResult {
 }
 
 /// Figures of a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TraceFigures {
     /// Path of the trace.
     pub file: String,
@@ -90,7 +91,7 @@ pub struct TraceFigures {
 }
 
 /// A count by direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ByDirection {
     /// Reads.
     pub read: u64,
@@ -107,7 +108,7 @@ impl From<[u64; 3]> for ByDirection {
 }
 
 /// Figures of an interval of time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IntervalFigures {
     /// Start, from the first arrival.
     pub start_s: f64,
@@ -136,7 +137,7 @@ pub struct IntervalFigures {
 }
 
 /// Number of requests of a range of sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeFigures {
     /// Smallest size of the range.
     pub bytes_min: u64,
@@ -145,7 +146,7 @@ pub struct SizeFigures {
 }
 
 /// Number of requests of a range of distances.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SeekFigures {
     /// Shortest distance of the range; negative backward.
     pub bytes_min: f64,
@@ -154,7 +155,7 @@ pub struct SeekFigures {
 }
 
 /// Number of sequential runs of a range of lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunFigures {
     /// Smallest number of requests of the range.
     pub requests_min: u64,
@@ -163,7 +164,7 @@ pub struct RunFigures {
 }
 
 /// Miss ratio of a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct MissRatio {
     /// Size of the cache.
     pub cache_bytes: f64,
@@ -172,7 +173,7 @@ pub struct MissRatio {
 }
 
 /// Share of accesses of a range of reuse distances.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ReuseDistance {
     /// Longest distance of the range.
     pub bytes_max: f64,
@@ -181,7 +182,7 @@ pub struct ReuseDistance {
 }
 
 /// Figures of an initiator on a device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct HostFigures {
     /// Number of the device.
     pub device: u16,

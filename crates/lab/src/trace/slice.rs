@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use seeklab_core::{Duration, Instant, Operation, TraceRecord};
 use seeklab_files::check_distinct;
 use seeklab_traces::NameTable;
@@ -35,7 +36,7 @@ pub struct SliceOptions {
 }
 
 /// Result of copying a part of a trace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SliceResult {
     /// Path of the input.
     pub input: String,

@@ -1,5 +1,6 @@
 //! Figures of response times for the JSON document.
 
+use schemars::JsonSchema;
 use seeklab_analysis::{DensityAxis, DensityStep, ResponseProfile};
 use seeklab_core::statistics::Distribution;
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde::Serialize;
 pub(super) const DENSITY_STEPS_MAX: usize = 120;
 
 /// Figures of the response times of a part of a trace, measured or predicted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Figures {
     /// Their density over one axis for all that are compared.
     pub density: Vec<DensityStep>,
@@ -25,7 +26,7 @@ pub struct Figures {
 }
 
 /// A time that a share of the requests does not exceed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Quantile {
     /// The share.
     pub requests_pct: f64,
@@ -34,7 +35,7 @@ pub struct Quantile {
 }
 
 /// Autocorrelation at a lag, from -1 to 1.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Lag {
     /// Lag in requests.
     pub lag_requests: u32,
@@ -45,7 +46,7 @@ pub struct Lag {
 }
 
 /// Requests that met a queue of a length.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct QueueLength {
     /// Minimum queue length of the class, which extends to the next minimum.
     pub queue_length_min: u32,
@@ -56,7 +57,7 @@ pub struct QueueLength {
 }
 
 /// Slow requests, and how many follow each other.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Slow {
     /// Time that slow requests exceed: the 95th percentile measured in the fitted part.
     pub beyond_ms: f64,
@@ -75,7 +76,7 @@ pub struct Slow {
 }
 
 /// Runs of a length.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RunLength {
     /// Of at least so many requests.
     pub requests_min: u32,

@@ -13,9 +13,10 @@ mod figures;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use schemars::JsonSchema;
 use seeklab_analysis::verdict::worst_class;
 use seeklab_analysis::{
-    Change, ClassError, ClassErrors, DensityAxis, Prediction, ResponseProfile, Stretches, Verdict, change,
+    Change, ClassError, ClassErrors, DensityAxis, PartTimes, Prediction, ResponseProfile, Verdict, change,
     prediction,
 };
 use seeklab_core::statistics::Distribution;
@@ -33,7 +34,7 @@ use figures::DENSITY_STEPS_MAX;
 pub use figures::{Figures, Lag, Quantile, QueueLength, RunLength, Slow};
 
 /// Prediction of a device for the part of the trace that it was not fitted to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Evaluation {
     /// The model.
     pub model: &'static str,
@@ -48,11 +49,11 @@ pub struct Evaluation {
     /// Demerits between the two.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// Share of the requests that were unlike all that it was fitted to.
+    /// Share of the requests outside the fitted range.
     pub out_of_fitted_range_pct: f64,
     /// The class with the greatest error of the mean, of those with 1 % of the requests or more.
     pub worst_class: Option<ClassError>,
-    /// The same for each operation.
+    /// Prediction of each operation.
     pub operations: Vec<OperationEvaluation>,
     /// Figures of the predicted response times.
     pub figures: Figures,
@@ -62,7 +63,7 @@ pub struct Evaluation {
 }
 
 /// Prediction of the response times of one operation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct OperationEvaluation {
     /// The operation.
     pub operation: Operation,
@@ -84,7 +85,7 @@ pub struct OperationEvaluation {
 }
 
 /// Measured response times of the predicted part.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Measured {
     /// Difference between the times of the fitted part and of the rest.
     pub change: Change,
@@ -104,11 +105,11 @@ pub struct Measured {
     pub profile: ResponseProfile,
 }
 
-/// A variation between parts up to the 99th percentile, in percent, beyond which no two parts can be told apart.
+/// A variation between parts up to the 99th percentile, in percent, above which a change between parts is not judged.
 const TELLING_PCT: f64 = 50.0;
 
 impl Measured {
-    /// Returns true if the stretches of the rest are similar enough to judge whether the fitted part is like the
+    /// Returns true if the parts of the rest are similar enough to judge whether the fitted part is like the
     /// rest.
     pub fn is_telling(&self) -> bool {
         self.variation_between_parts.as_ref().is_some_and(is_telling)
@@ -120,7 +121,7 @@ fn is_telling(variation: &Change) -> bool {
 }
 
 /// A distribution in a few figures.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Times {
     /// Mean response time.
     pub mean_ms: f64,
@@ -206,7 +207,7 @@ fn measured(record: &TraceRecord) -> Option<Duration> {
 /// The part that is predicted.
 struct Rest {
     measured: ResponseProfile,
-    stretches: Stretches,
+    parts: PartTimes,
     /// Measured completions of the outstanding requests.
     outstanding: BinaryHeap<Reverse<Instant>>,
     requests: u64,
@@ -232,7 +233,7 @@ impl Evaluating {
     /// from them.
     ///
     /// # Errors
-    /// If a model learnt nothing, or a fitted device refuses a request.
+    /// If a model has no requests, or a fitted device refuses a request.
     pub fn take(
         &mut self,
         records: &[TraceRecord],
@@ -283,7 +284,7 @@ impl Evaluating {
 
     /// Returns the results when all requests are taken. `None` if there was nothing left to predict.
     pub fn finish(self) -> Option<Evaluated> {
-        let Rest { measured, stretches, mut predicting, .. } = self.rest?;
+        let Rest { measured, parts, mut predicting, .. } = self.rest?;
         predicting.iter_mut().for_each(Predicting::run_to_the_end);
         let times = measured.response();
         let modelled: Vec<Distribution> =
@@ -300,7 +301,7 @@ impl Evaluating {
             .collect();
         let evaluations = evaluations?;
         let change = change(&times, &self.fitted)?;
-        let variation_between_parts = stretches.floor(self.seed);
+        let variation_between_parts = parts.variation(self.seed);
         let alike = |variation: &Change| change.is_small(&variation.demerit_to_p99) && is_telling(variation);
         let parts_alike = variation_between_parts.as_ref().is_some_and(alike);
         let measured = Measured {
@@ -331,7 +332,7 @@ impl Rest {
             .collect();
         Ok(Self {
             measured: ResponseProfile::new(slow),
-            stretches: Stretches::default(),
+            parts: PartTimes::default(),
             outstanding: BinaryHeap::new(),
             requests: 0,
             predicting: begun?,
@@ -353,7 +354,7 @@ impl Rest {
         let queue_length = u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX);
         if let Some(response) = response {
             self.measured.record(record.op, queue_length, response);
-            self.stretches.record(response);
+            self.parts.record(response);
         }
         let measured = response.map(|response| AsMeasured { queue_length, response });
         for predicting in &mut self.predicting {

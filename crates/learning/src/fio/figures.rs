@@ -97,16 +97,16 @@ pub(super) fn elapsed_s(job: &Map<String, Value>) -> f64 {
     let of = |map: &Map<String, Value>| Some(map.get("total_ios")?.as_f64()? / map.get("iops")?.as_f64()?);
     let directions = DIRECTIONS.iter().map(|(key, _)| *key).chain([MIXED]);
     let longest = directions.filter_map(|key| of(job.get(key)?.as_object()?)).fold(0.0, f64::max);
-    let said = || job.get("job_runtime").and_then(Value::as_f64).map_or(0.0, |ms| ms / 1e3);
-    if longest > 0.0 { longest } else { said() }
+    let stated = || job.get("job_runtime").and_then(Value::as_f64).map_or(0.0, |ms| ms / 1e3);
+    if longest > 0.0 { longest } else { stated() }
 }
 
 /// Response times, their mean and 99th percentile in nanoseconds.
 fn times(direction: &Map<String, Value>) -> Result<(Quantiles, f64, f64), String> {
-    let mut said = Vec::new();
+    let mut maps = Vec::new();
     for key in ["clat_ns", "lat_ns"] {
         let Some(map) = direction.get(key).and_then(Value::as_object) else { continue };
-        said.push(map);
+        maps.push(map);
         let found = match (
             map.get("bins").and_then(Value::as_object),
             map.get("percentile").and_then(Value::as_object),
@@ -124,7 +124,7 @@ fn times(direction: &Map<String, Value>) -> Result<(Quantiles, f64, f64), String
         }
         return Ok((shape.with_mean(mean_ns), mean_ns, shape.at_ns(0.99)));
     }
-    if said.is_empty() && ["clat", "lat"].iter().any(|key| direction.contains_key(*key)) {
+    if maps.is_empty() && ["clat", "lat"].iter().any(|key| direction.contains_key(*key)) {
         return Err("times are in microseconds (`clat`), as fio 2 writes them; allowed is fio 3".to_owned());
     }
     Err("there are no percentiles and no bins of `clat_ns` or `lat_ns`, so only the mean is known; \
@@ -137,9 +137,8 @@ fn of_bins(bins: &Map<String, Value>, key: &str) -> Result<Vec<(f64, u64)>, Stri
     let mut counts = Vec::with_capacity(bins.len());
     for (ns, count) in bins {
         let read = ns.parse::<u64>().ok().zip(count.as_u64()).filter(|(_, count)| *count < 1 << 53);
-        let (ns, count) = read.ok_or_else(|| {
-            format!("`{key}.bins` has `{ns}`: {count}, allowed are nanoseconds and how often")
-        })?;
+        let (ns, count) = read
+            .ok_or_else(|| format!("`{key}.bins` has `{ns}`: {count}, allowed are nanoseconds and counts"))?;
         counts.push((ns as f64, count));
     }
     Ok(counts)
@@ -158,7 +157,7 @@ fn of_percentiles(
             read.filter(|(share, ns)| (0.0..=100.0).contains(share) && (0.0..1e18).contains(ns)).ok_or_else(
                 || format!("`{key}.percentile` has `{share}`: {ns}, allowed are percent and nanoseconds"),
             )?;
-        // fio leaves percentiles that it was not asked for at 0.
+        // fio writes 0 for percentiles outside of its list.
         if share > 0.0 {
             points.push((share / 100.0, ns));
         }

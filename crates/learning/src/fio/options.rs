@@ -162,7 +162,7 @@ mod tests {
         let alone = Options { own: None, global: Some(&global) };
         assert_eq!((alone.depth(), alone.jobs(), alone.pattern()), (Ok(2), Ok(1), Ok(Pattern::Sequential)));
         let synchronous = Options { own: Some(&own), global: None };
-        assert_eq!(synchronous.depth(), Ok(1), "the engine unless said has one outstanding");
+        assert_eq!(synchronous.depth(), Ok(1), "the default engine has one request outstanding");
     }
 
     #[test]

@@ -13,14 +13,14 @@ fn results_of_fio_are_read() {
     assert!(looks_like_fio(DISK));
     let Sweep { loads, notes } = read(DISK).unwrap();
     assert_eq!(notes, Vec::<String>::new());
-    let said: Vec<(&str, u32, u32, usize, bool)> = loads
+    let figures: Vec<(&str, u32, u32, usize, bool)> = loads
         .iter()
         .map(|load| {
             (load.name.as_str(), load.depth(), load.queue_length(), load.components.len(), load.fits())
         })
         .collect();
     assert_eq!(
-        said,
+        figures,
         [
             ("r4k-q1", 1, 0, 1, true),
             ("r4k-q4", 4, 3, 1, true),
@@ -112,7 +112,7 @@ fn flush_times_of_more_than_the_device_are_noted() {
     let with =
         |options: Value, sync: &Value| of_jobs(&[job(&[("/job options", options), ("/sync", sync.clone())])]);
     let options = |of: [&str; 3]| json!({"rw": "randread", "iodepth": "4", "ioengine": of[0], "filename": of[1], "direct": of[2]});
-    for (of, told) in [
+    for (of, note) in [
         (["libaio", "/dev/vda", "1"], None),
         (["nbd", "", "0"], None),
         (["libaio", "/dev/vda", "0"], Some("those of a page cache too")),
@@ -123,8 +123,8 @@ fn flush_times_of_more_than_the_device_are_noted() {
         assert_eq!(made, [Operation::Read, Operation::Flush], "{of:?}");
         // 250 in the time in which there were 1,000 requests at 10,000 per second.
         assert!((loads[0].components[1].iops - 2_500.0).abs() < 1e-6, "{loads:?}");
-        assert_eq!(notes.len(), usize::from(told.is_some()), "{of:?}: {notes:?}");
-        assert!(told.is_none_or(|told| notes[0].contains(told)), "{notes:?}");
+        assert_eq!(notes.len(), usize::from(note.is_some()), "{of:?}: {notes:?}");
+        assert!(note.is_none_or(|note| notes[0].contains(note)), "{notes:?}");
     }
     let ranges =
         json!({"rw": "randread", "ioengine": "libaio", "iodepth": "4", "sync_file_range": "write:8"});
@@ -132,7 +132,7 @@ fn flush_times_of_more_than_the_device_are_noted() {
     bare["lat_ns"]["percentile"].take();
     let none = json!({"total_ios": 0, "lat_ns": {"mean": 0.0, "N": 0}});
     let aio = || options(["libaio", "/dev/vda", "1"]);
-    for (options, sync, told) in [
+    for (options, sync, note) in [
         (ranges, &sync, Some("flushes nothing")),
         (aio(), &bare, Some("its flushes were left out: there are no percentiles")),
         (aio(), &none, None),
@@ -141,8 +141,8 @@ fn flush_times_of_more_than_the_device_are_noted() {
     ] {
         let Sweep { loads, notes } = with(options, sync);
         assert_eq!(loads[0].components.len(), 1, "the reads: {loads:?}");
-        assert!(notes.len() == usize::from(told.is_some()), "{notes:?}");
-        assert!(told.is_none_or(|told| notes[0].contains(told)), "{notes:?}");
+        assert!(notes.len() == usize::from(note.is_some()), "{notes:?}");
+        assert!(note.is_none_or(|note| notes[0].contains(note)), "{notes:?}");
     }
 }
 
@@ -224,15 +224,15 @@ fn unusable_jobs_are_left_out_with_a_note() {
 
 #[test]
 fn documents_of_other_programs_are_refused() {
-    let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
-    assert!(told("").contains("no JSON"));
-    assert!(told("fio: nothing").contains("no JSON"));
-    assert!(told("a\nb {\"fio version\": ").contains("begins in line 2"));
-    assert!(told("{}").contains("`fio version` is missing"));
-    assert!(told(r#"{"fio version": "fio-2.21", "jobs": []}"#).contains("allowed is fio-3"));
-    assert!(told(r#"{"fio version": "fio-3.1"}"#).contains("`jobs` is missing"));
-    assert!(told(r#"{"fio version": "fio-3.1", "jobs": [3]}"#).contains("`jobs[0]` is no object"));
-    assert!(told(&"{\"a\":".repeat(10_000)).contains("not JSON"), "however deep it goes");
+    let error = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+    assert!(error("").contains("no JSON"));
+    assert!(error("fio: nothing").contains("no JSON"));
+    assert!(error("a\nb {\"fio version\": ").contains("begins in line 2"));
+    assert!(error("{}").contains("`fio version` is missing"));
+    assert!(error(r#"{"fio version": "fio-2.21", "jobs": []}"#).contains("allowed is fio-3"));
+    assert!(error(r#"{"fio version": "fio-3.1"}"#).contains("`jobs` is missing"));
+    assert!(error(r#"{"fio version": "fio-3.1", "jobs": [3]}"#).contains("`jobs[0]` is no object"));
+    assert!(error(&"{\"a\":".repeat(10_000)).contains("not JSON"), "however deep it goes");
     let twice = format!("warning\n{0}\nwarning\n{0}", json!({"fio version": "fio-3.1", "jobs": [job(&[])]}));
     assert_eq!(read(twice.as_bytes()).unwrap().loads.len(), 2, "documents after each other, text between");
 }

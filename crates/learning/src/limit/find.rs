@@ -212,12 +212,12 @@ impl Found {
         };
         let even = match (self.is_even, self.unit) {
             (false, _) => "",
-            (true, Unit::Requests) => "; all requests were as long, so it may be one of bytes",
-            (true, Unit::Blocks) => "; all requests were as long, so it may be one of requests",
+            (true, Unit::Requests) => "; all requests have one length, so it may be a limit of bytes",
+            (true, Unit::Blocks) => "; all requests have one length, so it may be a limit of requests",
         };
         let Evidence { held, explained, .. } = self.evidence;
         let text = format!(
-            "made {held} requests wait and explains {:.0} % of their time beyond others{even}",
+            "delayed {held} requests and explains {:.0} % of their additional time{even}",
             100.0 * explained
         );
         layer.fit.insert(key, text);

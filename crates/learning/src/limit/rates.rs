@@ -13,7 +13,7 @@ const SCALES: [usize; 5] = [64, 256, 1_024, 4_096, 16_384];
 /// Windows that share a rate, at least.
 const WINDOWS_LEAST: usize = 4;
 
-/// By how much the rates of windows may differ, either way.
+/// Largest relative difference between rates of windows that count as equal.
 const ALIKE: f64 = 0.01;
 
 /// Rates that are looked at, of each scale.
@@ -169,6 +169,11 @@ impl Ceiling {
 fn largest(episodes: &[(f64, bool)]) -> f64 {
     // One in ten may have met a clump of completions.
     let upper = |mut used: Vec<f64>| if used.is_empty() { 0.0 } else { quantile(&mut used, 0.9) };
-    let told: Vec<f64> = episodes.iter().filter(|(_, was_full)| *was_full).map(|(used, _)| *used).collect();
-    if told.is_empty() { upper(episodes.iter().map(|(used, _)| *used).collect()) } else { upper(told) }
+    let after_full: Vec<f64> =
+        episodes.iter().filter(|(_, was_full)| *was_full).map(|(used, _)| *used).collect();
+    if after_full.is_empty() {
+        upper(episodes.iter().map(|(used, _)| *used).collect())
+    } else {
+        upper(after_full)
+    }
 }

@@ -184,7 +184,7 @@ fn found_behind(of: Limited, buckets: Buckets, mix: Mix) -> Vec<LimitParameters>
 }
 
 #[test]
-fn limit_of_bytes_is_told_from_one_of_requests() {
+fn limit_of_bytes_differs_from_one_of_requests() {
     let buckets = Buckets { requests: Vec::new(), bytes: vec![of_bytes("20MB/s", 30_000_000)] };
     let found = found_behind(Limited::All, buckets, VARIED);
     let [layer] = &found[..] else { panic!("{} layers", found.len()) };
@@ -260,7 +260,7 @@ fn busy_device_without_limits_has_none() {
             "kind = \"{kind}\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservice_time = \"{us}us\"\n"
         )
     };
-    // Servers of nearly constant time, as many as said; and a cache of writes before a slow medium that is nearly constant.
+    // A given number of servers of nearly constant time, and a cache of writes before a slow medium that is nearly constant.
     let station = |servers: u32, times: &str| {
         format!(
             "kind = \"station\"\ncapacity_blocks = 10000000\nblock_size = \"512B\"\nservers = {servers}\ntree = [\"= {times}\"]\n\
@@ -340,7 +340,7 @@ fn clone_answers_for_a_burst_and_for_what_comes_after() {
         let text = table.to_string();
         device(&text)
     };
-    // What was used is said, and goes on only where it is asked for.
+    // Used tokens are reported, and kept only on request.
     let description_with_state = fit.description_with_state(about()).unwrap();
     assert!(
         description_with_state["requests"][0].get("used").is_some_and(|used| used.as_integer() > Some(100))
@@ -359,7 +359,7 @@ fn clone_answers_for_a_burst_and_for_what_comes_after() {
         };
         near(mean(&ours), mean(&theirs), 0.03, what);
     }
-    // Without limits learnt, the queue of the same device is all that there is to learn from.
+    // Without fitted limits, only the queue of the same device explains the times.
     fit.leave_out(&LeftOut { limits: true, ..LeftOut::default() });
     clone = build(fit.description(about()).unwrap());
     let ours = record(clone.as_mut(), &[Phase::Closed(12, 32)], SMALL_READS, 9);

@@ -36,7 +36,7 @@ const EXPLAINED: f64 = 0.4;
 /// Share of the work that may have gone in spite of the limit.
 const FORGIVEN: f64 = 0.02;
 
-/// By how much the rate is taken for lower than it is.
+/// Share by which the tested rate is lower than the found one.
 const LOWER: f64 = 0.004;
 
 /// Requests outside of the windows that do not wait, at least.

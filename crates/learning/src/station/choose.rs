@@ -20,14 +20,14 @@ use std::sync::Arc;
 use seeklab_core::{
     ByteSize, Capabilities, Completion, Duration, Instant, Operation, Request, Seed, TraceRecord,
 };
-use seeklab_devices::station::parts::{Asked, FEATURES, Parts, Region, Tree};
+use seeklab_devices::station::parts::{FEATURES, Parts, Region, StationRequest, Tree};
 use seeklab_devices::station::{Feature, Station};
 use seeklab_devices::table::parts::Counts;
 use seeklab_workloads::replay::{Following, Mode};
 
 use super::grow::{Service, grow};
 use super::observe::Observed;
-use super::sample::Seen;
+use super::sample::RecordedRequest;
 use crate::driven::Driven;
 
 /// A kind of station.
@@ -81,13 +81,17 @@ struct Trial {
 }
 
 /// The structure that predicts best, with no feature that is not allowed.
-pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; FEATURES]) -> Structure {
+pub(super) fn choose(
+    runs: &[Vec<RecordedRequest>],
+    capacity_blocks: u64,
+    allowed: [bool; FEATURES],
+) -> Structure {
     let only = |features: &[Feature]| {
         Feature::ALL.map(|feature| allowed[feature as usize] && features.contains(&feature))
     };
     let queue_max = queue_max(runs);
     if queue_max < 2 {
-        // How requests share the device was never seen: one at a time is the only thing that is known.
+        // The trace does not show requests that share the device: it has one at a time.
         return Structure { servers: 1, mask: allowed };
     }
     let pieces = pieces(runs);
@@ -120,14 +124,14 @@ pub(super) fn choose(runs: &[Vec<Seen>], capacity_blocks: u64, allowed: [bool; F
 }
 
 /// Returns the longest time from a completion to the arrival of a request that waited for it.
-fn soon(runs: &[Vec<Seen>]) -> Option<Duration> {
+fn soon(runs: &[Vec<RecordedRequest>]) -> Option<Duration> {
     let mut following = Following::default();
     runs.iter().flatten().for_each(|seen| following.record(seen.arrival, seen.completion));
     following.soon()
 }
 
 /// Most requests that were outstanding.
-fn queue_max(runs: &[Vec<Seen>]) -> usize {
+fn queue_max(runs: &[Vec<RecordedRequest>]) -> usize {
     let mut most = 0;
     for run in runs {
         let mut ends: Vec<Instant> = run.iter().map(|seen| seen.completion).collect();
@@ -158,7 +162,7 @@ struct Piece {
 }
 
 /// Cuts runs into pieces, and marks those of the busier half.
-fn pieces(runs: &[Vec<Seen>]) -> Vec<Piece> {
+fn pieces(runs: &[Vec<RecordedRequest>]) -> Vec<Piece> {
     let total: usize = runs.iter().map(Vec::len).sum();
     let length = total.div_ceil(PIECES).max(PIECE_LEAST);
     let mut pieces = Vec::new();
@@ -191,7 +195,7 @@ impl Observed {
 
 /// Tries a structure on requests that it was not fitted to.
 fn trial(
-    runs: &[Vec<Seen>],
+    runs: &[Vec<RecordedRequest>],
     pieces: &[Piece],
     observed: &Observed,
     structure: Structure,
@@ -256,7 +260,7 @@ impl Judge {
     fn likelihood(&self, tree: &Tree<Counts>, service: &Service, response: Duration) -> f64 {
         // Clocks of traces often count in microseconds.
         const CLOCK_NS: u64 = 500;
-        // What no leaf has ever seen is still possible.
+        // A time that no leaf contains is still possible.
         const UNSEEN: f64 = 0.01;
         let times = &self.0[tree.leaf(&service.row)];
         let near = Duration::from_ns((response.as_ns() as f64 * NEAR) as u64 + CLOCK_NS);
@@ -267,7 +271,7 @@ impl Judge {
 }
 
 /// Drives a device by the arrivals of a piece.
-fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mode: Mode, answers: &mut Answers) {
+fn predict(parts: &Arc<Parts>, run: &[RecordedRequest], piece: &Piece, mode: Mode, answers: &mut Answers) {
     // How far back a request may be that is outstanding when the piece begins.
     const BACK: usize = 4_096;
     let Range { start: from, end: to } = piece.within;
@@ -275,12 +279,12 @@ fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mode: Mode, answers:
     let busy_until =
         run[..from].iter().rev().take(BACK).map(|seen| seen.completion).max().unwrap_or_default();
     // A transfer of nothing: no device takes it.
-    let takes = |seen: &&Seen| {
-        let Asked { op, lbn, blocks } = seen.asked;
+    let takes = |seen: &&RecordedRequest| {
+        let StationRequest { op, lbn, blocks } = seen.asked;
         parts.capabilities.check(&Request::new(0, op, lbn, blocks)).is_ok()
     };
-    let kept: Vec<&Seen> = run[from..to].iter().filter(takes).collect();
-    let counts = |seen: &Seen| seen.counts && seen.arrival >= busy_until;
+    let kept: Vec<&RecordedRequest> = run[from..to].iter().filter(takes).collect();
+    let counts = |seen: &RecordedRequest| seen.counts && seen.arrival >= busy_until;
     let Answers { measured, answered } = answers;
     let mut observe = |completion: &Completion| {
         if counts(kept[completion.request.id.0 as usize]) {
@@ -291,7 +295,7 @@ fn predict(parts: &Arc<Parts>, run: &[Seen], piece: &Piece, mode: Mode, answers:
     let mut record = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 0);
     for seen in &kept {
         (record.arrival, record.completion) = (seen.arrival, Some(seen.completion));
-        Asked { op: record.op, lbn: record.lbn, blocks: record.blocks } = seen.asked;
+        StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks } = seen.asked;
         driven.take(&record, &mut observe).expect("the device takes requests that were checked");
         if counts(seen) {
             measured.push(seen.completion - seen.arrival);

@@ -11,7 +11,7 @@ use toml::Table;
 use super::choose::{Structure, choose};
 use super::grow::{Service, grow};
 use super::observe::Observed;
-use super::sample::{Sample, Seen};
+use super::sample::{RecordedRequest, Sample};
 use crate::counts::FitCounts;
 use crate::error::{Error, ErrorKind};
 use crate::fit::{DeviceInfo, Fit, FitSummary, LeftOut};
@@ -21,7 +21,7 @@ use crate::limit::{self, History, Limits, Passed};
 const CHOOSING: usize = 8;
 
 /// Number of requests not held up by a limit from which on the fit uses these requests alone.
-const LEARNT_LEAST: usize = 1_024;
+const FIT_LEAST: usize = 1_024;
 
 /// A station being fitted.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +51,8 @@ impl StationFit {
         if self.left_out.limits {
             return Limits::default();
         }
-        let passed = |seen: &Seen| {
-            let Seen { arrival, completion, asked, .. } = *seen;
+        let passed = |seen: &RecordedRequest| {
+            let RecordedRequest { arrival, completion, asked, .. } = *seen;
             Passed { arrival, completion, op: asked.op, blocks: asked.blocks }
         };
         let runs = self.sample.runs(usize::MAX);
@@ -67,7 +67,7 @@ impl StationFit {
         if limits.found.is_empty() {
             return Ok(self.parameters(about)?.description()?);
         }
-        let sample = self.sample.past_limits(&limits.waits, LEARNT_LEAST);
+        let sample = self.sample.past_limits(&limits.waits, FIT_LEAST);
         Ok(limits.around(self.station(&sample, about)?.description()?, block_size, with_state)?)
     }
 
@@ -76,8 +76,8 @@ impl StationFit {
         let runs = sample.runs(usize::MAX);
         if !runs.iter().flatten().any(|seen| seen.counts) {
             return Err(Error::new(
-                ErrorKind::NothingToLearn,
-                "no request has a response time, so there is nothing to learn from",
+                ErrorKind::NothingToFit,
+                "no request has a response time, so no model can be fitted",
             ));
         }
         let allowed = Feature::ALL.map(|feature| !self.left_out.features.contains(&feature));
@@ -85,7 +85,7 @@ impl StationFit {
         let observed = Observed::of(&runs, servers, capacity_blocks);
         let services: Vec<Service> = observed.services.iter().map(|(_, service)| *service).collect();
         let tree = grow(&services, mask);
-        let seen: Vec<&Seen> = runs.iter().flatten().filter(|seen| seen.counts).collect();
+        let seen: Vec<&RecordedRequest> = runs.iter().flatten().filter(|seen| seen.counts).collect();
         let operations = Operation::ALL.into_iter().filter_map(|op| {
             let lengths = || seen.iter().filter(|seen| seen.asked.op == op).map(|seen| seen.asked.blocks);
             Some(OperationSeen {

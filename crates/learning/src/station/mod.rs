@@ -5,7 +5,7 @@
 //! trace ─▶ Sample ─▶ choose: servers, features ─▶ starts ─▶ rows of features ─▶ Tree ─▶ StationParameters (TOML)
 //! ```
 //! # Scope and limits
-//! One device. At most [`SAMPLE_MAX`] requests are learnt from, in stretches evenly over the trace. The model itself is
+//! One device. At most [`SAMPLE_MAX`] requests are used for the fit, in stretches evenly over the trace. The model itself is
 //! [`seeklab_devices::station`].
 
 mod choose;
@@ -18,5 +18,17 @@ mod starts;
 #[cfg(test)]
 mod tests;
 
+use crate::fit::Model;
+
 pub use fit::StationFit;
 pub use sample::SAMPLE_MAX;
+
+pub(super) const MODEL: Model = Model {
+    name: "station",
+    description: "waiting times from a queue, service times from the state at the start of service",
+    begin: |classes| {
+        // A station finds its own classes. Classes that no model accepts are refused all the same.
+        classes.check()?;
+        Ok(Box::new(StationFit::default()))
+    },
+};

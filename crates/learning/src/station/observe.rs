@@ -2,11 +2,11 @@
 //! the waiting requests.
 
 use seeklab_core::{Duration, Operation};
-use seeklab_devices::station::parts::{Asked, Line, PickCounts, Scale, State};
+use seeklab_devices::station::parts::{Line, PickCounts, Scale, State, StationRequest};
 use seeklab_devices::table::parts::bucket;
 
 use super::grow::Service;
-use super::sample::Seen;
+use super::sample::RecordedRequest;
 use super::starts::{Event, Starts};
 
 /// Of lines of twice as many every second pick is looked at, of three times as many every third ..., so that a burst of
@@ -30,7 +30,7 @@ pub(super) struct Observed {
 
 impl Observed {
     /// The services of runs at a station of so many servers.
-    pub(super) fn of(runs: &[Vec<Seen>], servers: usize, capacity_blocks: u64) -> Self {
+    pub(super) fn of(runs: &[Vec<RecordedRequest>], servers: usize, capacity_blocks: u64) -> Self {
         let all: Vec<Starts> = runs.iter().map(|run| Starts::of(run, servers)).collect();
         let mut picks: Vec<(Line, PickCounts)> =
             Line::all().map(|line| (line, PickCounts::default())).collect();
@@ -62,17 +62,17 @@ impl Observed {
 
 /// Goes through a run in order of time.
 fn observe(
-    run: &[Seen],
+    run: &[RecordedRequest],
     starts: &Starts,
     scale: &Scale,
     picks: &mut [(Line, PickCounts)],
     mut take: impl FnMut(u32, Service),
 ) {
     let mut state = State::default();
-    let mut waiting: Vec<(u32, Asked)> = Vec::new();
+    let mut waiting: Vec<(u32, StationRequest)> = Vec::new();
     let mut picked = 0_u64;
     for (now, event, index) in starts.events(run) {
-        let Seen { asked, counts, completion, .. } = &run[index as usize];
+        let RecordedRequest { asked, counts, completion, .. } = &run[index as usize];
         let start = starts.starts[index as usize];
         match event {
             Event::Arrival => {
@@ -86,8 +86,9 @@ fn observe(
                 if let Some(place) = in_line {
                     let length = waiting.len() as u32;
                     picked += 1;
-                    let is_told = length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
-                    for (line, picks) in picks.iter_mut().filter(|_| is_told) {
+                    let is_counted =
+                        length > 1 && picked.is_multiple_of(u64::from(length / LOOKED_AT).max(1));
+                    for (line, picks) in picks.iter_mut().filter(|_| is_counted) {
                         let others = waiting.iter().map(|(_, asked)| asked);
                         picks.record(line.rank(others, place, asked, state.last_end()) as u32, length);
                     }

@@ -1,7 +1,7 @@
 //! The requests that are fitted: all requests, or stretches spread evenly over a longer trace.
 
 use seeklab_core::{Duration, Instant, Status, TraceRecord};
-use seeklab_devices::station::parts::Asked;
+use seeklab_devices::station::parts::StationRequest;
 
 use crate::limit::Wait;
 
@@ -16,11 +16,11 @@ const STRETCHES: usize = 64;
 
 /// A recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RecordedRequest {
     pub(super) arrival: Instant,
     /// After its arrival.
     pub(super) completion: Instant,
-    pub(super) asked: Asked,
+    pub(super) asked: StationRequest,
     /// True if the time is fitted: the request succeeded, and no unknown request was ahead of it.
     pub(super) counts: bool,
 }
@@ -31,7 +31,7 @@ struct Stretch {
     number: u64,
     /// Time at which all requests before the stretch had completed.
     busy_until: Instant,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedRequest>,
 }
 
 /// Requests kept of a trace; memory has a bound.
@@ -40,7 +40,7 @@ pub(super) struct Sample {
     stretches: Vec<Stretch>,
     /// Requests so far.
     count: u64,
-    /// Every how many stretches one is kept.
+    /// Stretches for each one that is kept.
     every: u64,
     /// Time at which all requests recorded so far had completed.
     busy_until: Instant,
@@ -73,8 +73,13 @@ impl Sample {
             }
             self.stretches.push(Stretch { number, busy_until, seen: Vec::with_capacity(STRETCH) });
         }
-        let asked = Asked { op: record.op, lbn: record.lbn, blocks: record.blocks };
-        let seen = Seen { arrival: record.arrival, completion, asked, counts: record.status == Status::Ok };
+        let asked = StationRequest { op: record.op, lbn: record.lbn, blocks: record.blocks };
+        let seen = RecordedRequest {
+            arrival: record.arrival,
+            completion,
+            asked,
+            counts: record.status == Status::Ok,
+        };
         self.stretches.last_mut().expect("there is one").seen.push(seen);
     }
 
@@ -98,9 +103,9 @@ impl Sample {
 
     /// At most that many of the stretches, evenly, as runs without gaps. Requests that arrived behind others that are
     /// not known do not count.
-    pub(super) fn runs(&self, stretches_max: usize) -> Vec<Vec<Seen>> {
+    pub(super) fn runs(&self, stretches_max: usize) -> Vec<Vec<RecordedRequest>> {
         let every = self.stretches.len().div_ceil(stretches_max).max(1);
-        let (mut runs, mut next): (Vec<Vec<Seen>>, _) = (Vec::new(), 0);
+        let (mut runs, mut next): (Vec<Vec<RecordedRequest>>, _) = (Vec::new(), 0);
         for stretch in self.stretches.iter().step_by(every) {
             match runs.last_mut() {
                 Some(run) if stretch.number == next => run.extend_from_slice(&stretch.seen),

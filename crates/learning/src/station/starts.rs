@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use seeklab_core::Instant;
 
-use super::sample::Seen;
+use super::sample::RecordedRequest;
 
 /// Event of a request. At equal times, events happen in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub(super) struct Starts {
 }
 
 /// The order in which requests complete.
-pub(super) fn in_order_of_completion(run: &[Seen]) -> Vec<u32> {
+pub(super) fn in_order_of_completion(run: &[RecordedRequest]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..run.len() as u32).collect();
     order.sort_by_key(|index| run[*index as usize].completion);
     order
@@ -40,7 +40,7 @@ pub(super) fn in_order_of_completion(run: &[Seen]) -> Vec<u32> {
 
 impl Starts {
     /// The starts at a station of `servers`.
-    pub(super) fn of(run: &[Seen], servers: usize) -> Self {
+    pub(super) fn of(run: &[RecordedRequest], servers: usize) -> Self {
         let mut starts: Vec<Instant> = run.iter().map(|seen| seen.arrival).collect();
         let mut overtaking = 0;
         let mut waiting: VecDeque<u32> = VecDeque::new();
@@ -81,7 +81,7 @@ impl Starts {
     }
 
     /// Returns the events of a run, in order.
-    pub(super) fn events(&self, run: &[Seen]) -> Vec<(Instant, Event, u32)> {
+    pub(super) fn events(&self, run: &[RecordedRequest]) -> Vec<(Instant, Event, u32)> {
         let mut events = Vec::with_capacity(3 * run.len());
         for (index, (seen, start)) in run.iter().zip(&self.starts).enumerate() {
             events.push((seen.arrival, Event::Arrival, index as u32));

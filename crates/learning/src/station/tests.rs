@@ -193,7 +193,7 @@ fn description_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn requests_unlike_the_trace_are_answered_and_counted() {
+fn requests_outside_the_fitted_range_are_answered_and_counted() {
     let mut station =
         Station::new(&fitted(&trace(1, Order::Fcfs, 9_000, 2_000, 1)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
@@ -235,13 +235,13 @@ fn sample_is_bounded_and_even_over_the_trace() {
 #[test]
 fn mistakes_in_a_description_are_named() {
     let good = fitted(&trace(1, Order::Ascending, 5_000, 3_000, 5));
-    let told = |change: &dyn Fn(&mut StationParameters)| {
+    let problem = |change: &dyn Fn(&mut StationParameters)| {
         let mut parameters = good.clone();
         change(&mut parameters);
         Station::new(&parameters, Seed(1), "disk0").unwrap_err().to_string()
     };
     let tree = |lines: &[&str]| {
-        told(&|parameters| parameters.tree = lines.iter().map(|line| (*line).to_owned()).collect())
+        problem(&|parameters| parameters.tree = lines.iter().map(|line| (*line).to_owned()).collect())
     };
     for (lines, part) in [
         (&["op < write"][..], "questions are left"),
@@ -255,17 +255,17 @@ fn mistakes_in_a_description_are_named() {
         let error = tree(lines);
         assert!(error.contains("tree[") && error.contains(part), "{error}");
     }
-    assert!(told(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
-    assert!(told(&|parameters| parameters.operations.clear()).contains("operations"));
+    assert!(problem(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
+    assert!(problem(&|parameters| parameters.operations.clear()).contains("operations"));
     assert!(
-        told(&|parameters| parameters.operations.push(parameters.operations[0]))
+        problem(&|parameters| parameters.operations.push(parameters.operations[0]))
             .contains("each operation once")
     );
-    assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
+    assert!(problem(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
 }
 
 #[test]
-fn sequential_and_random_requests_are_unlike_each_other() {
+fn sequential_and_random_requests_count_as_outside_for_each_other() {
     let random: Vec<TraceRecord> = (0..4_000_u64)
         .map(|index| {
             let arrival = Instant::ZERO + Duration::from_ms(20 * index);
@@ -315,19 +315,22 @@ fn no_answer_is_shorter_than_the_shortest_measured() {
     let check = |left_out: &[Feature]| {
         let parameters = fitted_without(&records, left_out);
         let mut device = Station::new(&parameters, Seed(1), "x").unwrap();
-        let said = answers(&mut device, &records);
+        let simulated = answers(&mut device, &records);
         // What waits ends 100 us after the one before, so nothing that was measured took less than that.
         let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
         assert!(least(&mut measured(&records)) >= 0.1);
-        assert!(least(&mut said.iter().copied()) >= 0.098, "{}", least(&mut said.iter().copied()));
-        let at_once = said.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
+        assert!(least(&mut simulated.iter().copied()) >= 0.098, "{}", least(&mut simulated.iter().copied()));
+        let at_once = simulated.iter().filter(|ms| (**ms - 1.0).abs() < 0.02).count();
         let were = measured(&records).filter(|ms| (*ms - 1.0).abs() < 0.02).count();
         assert!(
             at_once.abs_diff(were) * 20 < were,
             "{at_once} took 1 ms, as what finds it idle does, and {were} did, without {left_out:?}"
         );
-        let (said, measured) = (mean(said.into_iter()), mean(measured(&records)));
-        assert!((said / measured - 1.0).abs() < 0.03, "{said} ms, {measured} measured, without {left_out:?}");
+        let (simulated, measured) = (mean(simulated.into_iter()), mean(measured(&records)));
+        assert!(
+            (simulated / measured - 1.0).abs() < 0.03,
+            "{simulated} ms, {measured} measured, without {left_out:?}"
+        );
     };
     check(&[]);
     // Whether it had waited is enough to know.

@@ -16,7 +16,7 @@ const REQUESTS: u64 = 200_000;
 
 /// Simulated figures of a component.
 #[derive(Debug, Clone)]
-pub(super) struct Said {
+pub(super) struct Simulated {
     /// Per second.
     pub(super) iops: f64,
     /// Mean response time.
@@ -29,7 +29,7 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// If the device refuses a request.
-pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Vec<Option<Said>>, Error> {
+pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Vec<Option<Simulated>>, Error> {
     let depth = u64::from(load.depth());
     // Until each job has its requests out and what they found at first is over.
     let settled = 4 * depth + 1_000;
@@ -51,7 +51,7 @@ pub(super) fn run(device: &mut dyn Device, load: &Load, seed: Seed) -> Result<Ve
     let figures = seen.iter().map(|seen| {
         let (count, mean_ns) = (seen.moments().count(), seen.moments().mean()?);
         let p99_ns = seen.quantile(0.99)?.as_ns() as f64;
-        (span_s > 0.0).then(|| Said { iops: count as f64 / span_s, mean_ns, p99_ns })
+        (span_s > 0.0).then(|| Simulated { iops: count as f64 / span_s, mean_ns, p99_ns })
     });
     Ok(figures.collect())
 }

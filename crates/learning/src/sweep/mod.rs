@@ -14,6 +14,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Operation, Seed};
 use seeklab_devices::table::{TableModel, TableParameters};
 use serde::Serialize;
@@ -23,7 +24,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fio::{Component, Load, Sweep};
 use crate::fit::DeviceInfo;
 use crate::table::sweep::{Point, tables};
-use closed::Said;
+use closed::Simulated;
 
 /// Bytes in a block of the fitted device.
 const BLOCK_BYTES: u64 = 512;
@@ -41,7 +42,7 @@ pub struct FittedSweep {
 }
 
 /// Report on the fitted results and the prediction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SweepReport {
     /// Every kind of requests of every load.
     pub points: Vec<PointReport>,
@@ -55,12 +56,12 @@ pub struct SweepReport {
     pub in_sample: Medians,
     /// Each load predicted from the others.
     pub left_out: Medians,
-    /// The same, of those that lie between others.
+    /// Each load between others, predicted from the others.
     pub left_out_between: Medians,
 }
 
 /// One kind of requests of a load.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PointReport {
     /// The jobs' names.
     pub job: String,
@@ -91,7 +92,7 @@ pub struct PointReport {
 }
 
 /// Relative errors: predicted value divided by measured value, less one.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Errors {
     /// Requests per second.
     pub iops_pct: f64,
@@ -102,7 +103,7 @@ pub struct Errors {
 }
 
 /// A point predicted from the others.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Errors of the prediction.
     #[serde(flatten)]
@@ -112,7 +113,7 @@ pub struct LeftOut {
 }
 
 /// Medians of the absolute errors.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub struct Medians {
     /// Points, of loads that kept their depth: how often others came round was not the device's doing.
     pub points: usize,
@@ -130,7 +131,7 @@ pub struct Medians {
 /// that was predicted from the others; an error of it ends the fit.
 ///
 /// # Errors
-/// Results that hold nothing to learn from.
+/// Results that contain nothing to fit.
 pub fn fit_loads<E: From<Error>>(
     Sweep { loads, mut notes }: Sweep,
     seed: Seed,
@@ -139,7 +140,7 @@ pub fn fit_loads<E: From<Error>>(
 ) -> Result<FittedSweep, E> {
     if loads.is_empty() {
         let why = if notes.is_empty() { "there are no jobs".to_owned() } else { notes.join("; ") };
-        return Err(Error::new(ErrorKind::NothingToLearn, format!("there is nothing to learn from: {why}"))
+        return Err(Error::new(ErrorKind::NothingToFit, format!("no model can be fitted: {why}"))
             .with_hint("a job of one direction at a time, `rw=randread` for example, with percentiles")
             .into());
     }
@@ -164,14 +165,14 @@ pub fn fit_loads<E: From<Error>>(
     let parameters = build(&all, BTreeMap::new()).expect("there is a load");
     let mut reports = Vec::new();
     for (index, load) in loads.iter().enumerate() {
-        let (said, _) = run(&parameters, load, seed)?;
+        let (simulated, _) = run(&parameters, load, seed)?;
         let others: Vec<&Load> =
             loads.iter().enumerate().filter(|(at, _)| *at != index).map(|(_, of)| of).collect();
         let left_out = match build(&others, BTreeMap::new()).filter(|_| can_be_predicted(load, &others)) {
             Some(parameters) => Some(run(&parameters, load, seed)?),
             None => None,
         };
-        reports.extend(report(load, &said, left_out.as_ref()));
+        reports.extend(report(load, &simulated, left_out.as_ref()));
         progressed()?;
     }
     let in_sample =
@@ -248,27 +249,31 @@ fn can_be_predicted(load: &Load, others: &[&Load]) -> bool {
 
 /// Returns the simulated figures of a load on a device with these tables, and whether most of the load lies
 /// beyond the tables.
-fn run(parameters: &TableParameters, load: &Load, seed: Seed) -> Result<(Vec<Option<Said>>, bool), Error> {
+fn run(
+    parameters: &TableParameters,
+    load: &Load,
+    seed: Seed,
+) -> Result<(Vec<Option<Simulated>>, bool), Error> {
     use seeklab_core::Device;
     let mut device = TableModel::new(parameters, seed, "disk0")
         .map_err(|error| Error::from(error).context("the fitted tables"))?;
-    let said = closed::run(&mut device, load, seed)?;
+    let simulated = closed::run(&mut device, load, seed)?;
     let coverage = device.coverage().unwrap_or_default();
-    Ok((said, 2 * coverage.outside > coverage.requests))
+    Ok((simulated, 2 * coverage.outside > coverage.requests))
 }
 
 fn report(
     load: &Load,
-    said: &[Option<Said>],
-    left_out: Option<&(Vec<Option<Said>>, bool)>,
+    simulated: &[Option<Simulated>],
+    left_out: Option<&(Vec<Option<Simulated>>, bool)>,
 ) -> Vec<PointReport> {
     let each = load.components.iter().enumerate().map(|(index, component)| {
-        let errors = |said: &Said| {
-            let pct = |said: f64, measured: f64| 100.0 * (said / measured - 1.0);
+        let errors = |simulated: &Simulated| {
+            let pct = |simulated: f64, measured: f64| 100.0 * (simulated / measured - 1.0);
             Errors {
-                iops_pct: pct(said.iops, component.iops),
-                mean_pct: pct(said.mean_ns, component.mean_ns),
-                p99_pct: pct(said.p99_ns, component.p99_ns),
+                iops_pct: pct(simulated.iops, component.iops),
+                mean_pct: pct(simulated.mean_ns, component.mean_ns),
+                p99_pct: pct(simulated.p99_ns, component.p99_ns),
             }
         };
         PointReport {
@@ -283,9 +288,9 @@ fn report(
             iops: component.iops,
             mean_us: component.mean_ns / 1e3,
             p99_us: component.p99_ns / 1e3,
-            in_sample: said[index].as_ref().map(errors),
-            left_out: left_out.and_then(|(said, is_beyond)| {
-                let errors = errors(said[index].as_ref()?);
+            in_sample: simulated[index].as_ref().map(errors),
+            left_out: left_out.and_then(|(simulated, is_beyond)| {
+                let errors = errors(simulated[index].as_ref()?);
                 Some(LeftOut { errors, is_beyond: *is_beyond })
             }),
         }

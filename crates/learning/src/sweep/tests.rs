@@ -94,5 +94,5 @@ fn results_without_jobs_are_refused() {
     let text = json!({"fio version": "fio-3.36", "jobs": []}).to_string();
     let error = fit_loads(read(text.as_bytes()).unwrap(), Seed(1), BTreeMap::new(), || Ok::<_, Error>(()))
         .unwrap_err();
-    assert!(error.to_string().contains("nothing to learn from: there are no jobs"), "{error}");
+    assert!(error.to_string().contains("no model can be fitted: there are no jobs"), "{error}");
 }

@@ -6,4 +6,12 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
+use crate::fit::Model;
+
 pub use fit::TableFit;
+
+pub(super) const MODEL: Model = Model {
+    name: "plain",
+    description: "response times from tables, as published",
+    begin: |classes| Ok(Box::new(TableFit::new(classes)?)),
+};

@@ -111,7 +111,7 @@ fn description_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn requests_unlike_the_trace_are_answered_and_counted() {
+fn requests_outside_the_fitted_range_are_answered_and_counted() {
     let mut model = TableModel::new(&fitted(&records(3_000)), Seed(1), "disk0").unwrap();
     let mut completions = Vec::new();
     for (index, op) in Operation::ALL.into_iter().enumerate() {
@@ -130,12 +130,12 @@ fn requests_unlike_the_trace_are_answered_and_counted() {
 #[test]
 fn mistakes_in_a_description_are_named() {
     let good = fitted(&records(50));
-    let told = |change: &dyn Fn(&mut TableParameters)| {
+    let problem = |change: &dyn Fn(&mut TableParameters)| {
         let mut parameters = good.clone();
         change(&mut parameters);
         TableModel::new(&parameters, Seed(1), "disk0").unwrap_err().to_string()
     };
-    let cell = |text: &str| told(&|parameters| parameters.cells[0] = text.to_owned());
+    let cell = |text: &str| problem(&|parameters| parameters.cells[0] = text.to_owned());
     for (text, part) in [
         ("read 8 0 0 beyonds: 12", "5 words before the `:`"),
         ("read 8 0: 12", "3 words before the `:`, not 4"),
@@ -150,13 +150,13 @@ fn mistakes_in_a_description_are_named() {
         assert!(error.contains("cells[0]") && error.contains(part), "{error}");
     }
     assert!(
-        told(&|parameters| parameters.cells.push(parameters.cells[0].clone())).contains("same operation")
+        problem(&|parameters| parameters.cells.push(parameters.cells[0].clone())).contains("same operation")
     );
     let any_and_one = ["read 8 0 any beyond: 12", "read 8 0 +1024: 12"].map(str::to_owned).to_vec();
-    assert!(told(&|parameters| parameters.cells = any_and_one.clone()).contains("same operation"));
-    assert!(told(&|parameters| parameters.cells.clear()).contains("cells"));
-    assert!(told(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
-    assert!(told(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));
+    assert!(problem(&|parameters| parameters.cells = any_and_one.clone()).contains("same operation"));
+    assert!(problem(&|parameters| parameters.cells.clear()).contains("cells"));
+    assert!(problem(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
+    assert!(problem(&|parameters| parameters.classes.queues_per_octave = 3).contains("queues_per_octave"));
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn fitted_tables_hold_the_recorded_times() {
     let about =
         DeviceInfo { block_size: ByteSize::from_bytes(512), capacity_blocks: 0, fit: Default::default() };
     let text = fit.description(about).unwrap().to_string();
-    let learnt = Description::parse("x", "x", &text).unwrap().learnt().unwrap().unwrap();
-    let rows = &learnt.tables[0].rows;
+    let fitted = Description::parse("x", "x", &text).unwrap().fitted_model().unwrap().unwrap();
+    let rows = &fitted.tables[0].rows;
     let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
     // The first request of a trace has no distance, and counts as one of the same start.
     assert_eq!(names, ["read", "read, sequential", "read, same start", "write", "flush"]);
@@ -184,7 +184,7 @@ fn fitted_tables_hold_the_recorded_times() {
     let [requests, share, mean, p50, p99, max] = rows[0].1[..] else { panic!("{rows:?}") };
     assert_eq!((requests, share), (3.0, 60.0));
     assert!(near(mean, 7.0) && near(p50, 7.0) && near(p99, 9.0) && near(max, 9.0), "{rows:?}");
-    let curves = |key: &str| learnt.curves.iter().find(|curves| curves.key == key).unwrap();
+    let curves = |key: &str| fitted.curves.iter().find(|curves| curves.key == key).unwrap();
     let points = |key: &str, name: &str| -> Vec<(f64, f64, u64)> {
         let series = curves(key).series.iter().find(|series| series.name == name).unwrap();
         series.points.iter().map(|point| (point.x, point.y, point.requests)).collect()

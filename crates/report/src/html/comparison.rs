@@ -43,7 +43,7 @@ pub(super) fn context(
         format!("All {} requests.", count(summary.requests))
     } else {
         format!(
-            "Of {} requests the smallest and the largest error of each few in succession: no outlier is left out.",
+            "Smallest and largest error of each group of consecutive requests, {} requests in all: every outlier is drawn.",
             count(summary.requests)
         )
     };

@@ -239,7 +239,7 @@ fn response(report: &TraceReport, page: &mut Page) {
 fn arrivals(report: &TraceReport, page: &mut Page) {
     let character = &report.character;
     let arrivals = &character.arrivals;
-    let told = |name: &str, value: Option<f64>| {
+    let sentence = |name: &str, value: Option<f64>| {
         value.map_or_else(String::new, |value| format!(" {name} {}.", fixed(value, 2)))
     };
     let variances = arrivals.variances();
@@ -260,7 +260,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
         vec![
             (
                 "Interarrival time, cumulative",
-                format!("Coefficient of variation is 1 of a Poisson process.{}", told("Here it is", arrivals.variation())),
+                format!("Coefficient of variation is 1 of a Poisson process.{}", sentence("Here it is", arrivals.variation())),
                 times_cdf("interarrival", "interarrival time", [("all", 0, arrivals.interarrival())].into_iter()),
             ),
             (
@@ -268,7 +268,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
                 format!(
                     "Variance of the arrivals per interval over their squared mean; grey is without long-range \
                      dependence.{}",
-                    told("Hurst parameter", arrivals.hurst())
+                    sentence("Hurst parameter", arrivals.hurst())
                 ),
                 Chart::plot(
                     "variance",
@@ -279,7 +279,7 @@ fn arrivals(report: &TraceReport, page: &mut Page) {
             ),
             (
                 "Busy and idle periods, cumulative",
-                "Busy while anything is outstanding, idle between.".to_owned(),
+                "Busy while at least one request is outstanding, otherwise idle.".to_owned(),
                 times_cdf(
                     "periods",
                     "length of a period",
@@ -449,7 +449,7 @@ fn reuse(report: &TraceReport, page: &mut Page) {
     let reuse = &report.character.reuse;
     let mib = |points: Vec<(f64, f64)>| points.into_iter().map(|(bytes, share)| (bytes / MIB, share * 100.0));
     let sampled = format!(
-        "Of 4 KiB units, from a sample; {} units were asked for in all, about.",
+        "Units of 4 KiB, from a sample; about {} units were requested in all.",
         count(reuse.units() as u64)
     );
     let zipf =
@@ -470,7 +470,7 @@ fn reuse(report: &TraceReport, page: &mut Page) {
             ),
             (
                 "Reuse distance",
-                format!("Different units asked for since a unit was last. {sampled}"),
+                format!("Different units requested since a unit was last requested. {sampled}"),
                 Chart::plot(
                     "reuse",
                     Axis::log("reuse distance", "MiB"),
@@ -562,7 +562,7 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         one("mean seek distance", "MiB", character.seeks.mean_bytes().map(|bytes| bytes / MIB)),
         one("at seek distance zero", "%", character.seeks.zero_pct()),
         one("sequential", "%", character.seeks.sequential_pct()),
-        one("asked for at all, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
+        one("requested, about", "MiB", Some(character.reuse.units() * 4096.0 / MIB)),
         one("of that read only", "%", percent(overlap.map(|shares| shares[0]))),
         one("of that written only", "%", percent(overlap.map(|shares| shares[1]))),
         one("of that read and written", "%", percent(overlap.map(|shares| shares[2]))),

@@ -3,9 +3,10 @@
 use super::{shortened, table, wrapped};
 use crate::document::{ApplicationRow, ApplicationSection};
 use crate::number::{count, fixed};
+use crate::text::listed;
 
 /// Characters of the longest bar.
-const BAR: usize = 56;
+const BAR: usize = 42;
 
 /// One character for each phase, in turn.
 const FILLS: [char; 6] = ['█', '▒', '░', '▚', '═', '▁'];
@@ -22,7 +23,7 @@ pub(super) fn render(section: &ApplicationSection) -> String {
 }
 
 fn name(row: &ApplicationRow) -> String {
-    shortened(&row.device, 28)
+    shortened(&row.device, 22)
 }
 
 fn times(section: &ApplicationSection) -> String {
@@ -75,7 +76,7 @@ fn bars(section: &ApplicationSection) -> String {
     let names = section.phases.iter().map(String::as_str).chain(["flush"]);
     let legend: Vec<String> =
         names.zip(fills(section)).map(|(name, fill)| format!("{fill} {name}")).collect();
-    lines.push(format!("{:width$}  {}", "", legend.join("  ")));
+    lines.push(listed(&format!("{:width$}  ", ""), legend));
     lines.join("\n")
 }
 

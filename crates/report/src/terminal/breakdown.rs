@@ -3,9 +3,10 @@
 use super::shortened;
 use crate::document::DeviceSection;
 use crate::number::{TimeUnit, column};
+use crate::text::listed;
 
 /// Characters of a bar.
-const BAR_WIDTH: usize = 60;
+const BAR_WIDTH: usize = 42;
 const NAME_WIDTH: usize = 22;
 
 /// The texture of each part, in the order of the breakdown.
@@ -42,12 +43,12 @@ pub(super) fn render(devices: &[DeviceSection]) -> String {
         largest.sort_by(|a, b| b.1.total_cmp(&a.1));
         let parts =
             largest.iter().take(5).map(|(name, share)| format!("{} {share:.0} %", name.replace('_', " ")));
-        lines.push(format!("{:name_width$}  {}", "", parts.collect::<Vec<_>>().join("  ")));
+        lines.push(listed(&format!("{:name_width$}  ", ""), parts));
     }
     let names = known[0].1.parts_ms().map(|(name, _)| name.replace('_', " "));
     let legend = names.iter().zip(TEXTURES).zip(used).filter(|(_, used)| *used);
     let legend: Vec<String> = legend.map(|((name, texture), _)| format!("{texture} {name}")).collect();
-    lines.push(format!("{:name_width$}  {}", "", legend.join("  ")));
+    lines.push(listed(&format!("{:name_width$}  ", ""), legend));
     lines.join("\n")
 }
 

@@ -3,6 +3,10 @@
 use super::{shortened, table};
 use crate::document::ComparisonSection;
 use crate::number::{column, count};
+use crate::text::folded;
+
+/// Characters of the name of a trace at most.
+const NAME_WIDTH: usize = 40;
 
 pub(super) fn render(section: &ComparisonSection) -> String {
     let summary = &section.summary;
@@ -15,8 +19,8 @@ pub(super) fn render(section: &ComparisonSection) -> String {
     ]);
     let relative = [None, None, summary.ei_avg_pct, summary.ei_rms_pct, summary.ea_rms_pct];
     let names = [
-        format!("mean of {}", shortened(&section.reference, 40)),
-        format!("mean of {}", shortened(&section.other, 40)),
+        format!("mean of {}", shortened(&section.reference, NAME_WIDTH)),
+        format!("mean of {}", shortened(&section.other, NAME_WIDTH)),
         "EI_avg, mean error per request".to_owned(),
         "EI_rms, rms error per request".to_owned(),
         "EA_rms, distance of the distributions (demerit)".to_owned(),
@@ -30,11 +34,15 @@ pub(super) fn render(section: &ComparisonSection) -> String {
         })
         .collect();
     let header = ["response time".to_owned(), "ms".to_owned(), "% of reference".to_owned()];
-    format!(
-        "{} against {} (reference), {} requests\n{}\n{:.2} % of the requests are within 5 % of the reference",
-        shortened(&section.other, 40),
-        shortened(&section.reference, 40),
+    let heading = format!(
+        "{} against {} (reference), {} requests",
+        shortened(&section.other, NAME_WIDTH),
+        shortened(&section.reference, NAME_WIDTH),
         count(summary.requests),
+    );
+    format!(
+        "{}\n{}\n{:.2} % of the requests are within 5 % of the reference",
+        folded(&heading, 2),
         table(&header, &rows, 1),
         summary.within_5pct_pct,
     )

@@ -1,11 +1,15 @@
 //! The cells of an experiment, a row each.
 
-use super::{WIDTH, shortened, table, wrapped};
+use super::{shortened, table};
 use crate::document::ExperimentSection;
 use crate::number::column;
 
-/// Characters of a value at most.
-const VALUE_WIDTH: usize = 24;
+/// Characters of all values of a cell together, if each can be shortened so far.
+const VALUES_WIDTH: usize = 48;
+
+/// Characters of a value at most, however few there are, and at least, however many.
+const VALUE_WIDTH_MAX: usize = 24;
+const VALUE_WIDTH_MIN: usize = 6;
 
 pub(super) fn render(section: &ExperimentSection) -> String {
     let means: Vec<Vec<String>> = (0..section.figures.len())
@@ -26,29 +30,17 @@ pub(super) fn render(section: &ExperimentSection) -> String {
             column(&means).into_iter().zip(widths).map(join).collect()
         })
         .collect();
+    let width = (VALUES_WIDTH / section.dimensions.len().max(1)).clamp(VALUE_WIDTH_MIN, VALUE_WIDTH_MAX);
     let rows: Vec<Vec<String>> = section
         .cells
         .iter()
         .enumerate()
         .map(|(row, cell)| {
-            let values = cell.values.iter().map(|value| shortened(value, VALUE_WIDTH));
+            let values = cell.values.iter().map(|value| shortened(value, width));
             values.chain(means.iter().map(|figure| figure[row].clone())).collect()
         })
         .collect();
-    let header: Vec<String> = section.dimensions.iter().chain(&section.figures).cloned().collect();
-    // Figures that do not fit are in the HTML report; a table that wraps can be read by nobody.
-    let mut columns = header.len();
-    loop {
-        let cut = |row: &Vec<String>| row[..columns.min(row.len())].to_vec();
-        let text = table(&cut(&header), &rows.iter().map(cut).collect::<Vec<_>>(), section.dimensions.len());
-        if columns <= section.dimensions.len() + 1 || text.lines().all(|line| line.chars().count() <= WIDTH) {
-            let left_out = header[columns..].join(", ");
-            return if left_out.is_empty() {
-                text
-            } else {
-                format!("{text}\n{}", wrapped("not shown here", &left_out))
-            };
-        }
-        columns -= 1;
-    }
+    let names = section.dimensions.iter().map(|name| shortened(name, width));
+    let header: Vec<String> = names.chain(section.figures.iter().cloned()).collect();
+    table(&header, &rows, section.dimensions.len())
 }

@@ -1,4 +1,4 @@
-//! The summary on the terminal: legible without colour, within 100 columns.
+//! The summary on the terminal: legible without colour, within 80 columns.
 
 mod application;
 mod breakdown;
@@ -8,21 +8,18 @@ mod plot;
 mod points;
 mod summary;
 
-use comfy_table::{CellAlignment, Table, presets};
-
 use crate::document::Report;
+use crate::text::{TextTable, folded};
 
 pub use plot::{PLOT_COLUMNS, render_plot};
-
-/// Columns of text at most.
-const WIDTH: usize = 100;
 
 /// The report as text for a terminal. It has no colour, so it honours `NO_COLOR` as it is.
 pub fn render_terminal(report: &Report) -> String {
     let mut blocks = Vec::new();
-    let heading: Vec<&str> = [report.title.as_str(), report.subtitle.as_str()]
+    let heading: Vec<String> = [report.title.as_str(), report.subtitle.as_str()]
         .into_iter()
         .filter(|line| !line.is_empty())
+        .map(|line| folded(line, 2))
         .collect();
     blocks.push(heading.join("\n"));
     if !report.devices.is_empty() {
@@ -46,20 +43,9 @@ pub fn render_terminal(report: &Report) -> String {
     blocks.join("\n\n") + "\n"
 }
 
-/// `key: text` over as many lines as it needs, later ones indented; a percent sign stays with its number.
+/// `key: text` over as many lines as it needs, later ones indented.
 fn wrapped(key: &str, text: &str) -> String {
-    let mut lines = vec![format!("{key}:")];
-    let together = text.replace(" %", "\u{a0}%");
-    for word in together.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " ")) {
-        let last = lines.last_mut().expect("there is a first line");
-        if last.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(format!("  {word}"));
-        } else {
-            last.push(' ');
-            last.push_str(&word);
-        }
-    }
-    lines.join("\n")
+    folded(&format!("{key}: {}", text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")), 2)
 }
 
 /// `text` in at most `width` characters, cut in the middle so that both ends still tell names apart.
@@ -74,32 +60,9 @@ fn shortened(text: &str, width: usize) -> String {
     head.iter().chain(&['…']).chain(tail).collect()
 }
 
-/// A table whose first `texts` columns are text and the others numbers.
+/// A table whose first `texts` columns are text and name the rows; the others are numbers.
 fn table(header: &[String], rows: &[Vec<String>], texts: usize) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    let rule: Vec<String> = header
-        .iter()
-        .enumerate()
-        .map(|(index, title)| {
-            let cells = rows.iter().filter_map(|row| row.get(index)).chain([title]);
-            "─".repeat(cells.map(|cell| cell.chars().count()).max().unwrap_or(0))
-        })
-        .collect();
-    table.add_row(header).add_row(rule);
-    for row in rows {
-        table.add_row(row);
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding(if index == 0 { (0, 0) } else { (2, 0) });
-        if index >= texts {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    trimmed(&table.to_string())
-}
-
-/// Lines without blanks at their ends.
-fn trimmed(text: &str) -> String {
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    let mut table = TextTable::new(header).with_keys(texts).with_texts(texts).with_rule();
+    rows.iter().for_each(|row| table.push(row));
+    table.render()
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::page::{Plot, PlotAxis, PlotMark, PlotScale};
+use crate::text::listed;
 
 /// Columns between the axes.
 pub const PLOT_COLUMNS: usize = 68;
@@ -86,7 +87,7 @@ pub fn render_plot(plot: &Plot) -> String {
     }
     let mut text = format!("{}\n", plot.title);
     if legend.len() > 1 {
-        text += &format!("{:LEFT$}   {}\n", "", legend.join("   "));
+        text += &format!("{}\n", listed(&format!("{:LEFT$}   ", ""), legend));
     }
     text += &format!("{:>LEFT$}\n", plot.y.title().trim_start());
     let labels = y.labels(LINES, 5);
@@ -236,7 +237,7 @@ fn between(places: &[(f64, f64)], column: usize) -> Option<f64> {
 
 fn fill(cells: &mut [[char; PLOT_COLUMNS]], column: usize, value: f64) {
     let eighths = (value.clamp(0.0, 1.0) * (LINES * 8) as f64).round() as usize;
-    // What is there at all is seen.
+    // Every point that exists is visible.
     let eighths = if value > 0.0 { eighths.max(1) } else { eighths };
     for (line, cells) in cells.iter_mut().rev().enumerate() {
         cells[column] = EIGHTHS[eighths.saturating_sub(line * 8).min(8)];
@@ -279,7 +280,7 @@ mod tests {
         ];
         let text = render_plot(&plot(PlotScale::Linear, PlotScale::Linear, series));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        for part in ["█ measured   • plain   x other", "share [%]", "response time [ms]", "Something"] {
+        for part in ["█ measured  • plain  x other", "share [%]", "response time [ms]", "Something"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let column_of = |mark: char| {

@@ -1,56 +1,56 @@
-//! The figures of several devices, a row each.
+//! The figures of several devices: a table of the load and one of response times, a row for each device.
 
-use super::{WIDTH, shortened, table, wrapped};
+use super::{shortened, table, wrapped};
 use crate::document::DeviceSection;
 use crate::number::{TimeUnit, column, count};
 
-/// Characters of a device name at most, and where the table would be too wide.
-const NAME_WIDTHS: [usize; 2] = [22, 14];
-/// Column that is omitted if the table would otherwise be too wide.
-const SPARE: &str = "±95%";
+/// Characters of a device name at most.
+const NAME_WIDTH: usize = 22;
 
-/// The table as wide as it fits.
 pub(super) fn render(devices: &[DeviceSection]) -> String {
-    let [long, short] = NAME_WIDTHS;
-    [(long, true), (short, true)]
-        .into_iter()
-        .map(|(name_width, has_spare)| figures(devices, name_width, has_spare))
-        .find(|text| text.lines().all(|line| line.chars().count() <= WIDTH))
-        .unwrap_or_else(|| figures(devices, short, false))
-        + &errors(devices)
+    format!("{}\n\n{}{}", load(devices), responses(devices), errors(devices))
 }
 
-fn figures(devices: &[DeviceSection], name_width: usize, has_spare: bool) -> String {
+fn names(devices: &[DeviceSection]) -> Vec<String> {
+    devices.iter().map(|device| shortened(&device.name, NAME_WIDTH)).collect()
+}
+
+fn load(devices: &[DeviceSection]) -> String {
+    let values = |value: fn(&DeviceSection) -> Option<f64>| devices.iter().map(value).collect::<Vec<_>>();
+    of_columns(vec![
+        ("device".to_owned(), names(devices)),
+        ("n".to_owned(), devices.iter().map(|device| count(device.summary.requests)).collect()),
+        ("IOPS".to_owned(), column(&values(|device| device.summary.requests_per_second))),
+        ("busy %".to_owned(), percentages(&values(|device| device.summary.utilisation_pct))),
+        ("hits %".to_owned(), percentages(&values(|device| device.summary.buffer_hits_pct))),
+    ])
+}
+
+fn responses(devices: &[DeviceSection]) -> String {
     let response = |device: &DeviceSection| device.summary.response;
     let unit = TimeUnit::of_ms(devices.iter().filter_map(response).map(|response| response.mean_ms));
     let times = |value: fn(&seeklab_analysis::TimeSummary) -> f64| {
-        devices
-            .iter()
-            .map(|device| response(device).map(|response| unit.scale_ms(value(&response))))
-            .collect::<Vec<_>>()
+        let times = devices.iter().map(|device| response(device).map(|times| unit.scale_ms(value(&times))));
+        column(&times.collect::<Vec<_>>())
     };
-    let values = |value: fn(&DeviceSection) -> Option<f64>| devices.iter().map(value).collect::<Vec<_>>();
     let half_width =
         |device: &DeviceSection| device.summary.response_mean_half_width_95_ms.map(|ms| unit.scale_ms(ms));
-    let in_unit = |title: &str| format!("{title} {}", unit.name);
-    let columns: Vec<(String, Vec<String>)> = vec![
-        ("device".to_owned(), devices.iter().map(|device| shortened(&device.name, name_width)).collect()),
-        ("n".to_owned(), devices.iter().map(|device| count(device.summary.requests)).collect()),
-        ("IOPS".to_owned(), column(&values(|device| device.summary.requests_per_second))),
-        (in_unit("mean"), column(&times(|time| time.mean_ms))),
-        (SPARE.to_owned(), column(&devices.iter().map(half_width).collect::<Vec<_>>())),
-        ("p50".to_owned(), column(&times(|time| time.p50_ms))),
-        ("p99".to_owned(), column(&times(|time| time.p99_ms))),
-        ("p99.9".to_owned(), column(&times(|time| time.p999_ms))),
-        ("max".to_owned(), column(&times(|time| time.max_ms))),
-        ("busy %".to_owned(), percentages(&values(|device| device.summary.utilisation_pct))),
-        ("hits %".to_owned(), percentages(&values(|device| device.summary.buffer_hits_pct))),
-    ];
-    let (header, columns): (Vec<String>, Vec<Vec<String>>) =
-        columns.into_iter().filter(|(title, _)| has_spare || title != SPARE).unzip();
-    let rows: Vec<Vec<String>> =
-        (0..devices.len()).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect();
-    table(&header, &rows, 1)
+    of_columns(vec![
+        (format!("response {}", unit.name), names(devices)),
+        ("mean".to_owned(), times(|time| time.mean_ms)),
+        ("±95%".to_owned(), column(&devices.iter().map(half_width).collect::<Vec<_>>())),
+        ("p50".to_owned(), times(|time| time.p50_ms)),
+        ("p99".to_owned(), times(|time| time.p99_ms)),
+        ("p99.9".to_owned(), times(|time| time.p999_ms)),
+        ("max".to_owned(), times(|time| time.max_ms)),
+    ])
+}
+
+/// A table of columns with titles, the first of which names the rows.
+fn of_columns(columns: Vec<(String, Vec<String>)>) -> String {
+    let (header, columns): (Vec<String>, Vec<Vec<String>>) = columns.into_iter().unzip();
+    let rows = (0..columns[0].len()).map(|row| columns.iter().map(|column| column[row].clone()).collect());
+    table(&header, &rows.collect::<Vec<_>>(), 1)
 }
 
 /// A line about requests that ended in an error; nothing if there are none.

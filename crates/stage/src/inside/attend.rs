@@ -59,7 +59,7 @@ pub(super) fn attend(child: &Child, control: &mut Control, grace: Duration) -> R
         let stops = control.stops() - stops_before;
         pressure.apply(stops, stops > 0);
     };
-    // Reaped by chance before it was seen to end.
+    // Reaped by chance before its end was detected.
     let end_ns = end_ns.unwrap_or_else(monotonic_ns);
     let left_running = sweep(pid, &mut usage, control, stops_before, &mut pressure)?;
     Ok(Ended { status, end_ns, usage, stopped: control.stops() > stops_before, left_running })

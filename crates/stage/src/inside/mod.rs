@@ -72,8 +72,10 @@ impl Inside {
         match request {
             Request::MakeFileSystem => self.make_file_system(),
             Request::GiveToUser => self.give_to_user().map(|()| Reply::Done),
-            Request::Run(phase) => self.run(phase).map(Reply::Outcome),
-            Request::Open(_) | Request::Stop | Request::End => Err(Trouble::new("asked out of turn")),
+            Request::Run(phase) => self.run(phase).map(Reply::PhaseResult),
+            Request::Open(_) | Request::Stop | Request::End => {
+                Err(Trouble::new("unexpected request of the caller"))
+            }
         }
     }
 

@@ -46,7 +46,7 @@ impl Mounts {
         unshare(CloneFlags::CLONE_NEWNS).map_err(|error| Trouble::io("leave the mount namespace", error))?;
         // Shared memory of killed databases would stay in the host's. A kernel may be without.
         let _ = unshare(CloneFlags::CLONE_NEWIPC);
-        // Slaves: nothing that is mounted here is seen outside, and what is unmounted outside is not held here.
+        // Slaves: a mount here is invisible outside, and an unmount outside takes effect here.
         let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", slave).map_err(|error| Trouble::io("make mounts private", error))?;
         let_go_of_emulators();
@@ -93,11 +93,11 @@ impl Mounts {
             move_mount(&mount, "", CWD, target.as_path(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         });
         if let Err(error) = mounted {
-            let said = said(&context);
-            let trouble = if said.is_empty() {
+            let messages = messages(&context);
+            let trouble = if messages.is_empty() {
                 Trouble::io(what, error)
             } else {
-                Trouble::new(format!("cannot {what}: {}", said.join("; ")))
+                Trouble::new(format!("cannot {what}: {}", messages.join("; ")))
             };
             let options = &setting.mount_options;
             return Err(
@@ -137,7 +137,7 @@ impl Mounts {
                 if let Err(error) = fsync(&device) {
                     lost.push(format!("flush of the device: {error}"));
                 }
-                // Advice; a file system that reads through this cache has been seen to keep it otherwise
+                // Advice; otherwise, a file system that reads through this cache kept it
                 // for as long as somebody else has the device open.
                 let _ = fadvise(&device, 0, None, Advice::DontNeed);
             }
@@ -199,14 +199,14 @@ fn create(context: &OwnedFd, device: &Path, setting: &Setting) -> Result<MountAt
 }
 
 /// Returns the kernel's messages about a mount: lines such as `e ext4: Unknown parameter 'x'`.
-fn said(context: &OwnedFd) -> Vec<String> {
-    let mut said = Vec::new();
+fn messages(context: &OwnedFd) -> Vec<String> {
+    let mut messages = Vec::new();
     let mut line = [0; 1024];
     while let Ok(count) = rustix::io::read(context, &mut line) {
         let line = String::from_utf8_lossy(&line[..count]);
-        said.push(line.trim().trim_start_matches(['e', 'w', 'i']).trim().to_owned());
+        messages.push(line.trim().trim_start_matches(['e', 'w', 'i']).trim().to_owned());
     }
-    said
+    messages
 }
 
 /// Unmounts what is on and under `target`.
@@ -214,7 +214,7 @@ fn unmount_all(target: &Path) -> Result<(), Trouble> {
     let begin_ns = monotonic_ns();
     loop {
         for nested in nested(target) {
-            // One that is busy makes the target busy, which is told below.
+            // One that is busy makes the target busy, which is reported below.
             let _ = unmount(nested, UnmountFlags::NOFOLLOW);
         }
         match unmount(target, UnmountFlags::NOFOLLOW) {

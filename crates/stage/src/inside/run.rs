@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use crate::command::{CommandLine, SHELL, find_program};
 use crate::error::Trouble;
 use crate::os::{monotonic_ns, spawn};
-use crate::phase::{Phase, PhaseOutcome};
+use crate::phase::{Phase, PhaseResult};
 use crate::wire::Setting;
 
 use super::attend::{Ended, attend};
@@ -58,7 +58,7 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
 
 impl Inside {
     /// Runs a phase from mount to unmount.
-    pub(super) fn run(&mut self, phase: &Phase) -> Result<PhaseOutcome, Trouble> {
+    pub(super) fn run(&mut self, phase: &Phase) -> Result<PhaseResult, Trouble> {
         let command = self.command(phase)?;
         let program = command.get_program().to_owned();
         if self.setting.drop_caches {
@@ -78,7 +78,7 @@ impl Inside {
         let flushed = self.mounts.sync_and_unmount();
         let flush_end_ns = monotonic_ns();
         let (ended, exec_ns) = ran?;
-        Ok(PhaseOutcome {
+        Ok(PhaseResult {
             name: phase.name.clone(),
             exit: ended.status.into(),
             stopped: ended.stopped,

@@ -36,7 +36,7 @@ pub(crate) fn main() -> ExitCode {
     stage.make_file_system().unwrap();
     for line in lines {
         match stage.run_phase(&shell(line)) {
-            Ok(outcome) => println!("{}", serde_json::to_string(&outcome).unwrap()),
+            Ok(result) => println!("{}", serde_json::to_string(&result).unwrap()),
             Err(Error::Stopped) => println!("\"stopped\""),
             Err(error) => panic!("{error}"),
         }

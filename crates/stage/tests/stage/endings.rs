@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::mount::{MountFlags, UnmountFlags, unmount};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use seeklab_stage::{Error, Exit, FileSystem, PhaseOutcome, Stage, Stop};
+use seeklab_stage::{Error, Exit, FileSystem, PhaseResult, Stage, Stop};
 
 use crate::caller::CALLER;
 use crate::fixture::{
@@ -45,7 +45,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// Runs `line` and, once it has made the file `$STARTED`, does something to it.
-fn meanwhile(stage: &mut Stage, line: &str, act: impl FnOnce() + Send) -> Result<PhaseOutcome, Error> {
+fn meanwhile(stage: &mut Stage, line: &str, act: impl FnOnce() + Send) -> Result<PhaseResult, Error> {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
     let mut phase = shell(line);
@@ -65,9 +65,9 @@ fn stop_ends_the_phase_in_order() {
     let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
     stage.make_file_system().unwrap();
     let line = "head -c 1000000 /dev/zero > data; touch $STARTED; exec sleep 1000";
-    let outcome = meanwhile(&mut stage, line, || stop.stop()).unwrap();
-    assert!(outcome.stopped && !outcome.is_success(), "{outcome:?}");
-    assert_eq!((outcome.exit, &outcome.flush_error), (Exit::Signal(15), &None));
+    let result = meanwhile(&mut stage, line, || stop.stop()).unwrap();
+    assert!(result.stopped && !result.is_success(), "{result:?}");
+    assert_eq!((result.exit, &result.flush_error), (Exit::Signal(15), &None));
     assert!(matches!(stage.run_phase(&shell("true")), Err(Error::Stopped)));
     stage.end().unwrap();
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
@@ -85,12 +85,12 @@ fn second_stop_kills() {
     let mut stage = Stage::open(&options, &stop).unwrap();
     stage.make_file_system().unwrap();
     let line = "trap '' TERM; touch $STARTED; while :; do read x < /dev/zero; done";
-    let outcome = meanwhile(&mut stage, line, || {
+    let result = meanwhile(&mut stage, line, || {
         stop.stop();
         stop.stop();
     });
-    let outcome = outcome.unwrap();
-    assert_eq!((outcome.exit, outcome.stopped), (Exit::Signal(9), true));
+    let result = result.unwrap();
+    assert_eq!((result.exit, result.stopped), (Exit::Signal(9), true));
     stage.end().unwrap();
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
 }
@@ -115,9 +115,9 @@ fn dropping_leaves_no_process() {
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         let lines: Vec<&str> = stdout.lines().collect();
         assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{stdout}{stderr}");
-        let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
+        let result: PhaseResult = serde_json::from_str(lines[1]).unwrap();
         // `sleep`, or `sh` if it had no time to execute that.
-        assert_eq!(outcome.left_running.len(), 1, "{outcome:?}");
+        assert_eq!(result.left_running.len(), 1, "{result:?}");
         until(|| nothing_has(&mark));
     }
 }
@@ -201,10 +201,10 @@ fn signals_to_the_caller_end_the_run_in_order() {
         output.read_to_string(&mut rest).unwrap();
         assert!(child.wait().unwrap().success(), "{signal:?}");
         let lines: Vec<&str> = rest.lines().collect();
-        let outcome: PhaseOutcome = serde_json::from_str(lines[0]).unwrap();
+        let result: PhaseResult = serde_json::from_str(lines[0]).unwrap();
         // To the group, the command may end by the signal before the caller has asked it to stop.
-        assert!(outcome.stopped || to_group, "{outcome:?}");
-        assert!(!outcome.exit.is_success() && outcome.flush_error.is_none(), "{outcome:?}");
+        assert!(result.stopped || to_group, "{result:?}");
+        assert!(!result.exit.is_success() && result.flush_error.is_none(), "{result:?}");
         assert_eq!(lines[1..], ["\"stopped\"", "0 children"]);
         until(|| nothing_has(&mark));
     }
@@ -249,9 +249,9 @@ fn a_signal_before_exec_ends_the_command() {
     child.0.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!((lines[0], lines[2]), ("ready", "0 children"), "{output}");
-    let outcome: PhaseOutcome = serde_json::from_str(lines[1]).unwrap();
-    assert_eq!((outcome.exit, outcome.stopped), (Exit::Signal(15), false), "{outcome:?}");
-    assert!(outcome.start_ns <= outcome.exec_ns && outcome.exec_ns <= outcome.end_ns, "{outcome:?}");
+    let result: PhaseResult = serde_json::from_str(lines[1]).unwrap();
+    assert_eq!((result.exit, result.stopped), (Exit::Signal(15), false), "{result:?}");
+    assert!(result.start_ns <= result.exec_ns && result.exec_ns <= result.end_ns, "{result:?}");
     until(|| nothing_has(&mark));
 }
 
@@ -276,7 +276,7 @@ fn nothing_survives_a_killed_caller() {
         let mark = mark("kill");
         let lines = [short.as_str(), endless.as_str()];
         let mut child = start(&mark, "stderr", &lines[usize::from(round % 2 == 0)..]);
-        // The device frees itself only once it was told to, which is not what is tested.
+        // The device frees itself only on request, which is not tested here.
         let _output = read_until(&mut child, "ready\n");
         // Anywhere from the start of the stage to the second phase, and more often early.
         let random = (seed ^ (round << 32)).wrapping_mul(6_364_136_223_846_793_005).rotate_left(29) % 1000;

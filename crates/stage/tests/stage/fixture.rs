@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::time::{ClockId, clock_gettime};
-use seeklab_stage::{CommandLine, FileSystem, Output, Phase, PhaseOutcome, Stage, StageOptions, Stop};
+use seeklab_stage::{CommandLine, FileSystem, Output, Phase, PhaseResult, Stage, StageOptions, Stop};
 
 /// Returns the reason why these tests cannot run here, if any.
 pub(crate) fn reason_to_skip() -> Option<String> {
@@ -88,10 +88,10 @@ pub(crate) fn staged(options: &StageOptions) -> Stage {
 }
 
 /// Runs a line that has to succeed.
-pub(crate) fn succeed(stage: &mut Stage, line: &str) -> PhaseOutcome {
-    let outcome = stage.run_phase(&shell(line)).unwrap();
-    assert!(outcome.is_success(), "{line}: {outcome:?}");
-    outcome
+pub(crate) fn succeed(stage: &mut Stage, line: &str) -> PhaseResult {
+    let result = stage.run_phase(&shell(line)).unwrap();
+    assert!(result.is_success(), "{line}: {result:?}");
+    result
 }
 
 /// Checks the file system on an unmounted device.

@@ -59,28 +59,28 @@ fn stamps_and_usage_are_plausible() {
     let device = Loop::new(128, &mark("stamps"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
     let before_ns = monotonic_ns();
-    let outcome = succeed(&mut stage, &format!("dd if=/dev/zero of=f bs=64M count=1 2>/dev/null; {BUSY}"));
+    let result = succeed(&mut stage, &format!("dd if=/dev/zero of=f bs=64M count=1 2>/dev/null; {BUSY}"));
     let after_ns = monotonic_ns();
     let stamps = [
         before_ns,
-        outcome.mount_start_ns,
-        outcome.start_ns,
-        outcome.exec_ns,
-        outcome.end_ns,
-        outcome.flush_start_ns,
-        outcome.flush_end_ns,
+        result.mount_start_ns,
+        result.start_ns,
+        result.exec_ns,
+        result.end_ns,
+        result.flush_start_ns,
+        result.flush_end_ns,
         after_ns,
     ];
     assert!(stamps.is_sorted(), "{stamps:?}");
     let processors = std::thread::available_parallelism().unwrap().get() as u64;
-    let used_ns = (outcome.user + outcome.system).as_ns();
+    let used_ns = (result.user + result.system).as_ns();
     // The kernel counts in units of up to 10 ms.
     assert!(
-        used_ns > 0 && used_ns <= (outcome.flush_start_ns - outcome.start_ns) * processors + 20_000_000,
-        "{outcome:?}"
+        used_ns > 0 && used_ns <= (result.flush_start_ns - result.start_ns) * processors + 20_000_000,
+        "{result:?}"
     );
-    assert!((64 << 20..1 << 30).contains(&outcome.max_rss_bytes), "{outcome:?}");
-    assert_eq!(outcome.elapsed().as_ns(), outcome.end_ns - outcome.exec_ns);
+    assert!((64 << 20..1 << 30).contains(&result.max_rss_bytes), "{result:?}");
+    assert_eq!(result.elapsed().as_ns(), result.end_ns - result.exec_ns);
     // Each phase on its own.
     assert!(succeed(&mut stage, "true").max_rss_bytes < 64 << 20);
     stage.end().unwrap();
@@ -89,8 +89,8 @@ fn stamps_and_usage_are_plausible() {
 fn usage_of_orphans_is_counted() {
     let device = Loop::new(32, &mark("orphans"));
     let mut stage = staged(&options(&device, FileSystem::Ext4));
-    let outcome = succeed(&mut stage, &format!("mkfifo p; ( ( {BUSY}; echo > p ) & ); read x < p || true"));
-    assert!((outcome.user + outcome.system).as_ns() >= 10_000_000, "{outcome:?}");
+    let result = succeed(&mut stage, &format!("mkfifo p; ( ( {BUSY}; echo > p ) & ); read x < p || true"));
+    assert!((result.user + result.system).as_ns() >= 10_000_000, "{result:?}");
     stage.end().unwrap();
 }
 
@@ -105,10 +105,10 @@ fn exit_of_the_command_is_returned() {
         // Kills everything that it can see, which is neither us nor the process that holds the mount.
         ("sleep 1000 & kill -KILL -1; exit 3", Exit::Code(3)),
     ] {
-        let outcome = stage.run_phase(&shell(line)).unwrap();
-        assert_eq!(outcome.exit, exit, "{line}");
-        assert_eq!(outcome.is_success(), exit == Exit::Code(0));
-        assert!(!outcome.stopped);
+        let result = stage.run_phase(&shell(line)).unwrap();
+        assert_eq!(result.exit, exit, "{line}");
+        assert_eq!(result.is_success(), exit == Exit::Code(0));
+        assert!(!result.stopped);
     }
     stage.end().unwrap();
 }
@@ -138,8 +138,8 @@ fn command_finds_the_mount_and_its_environment() {
          grep -q '^{path} {mount} ext4 ' /proc/mounts && test -d lost+found"
     ));
     phase.environment.push(("MORE".into(), "less".into()));
-    let outcome = stage.run_phase(&phase).unwrap();
-    assert!(outcome.is_success(), "{outcome:?}");
+    let result = stage.run_phase(&phase).unwrap();
+    assert!(result.is_success(), "{result:?}");
     assert_eq!(stage_mounts(), Vec::<String>::new());
     assert!(!std::path::Path::new(&mount).exists());
     stage.end().unwrap();
@@ -198,9 +198,9 @@ fn background_processes_are_killed() {
          sleep 1002 & kill -STOP $!; until test -e open; do :; done",
     );
     phase.environment.push(("MARK".into(), mark.clone().into()));
-    let outcome = stage.run_phase(&phase).unwrap();
-    assert!(outcome.is_success(), "{outcome:?}");
-    assert_eq!(outcome.left_running.len(), 3, "{outcome:?}");
+    let result = stage.run_phase(&phase).unwrap();
+    assert!(result.is_success(), "{result:?}");
+    assert_eq!(result.left_running.len(), 3, "{result:?}");
     stage.end().unwrap();
     assert!(check(&device.path, FileSystem::Ext4).is_ok());
     drop(device);

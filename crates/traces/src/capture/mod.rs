@@ -193,7 +193,7 @@ impl Capture {
     }
 
     fn end(&mut self) -> Option<JoinHandle<Result<Captured, CaptureError>>> {
-        // Fails only if the counter is at its end, when the reader has been told before.
+        // Fails only if the counter is at its end, when the reader was woken before.
         let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
         self.reader.take()
     }

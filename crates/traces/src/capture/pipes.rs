@@ -214,7 +214,7 @@ fn event(
     let (kind, layout) = layouts.get(&number)?;
     let thread = u32::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
     let mut event = layout.decode(bytes, thread)?;
-    // Whom a completion interrupts is nobody's business.
+    // The process that a completion interrupts is not its origin.
     if !kind.is_completion() && thread != 0 {
         if processes.len() >= THREADS_MAX {
             processes.clear();

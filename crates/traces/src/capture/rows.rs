@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(seen.len(), 1, "the last waits for the think time before the next");
         rows.push(&request(Some(50), 50, 60, 512), |_| panic!("nothing is settled"));
         let (names, counts) = rows.finish(|row| seen.push(*row));
-        let told: Vec<(u64, u64, u32, Option<u32>, Option<u64>)> = seen
+        let rows_seen: Vec<(u64, u64, u32, Option<u32>, Option<u64>)> = seen
             .iter()
             .map(|row| {
                 let think = row.think.map(Duration::as_ns);
@@ -193,7 +193,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            rows_seen,
             [(10, 8, 8, Some(0), None), (20, 0, 8, Some(1), Some(20)), (50, 1, 8, Some(0), None)]
         );
         assert_eq!(seen[0].issue, Some(Instant::from_ns(25)));

@@ -20,7 +20,7 @@ pub(crate) struct IssueOrder<T> {
     sorted: Reorder,
     /// Rows that left without a completion.
     incomplete: u64,
-    /// Of these, those that left because too many waited or the trace ended.
+    /// Incomplete rows that left because too many waited or the trace ended.
     forced: u64,
     /// Completions stamped earlier than the issue.
     reversed: u64,

@@ -31,7 +31,7 @@ pub(crate) const ARRIVAL: FormatOption = FormatOption {
     name: "arrival",
     allowed: Allowed::OneOf(&["issue", "queue"]),
     default: "issue",
-    meaning: "response times count from the issue to the driver (D2C) or, where it was seen, from the queueing (Q2C)",
+    meaning: "start of response times: the issue to the driver (D2C) or, if the trace has it, the queueing (Q2C)",
 };
 
 /// Makes rows of events.
@@ -191,7 +191,7 @@ fn row(
     if !request.offset_bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", request.offset_bytes.to_string(), problem)
-            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
     }
     let blocks = u32::try_from(request.length_bytes.div_ceil(block_size)).map_err(|_| {
         let problem = format!("more than 4294967295 blocks of {block_size} bytes");

@@ -25,7 +25,8 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::output::device_names::{DevicesOut, numbers, push_device};
+use crate::output::device_names::{DevicesOut, push_device};
+use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
 use crate::parse::extent::byte_extent;
@@ -38,7 +39,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Alibaba block traces.
-pub struct Alibaba;
+pub(super) struct Alibaba;
 
 const NAME: &str = "alibaba";
 const FIELDS: [&str; 5] = ["device_id", "opcode", "offset", "length", "timestamp"];
@@ -121,44 +122,25 @@ impl TraceFormat for Alibaba {
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
-        let block_size = checked_block_size(metadata.block_size)?;
-        Ok(Box::new(Writer {
-            rows: RowsOut::create(NAME, path)?,
-            block_size,
-            devices: numbers(&metadata.labels),
-        }))
+        device_rows::create(NAME, path, metadata, push_row)
     }
 }
 
-struct Writer {
-    rows: RowsOut,
+fn push_row(
+    rows: &mut RowsOut,
+    devices: &mut DevicesOut,
+    record: &TraceRecord,
     block_size: u64,
-    devices: DevicesOut,
-}
-
-impl TraceWriter for Writer {
-    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        let rows = &mut self.rows;
-        rows.begin();
-        let opcode = rows.read_or_write(record, b"R", b"W")?;
-        let (offset, length) = rows.bytes(record, self.block_size)?;
-        push_device(rows, &mut self.devices, record.device)?;
+) -> Result<(), TraceError> {
+    let opcode = rows.read_or_write(record, b"R", b"W")?;
+    let (offset, length) = rows.bytes(record, block_size)?;
+    push_device(rows, devices, record.device)?;
+    rows.line.push(b',');
+    rows.line.extend_from_slice(opcode);
+    let microseconds = ORIGIN_US + (record.arrival.as_ns() + NS_PER_US / 2) / NS_PER_US;
+    for number in [offset, length, microseconds] {
         rows.line.push(b',');
-        rows.line.extend_from_slice(opcode);
-        let microseconds = ORIGIN_US + (record.arrival.as_ns() + NS_PER_US / 2) / NS_PER_US;
-        for number in [offset, length, microseconds] {
-            rows.line.push(b',');
-            push_unsigned(&mut rows.line, number);
-        }
-        rows.end()
+        push_unsigned(&mut rows.line, number);
     }
-
-    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
-        self.devices.label(device, name);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), TraceError> {
-        self.rows.finish()
-    }
+    Ok(())
 }

@@ -28,7 +28,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// ARC `.lis`.
-pub struct Arc;
+pub(super) struct Arc;
 
 const FIELDS: [&str; 4] = ["start", "blocks", "ignored", "request"];
 

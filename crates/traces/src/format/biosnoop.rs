@@ -37,7 +37,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// biosnoop.
-pub struct Biosnoop;
+pub(super) struct Biosnoop;
 
 const FIELDS: [&str; 9] = ["TIME(s)", "COMM", "PID", "DISK", "T", "SECTOR", "BYTES", "QUE(ms)", "LAT(ms)"];
 /// Column of the time in the queue, which may be missing.

@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// blkparse text.
-pub struct BlkParse;
+pub(super) struct BlkParse;
 
 const FIELDS: [&str; 7] = ["device", "cpu", "sequence", "time", "pid", "action", "rwbs"];
 /// Digits of a second down to the nanosecond.

@@ -35,7 +35,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// The binary format of blktrace.
-pub struct Blktrace;
+pub(super) struct Blktrace;
 
 const NAME: &str = "blktrace";
 /// Bytes of a record before its payload.

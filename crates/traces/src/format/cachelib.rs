@@ -36,7 +36,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CacheLib block chunks.
-pub struct CacheLib;
+pub(super) struct CacheLib;
 
 const FIELDS: [&str; 6] = ["op_time", "block_id", "io_size", "io_offset", "op_name", "user_name"];
 const REQUIRED: usize = 5;

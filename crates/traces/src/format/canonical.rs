@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Canonical CSV.
-pub struct Canonical;
+pub(super) struct Canonical;
 
 const NAME: &str = "csv";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -155,7 +155,7 @@ fn late_comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>
     let before = metadata.block_size;
     comment(text, metadata)?;
     if metadata.block_size != before {
-        return Err(Problem::new("block_size", text, "it is said before the rows or not at all"));
+        return Err(Problem::new("block_size", text, "it must stand before the rows"));
     }
     Ok(())
 }
@@ -209,11 +209,11 @@ impl TraceFormat for Canonical {
                 line
             };
             if let Some(text) = line.strip_prefix(b"#") {
-                let told = metadata.block_size;
+                let requested = metadata.block_size;
                 comment(text, metadata)?;
                 stated |= text.trim_ascii_start().starts_with(b"block_size");
-                if stated && options.block_size.is_some() && metadata.block_size != told {
-                    let problem = format!("it disagrees with the {told} that was asked for");
+                if stated && options.block_size.is_some() && metadata.block_size != requested {
+                    let problem = format!("it disagrees with the requested {requested}");
                     return Err(Problem::new("block_size", metadata.block_size.to_string(), problem));
                 }
                 return Ok(true);

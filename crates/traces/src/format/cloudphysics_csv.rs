@@ -32,7 +32,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CloudPhysics as CSV.
-pub struct CloudPhysicsCsv;
+pub(super) struct CloudPhysicsCsv;
 
 const FIELDS: [&str; 5] = ["version", "time", "op", "size", "lbn"];
 const TIME_UNIT: FormatOption = time_unit("s");

@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DiskSim ASCII.
-pub struct DiskSimAscii;
+pub(super) struct DiskSimAscii;
 
 const NAME: &str = "disksim-ascii";
 const FIELDS: [&str; 5] = ["arrival_ms", "device", "lbn", "blocks", "flags"];

@@ -30,7 +30,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DiskSim validate.
-pub struct DiskSimValidate;
+pub(super) struct DiskSimValidate;
 
 const NAME: &str = "disksim-validate";
 const FIELDS: [&str; 6] = ["op", "label", "lbn", "blocks", "response_us", "think_us"];

@@ -43,7 +43,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DTB.
-pub struct Dtb;
+pub(super) struct Dtb;
 
 const NAME: &str = "dtb";
 const RECORD: usize = 12;
@@ -80,13 +80,13 @@ const DONE_MATCH: FormatOption = FormatOption {
     name: "done-match",
     allowed: Allowed::OneOf(&["place", "oldest"]),
     default: "place",
-    meaning: "whether the end of a request names its place, or is that of the oldest of its device",
+    meaning: "request that an end record completes: the one at its address, or the oldest of its device",
 };
 const ZERO_LENGTH: FormatOption = FormatOption {
     name: "zero-length",
     allowed: Allowed::OneOf(&["error", "256"]),
     default: "error",
-    meaning: "what a request of 0 sectors is: wrong, or one of 256 sectors",
+    meaning: "meaning of 0 sectors: an error, or 256 sectors",
 };
 
 /// Interpretation of the records of a trace.
@@ -109,7 +109,7 @@ impl Reading {
             let what =
                 format!("the codes {read} of reads, {write} of writes and {done} of ends are not different");
             return Err(TraceError::malformed(what)
-                .with_hint("say all three: `--format-option read-code=…`, write-code, done-code"));
+                .with_hint("give all three: `--format-option read-code=…`, write-code, done-code"));
         }
         Ok(Self {
             is_big: BYTE_ORDER.text(options)? == "big",
@@ -180,7 +180,7 @@ impl DtbReader {
                 record.code
             );
             return Err(self.records.wrong(place, what).with_hint(
-                "say the codes with `--format-option read-code=…`, `write-code=…` and `done-code=…`",
+                "give the codes with `--format-option read-code=…`, `write-code=…` and `done-code=…`",
             ));
         };
         // 2^32 microseconds a record and at most 2^64 / 12 records: it takes 2^60 bytes to overflow.
@@ -202,9 +202,10 @@ impl DtbReader {
         match what {
             What::Request(_) if record.sectors == 0 => {
                 let what = "the request has no sectors".to_owned();
-                return Err(self.records.wrong(place, what).with_hint(
-                    "if a length of 0 means 256 sectors, say so: `--format-option zero-length=256`",
-                ));
+                return Err(self
+                    .records
+                    .wrong(place, what)
+                    .with_hint("if a length of 0 means 256 sectors, add `--format-option zero-length=256`"));
             }
             What::Request(op) => event.op = Some(op),
             What::Done => {

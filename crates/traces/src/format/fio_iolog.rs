@@ -47,13 +47,13 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// A version of fio's I/O log.
-pub struct FioIolog(Version);
+pub(super) struct FioIolog(Version);
 
 impl FioIolog {
     /// Without times.
-    pub const V2: Self = Self(Version::Two);
+    pub(super) const V2: Self = Self(Version::Two);
     /// With times.
-    pub const V3: Self = Self(Version::Three);
+    pub(super) const V3: Self = Self(Version::Three);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

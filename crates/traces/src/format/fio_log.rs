@@ -41,7 +41,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// fio latency logs.
-pub struct FioLog;
+pub(super) struct FioLog;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Added to every time, for requests arrive before the start of the millisecond in which they complete.
@@ -57,20 +57,20 @@ const VALUES: FormatOption = FormatOption {
     name: "values",
     allowed: Allowed::OneOf(&["one", "both"]),
     default: "one",
-    meaning: "whether rows have one value or two, as log_window_value=both writes",
+    meaning: "values of a row: one, or two as log_window_value=both writes",
 };
 const WITHOUT_OFFSET: FormatOption = FormatOption {
     name: "without-offset",
     allowed: Allowed::OneOf(&["refuse", "zero"]),
     default: "refuse",
-    meaning: "what to do with rows without offset: refuse them, or put them at block 0",
+    meaning: "treatment of rows without offset: refuse them, or put them at block 0",
 };
 
 const VALUE: FormatOption = FormatOption {
     name: "value-is",
     allowed: Allowed::OneOf(&["by-name", "latency"]),
     default: "by-name",
-    meaning: "the value is taken for a latency; by-name: not where the file's name ends in _bw, _iops or _slat",
+    meaning: "meaning of the value: a latency, or by-name, a latency unless the file's name ends in _bw, _iops or _slat",
 };
 
 /// Endings of names of logs whose value is no response time, and what it is.
@@ -150,7 +150,7 @@ impl LineParser for Parser {
                     "`0` to read, `1` to write or `2` to trim is allowed",
                 );
                 return Err(problem.hint(
-                    "if it is the second value of log_window_value=both, say `--format-option values=both`",
+                    "if it is the second value of log_window_value=both, add `--format-option values=both`",
                 ));
             }
         };
@@ -236,7 +236,7 @@ impl TraceFormat for FioLog {
         if let Some(what) = other_value(source.path()).filter(|_| !is_explicit) {
             let message = format!("by its name this is a log of fio whose value is {what}, not a latency");
             return Err(TraceError::malformed(message).with_hint(
-                "take the log of the total latency, `_lat`, or say that it is one: `--format-option value-is=latency`",
+                "take the log of the total latency, `_lat`, or read the value as one: `--format-option value-is=latency`",
             ));
         }
         let parser = Parser {

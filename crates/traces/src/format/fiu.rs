@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// FIU.
-pub struct Fiu;
+pub(super) struct Fiu;
 
 const FIELDS: [&str; 8] = ["time_ns", "pid", "process", "sector", "sectors", "op", "major", "minor"];
 /// Hexadecimal digits of an MD5 sum.

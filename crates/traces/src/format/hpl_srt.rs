@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// HPL SRT.
-pub struct HplSrt;
+pub(super) struct HplSrt;
 
 const NAME: &str = "hpl-srt";
 const MAGIC: &[u8] = b"$$TR_IOREC";
@@ -50,7 +50,7 @@ const SECTOR_SIZE: FormatOption = FormatOption {
     name: "sector-size",
     allowed: Allowed::Size,
     default: "header",
-    meaning: "what sector numbers count; `header` is the drive's own size, DiskSim's reader takes 512B",
+    meaning: "unit of sector numbers; `header` is the drive's own sector size, DiskSim's reader takes 512B",
 };
 
 struct Parser {
@@ -115,7 +115,7 @@ impl RecordParser for Parser {
 
     fn notes(&self, notes: &mut Vec<Note>) {
         if self.suspects > 0 {
-            let remark = format!("{} requests are marked as suspect by who recorded them", self.suspects);
+            let remark = format!("{} requests are marked as suspect by the recorder", self.suspects);
             notes.push(Note::Remark(remark.into()));
         }
         self.skips.notes(notes);
@@ -197,7 +197,7 @@ impl TraceFormat for HplSrt {
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        let said = SECTOR_SIZE.size(options)?.map(ByteSize::as_bytes);
+        let stated = SECTOR_SIZE.size(options)?.map(ByteSize::as_bytes);
         let mut records = Records::of(source)?;
         let header = records.until(FORM_FEED, HEADER_MAX)?;
         if !header.starts_with(MAGIC) {
@@ -209,14 +209,14 @@ impl TraceFormat for HplSrt {
             return Err(records.wrong(records.place(), what).with_hint("the file is cut short"));
         }
         let sizes = sector_sizes(&header);
-        let sector_size = match (said, sizes.iter().copied().collect::<Vec<_>>().as_slice()) {
-            (Some(said), _) => said,
+        let sector_size = match (stated, sizes.iter().copied().collect::<Vec<_>>().as_slice()) {
+            (Some(stated), _) => stated,
             (None, [one]) => *one,
             (None, other) => {
                 let seen = if other.is_empty() { "no size of sectors" } else { "several sizes of sectors" };
                 return Err(records
                     .wrong(Place::Byte(0), format!("the header says {seen}"))
-                    .with_hint("say it with `--format-option sector-size=512B`"));
+                    .with_hint("state it with `--format-option sector-size=512B`"));
             }
         };
         let block_size = options.block_size.unwrap_or(ByteSize::from_bytes(sector_size));

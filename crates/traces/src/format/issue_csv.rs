@@ -30,7 +30,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CSV of issued requests.
-pub struct IssueCsv;
+pub(super) struct IssueCsv;
 
 const FIELDS: [&str; 12] = [
     "op",
@@ -65,7 +65,7 @@ fn columns(header: &[u8]) -> Result<(Columns<12>, Layout), Box<Problem>> {
     let columns = Columns::find(header, b',', &FIELDS, 1)?;
     let either = |first: usize| match (columns.has(first), columns.has(first + 1)) {
         (true, true) => {
-            let problem = format!("`{}` and `{}` say the same", FIELDS[first], FIELDS[first + 1]);
+            let problem = format!("`{}` and `{}` have the same meaning", FIELDS[first], FIELDS[first + 1]);
             Err(Problem::new("header", header, problem))
         }
         (true, false) => Ok(Some(first)),

@@ -35,7 +35,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// MSR Cambridge.
-pub struct Msr;
+pub(super) struct Msr;
 
 const NAME: &str = "msr";
 const FIELDS: [&str; 7] = ["Timestamp", "Hostname", "DiskNumber", "Type", "Offset", "Size", "ResponseTime"];
@@ -87,7 +87,7 @@ impl LineParser for Parser {
         if bytes % self.block_size != 0 {
             let problem = format!("a multiple of the block size of {} bytes is allowed", self.block_size);
             return Err(Problem::new(FIELDS[4], offset, problem)
-                .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+                .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
         }
         let lbn = bytes / self.block_size;
         let blocks = blocks_of(FIELDS[5], size, self.block_size)?;

@@ -34,7 +34,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Cuts of MSR Cambridge traces in bytes.
-pub struct MsrCut;
+pub(super) struct MsrCut;
 
 const FIELDS: [&str; 5] = ["arrival_ms", "device", "offset", "size", "op"];
 /// Digits of a millisecond down to the nanosecond.

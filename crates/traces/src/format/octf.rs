@@ -36,7 +36,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// The format of the Open CAS Telemetry Framework.
-pub struct Octf;
+pub(super) struct Octf;
 
 const NAME: &str = "octf";
 /// Bytes that a message may have; those of events have some dozens.
@@ -46,7 +46,7 @@ const OPERATIONS: FormatOption = FormatOption {
     name: "operations",
     allowed: Allowed::OneOf(&["from-1", "from-0"]),
     default: "from-1",
-    meaning: "whether read, write and discard are 1, 2 and 3 (octf today) or 0, 1 and 2 (its first versions)",
+    meaning: "codes of read, write and discard: 1, 2 and 3 (octf today) or 0, 1 and 2 (its first versions)",
 };
 
 /// Content of an event that matters for rows.

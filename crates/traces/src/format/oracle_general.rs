@@ -27,7 +27,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// oracleGeneral.
-pub struct OracleGeneral;
+pub(super) struct OracleGeneral;
 
 const NAME: &str = "oracle-general";
 const RECORD: usize = 24;
@@ -44,14 +44,14 @@ const OPERATION: FormatOption = FormatOption {
     name: "operation",
     allowed: Allowed::OneOf(&["read", "write"]),
     default: "read",
-    meaning: "what every request is taken for",
+    meaning: "operation of every request",
 };
 
 const ID: FormatOption = FormatOption {
     name: "id",
     allowed: Allowed::OneOf(&["sectors", "bytes"]),
     default: "sectors",
-    meaning: "whether identifiers are sectors of 512 bytes or offsets in bytes",
+    meaning: "unit of the identifiers: sectors of 512 bytes, or bytes",
 };
 
 struct Record {

@@ -34,7 +34,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// SPC.
-pub struct Spc;
+pub(super) struct Spc;
 
 const NAME: &str = "spc";
 const FIELDS: [&str; 5] = ["asu", "lba", "size", "opcode", "timestamp"];

@@ -41,7 +41,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// SSDsim and MQSim.
-pub struct SsdSim;
+pub(super) struct SsdSim;
 
 const NAME: &str = "ssdsim";
 const FIELDS: [&str; 5] = ["time", "device", "sector", "sectors", "op"];

@@ -33,7 +33,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// SYSTOR '17.
-pub struct Systor;
+pub(super) struct Systor;
 
 const FIELDS: [&str; 6] = ["Timestamp", "Response", "IOType", "LUN", "Offset", "Size"];
 const HEADER: &[u8] = b"Timestamp,Response,IOType,LUN,Offset,Size";

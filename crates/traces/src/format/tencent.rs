@@ -24,7 +24,8 @@ use seeklab_core::{Instant, Operation, TraceRecord};
 use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::output::device_names::{DevicesOut, numbers, push_device};
+use crate::output::device_names::{DevicesOut, push_device};
+use crate::output::device_rows;
 use crate::output::losses::Holds;
 use crate::output::rows::RowsOut;
 use crate::parse::extent::checked_block_size;
@@ -37,7 +38,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// Tencent CBS.
-pub struct Tencent;
+pub(super) struct Tencent;
 
 const NAME: &str = "tencent";
 const FIELDS: [&str; 5] = ["Timestamp", "Offset", "Size", "IOType", "VolumeID"];
@@ -123,42 +124,22 @@ impl TraceFormat for Tencent {
     }
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
-        let block_size = checked_block_size(metadata.block_size)?;
-        Ok(Box::new(Writer {
-            rows: RowsOut::create(NAME, path)?,
-            block_size,
-            devices: numbers(&metadata.labels),
-        }))
+        device_rows::create(NAME, path, metadata, push_row)
     }
 }
 
-struct Writer {
-    rows: RowsOut,
+fn push_row(
+    rows: &mut RowsOut,
+    devices: &mut DevicesOut,
+    record: &TraceRecord,
     block_size: u64,
-    devices: DevicesOut,
-}
-
-impl TraceWriter for Writer {
-    fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        let rows = &mut self.rows;
-        rows.begin();
-        let kind = rows.read_or_write(record, 0, 1)?;
-        let (sector, sectors) = rows.sectors(record, self.block_size)?;
-        let seconds = ORIGIN_S + record.arrival.as_ns() / NS_PER_S;
-        for number in [seconds, sector, sectors, kind] {
-            push_unsigned(&mut rows.line, number);
-            rows.line.push(b',');
-        }
-        push_device(rows, &mut self.devices, record.device)?;
-        rows.end()
+) -> Result<(), TraceError> {
+    let kind = rows.read_or_write(record, 0, 1)?;
+    let (sector, sectors) = rows.sectors(record, block_size)?;
+    let seconds = ORIGIN_S + record.arrival.as_ns() / NS_PER_S;
+    for number in [seconds, sector, sectors, kind] {
+        push_unsigned(&mut rows.line, number);
+        rows.line.push(b',');
     }
-
-    fn label(&mut self, device: u16, name: &str) -> Result<(), TraceError> {
-        self.devices.label(device, name);
-        Ok(())
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), TraceError> {
-        self.rows.finish()
-    }
+    push_device(rows, devices, record.device)
 }

@@ -39,7 +39,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Thesios.
-pub struct Thesios;
+pub(super) struct Thesios;
 
 const FIELDS: [&str; 11] = [
     "filename",

@@ -35,7 +35,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// tracefs text.
-pub struct TraceFs;
+pub(super) struct TraceFs;
 
 /// Digits of a second down to the nanosecond.
 const SCALE: u32 = 9;

@@ -39,7 +39,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// CloudPhysics.
-pub struct Vscsi;
+pub(super) struct Vscsi;
 
 const NAME: &str = "vscsi";
 const SECTOR: u64 = 512;

@@ -36,7 +36,7 @@ use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Windows Performance Analyzer.
-pub struct Wpa;
+pub(super) struct Wpa;
 
 const FIELDS: [&str; 13] = [
     "IO Type",
@@ -55,7 +55,7 @@ const FIELDS: [&str; 13] = [
 ];
 const REQUIRED: usize = 6;
 const PRIORITIES: [&[u8]; 5] = [b"Very Low", b"Low", b"Normal", b"High", b"Critical"];
-/// By how much the rounded columns may disagree with each other.
+/// Largest allowed difference between the rounded columns.
 const SLACK_NS: u64 = 1_000;
 
 struct Parser {
@@ -121,7 +121,7 @@ impl Parser {
         };
         let (first_byte, last_byte) = (offset(4, first)?, offset(5, last)?);
         if last_byte.checked_sub(first_byte).is_none_or(|length| length.checked_add(1) != Some(bytes)) {
-            let problem = format!("the offsets say {bytes} bytes otherwise: from {first_byte:#x} on");
+            let problem = format!("it disagrees with the offsets: {bytes} bytes from {first_byte:#x} on");
             return Err(Problem::new(FIELDS[5], last, problem));
         }
         let lbn = aligned(FIELDS[4], first, first_byte, self.block_size)?;

@@ -1,6 +1,7 @@
 //! Files that a trace is written to. A file appears complete or not at all.
 
 pub(crate) mod device_names;
+pub(crate) mod device_rows;
 pub(crate) mod losses;
 pub(crate) mod rows;
 

@@ -21,7 +21,7 @@ pub(crate) fn aligned(
     if !bytes.is_multiple_of(block_size) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new(field, text, problem)
-            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
     }
     Ok(bytes / block_size)
 }

@@ -46,7 +46,7 @@ impl Objects {
             let end = u128::from(offset) + u128::from(size);
             let problem = format!("the request ends {end} bytes into it, its slot has {}", self.slot_bytes);
             return Err(Problem::new(fields[0], object, problem).hint(
-                "say a larger slot with `--format-option slot=SIZE`, for example `--format-option slot=1GiB`",
+                "set a larger slot with `--format-option slot=SIZE`, for example `--format-option slot=1GiB`",
             ));
         }
         let known = self.places.len();

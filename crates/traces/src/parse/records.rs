@@ -367,7 +367,7 @@ pub(crate) fn blocks_of_bytes(
     if !offset.is_multiple_of(u128::from(block_size)) {
         let problem = format!("a multiple of the block size of {block_size} bytes is allowed");
         return Err(Problem::new("offset in bytes", shown(), problem)
-            .hint("say the block size with `--block-size`, for example `--block-size 512B`"));
+            .hint("state the block size with `--block-size`, for example `--block-size 512B`"));
     }
     let lbn = u64::try_from(offset / u128::from(block_size))
         .map_err(|_| Problem::new("offset in bytes", shown(), "its block lies beyond 64 bits"))?;

@@ -34,7 +34,7 @@ pub(crate) const READ_CODE: FormatOption = FormatOption {
     name: "read-code",
     allowed: Allowed::OneOf(&["0", "1"]),
     default: "1",
-    meaning: "which of 0 and 1 is a read; the other is a write",
+    meaning: "code of a read; the other code is a write",
 };
 
 /// Returns the operations of the codes 0 and 1.

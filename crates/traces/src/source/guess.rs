@@ -32,7 +32,7 @@ pub fn open_with(
     format: Option<&str>,
     options: &ReadOptions,
 ) -> Result<OpenTrace, TraceError> {
-    // An unknown name is told before a file that is not there.
+    // An unknown name is reported before a file that is not there.
     let named = format.map(|name| by_name(formats, name)).transpose()?;
     open_source(formats, Source::open(path)?, named.map(TraceFormat::name), options)
 }
@@ -158,8 +158,8 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
         [format] => Ok(format),
         [] => {
             let mut error = TraceError::new(ErrorKind::FormatNotRecognised { formats: names(formats) });
-            if let Some((name, problem)) = told_by_name(formats, source) {
-                error = error.with_hint(format!("as `{name}`, which the name of the file tells: {problem}"));
+            if let Some((name, problem)) = refused_by_name(formats, source) {
+                error = error.with_hint(format!("as `{name}`, the format of that file name: {problem}"));
             } else if let Some(reason) = suspicion(source.head(0)) {
                 error = error.with_hint(format!("{reason}; name the format"));
             }
@@ -174,7 +174,7 @@ pub fn guess(formats: Formats<'_>, source: &mut Source) -> Result<&'static dyn T
 
 /// Returns the format that the file's name implies, if that format accepts the first line, and the error that
 /// the format finds in a later line.
-fn told_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'static str, TraceError)> {
+fn refused_by_name(formats: Formats<'_>, source: &mut Source) -> Option<(&'static str, TraceError)> {
     let path = source.path().to_owned();
     let format = by_suffix(formats, &path).ok()?;
     let head = source.head(0);

@@ -160,10 +160,10 @@ fn file_name(path: &Path) -> String {
 /// # Errors
 /// If there are those of several traces, or the folder cannot be read.
 pub(crate) fn in_folder(folder: &Path) -> Result<Option<Members>, TraceError> {
-    let told = |error| TraceError::io("cannot read the folder", error).in_file(folder);
+    let unreadable = |error| TraceError::io("cannot read the folder", error).in_file(folder);
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(told)? {
-        let path = entry.map_err(told)?.path();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
         if path.is_file() {
             files.push(Member::File(path));
         }
@@ -222,11 +222,11 @@ fn with_stem(path: &Path, stem: &str) -> Result<Vec<Member>, TraceError> {
 /// header is right.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
     let Some(header) = head.first_chunk::<TAR_HEADER>() else { return false };
-    let said = std::str::from_utf8(&header[148..156]).unwrap_or_default();
-    let said = u32::from_str_radix(said.trim_matches(['\0', ' ']), 8);
+    let stated = std::str::from_utf8(&header[148..156]).unwrap_or_default();
+    let stated = u32::from_str_radix(stated.trim_matches(['\0', ' ']), 8);
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
     let sum = sum(&header[..148]) + 8 * u32::from(b' ') + sum(&header[156..]);
-    &header[257..262] == b"ustar" && said == Ok(sum)
+    &header[257..262] == b"ustar" && stated == Ok(sum)
 }
 
 /// The files of the trace in the archive `file`, which messages call `path`.
@@ -285,7 +285,7 @@ pub(crate) const PARTS: FormatOption = FormatOption {
     name: "parts",
     allowed: Allowed::OneOf(&["siblings", "alone"]),
     default: "siblings",
-    meaning: "whether files beside it that differ in their number only belong to the trace",
+    meaning: "read files beside it that differ in their number only as parts of the trace",
 };
 
 /// Returns a note on the files of an archive or a folder that were omitted.

@@ -614,7 +614,7 @@ fn unrepresentable_rows_are_refused() {
         let error = there_and_back(name, &metadata, rows).unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
     };
-    cannot("dtb", &[TraceRecord { op: Operation::Flush, ..row }], "cannot say a flush");
+    cannot("dtb", &[TraceRecord { op: Operation::Flush, ..row }], "cannot hold a flush");
     cannot("dtb", &[TraceRecord { lbn: 1 << 32, ..row }], "32 bits");
     let late = TraceRecord { arrival: Instant::from_ns(4_300_000_000_000), ..row };
     cannot("dtb", &[row, late], "71.6 minutes");

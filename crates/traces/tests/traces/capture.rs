@@ -70,7 +70,7 @@ fn capture(device: &Path, options: &Options, load: impl FnOnce()) -> Option<(Vec
     };
     load();
     let captured = capture.finish().unwrap();
-    // What was said to be settled was, but for what the machine delivered too late.
+    // Every row reported as settled was settled, except those that the machine delivered too late.
     assert!(too_early.load(Ordering::Relaxed) <= captured.late_events, "{captured:?}");
     Some((Arc::into_inner(requests).unwrap().into_inner().unwrap(), captured))
 }
@@ -84,6 +84,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn every_write_of_dd_is_captured_once() {
     everything_that_dd_writes(Way::Perf);
     everything_that_dd_writes(Way::Tracefs);
@@ -126,6 +127,7 @@ fn everything_that_dd_writes(way: Way) {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn discard_and_write_zeroes_are_distinguished() {
     discard_and_write_zeroes(Way::Perf);
     discard_and_write_zeroes(Way::Tracefs);
@@ -154,6 +156,7 @@ fn discard_and_write_zeroes(way: Way) {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn captured_fio_times_do_not_exceed_fios_own() {
     for way in [Way::Perf, Way::Tracefs] {
         // The kernel loses a completion of a loop device now and then, one in some 100,000, and does not count it:
@@ -222,6 +225,7 @@ fn fios_requests(way: Way) -> Result<(), String> {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn blocked_sink_delays_no_load_and_losses_are_counted() {
     a_sink_that_waits(Way::Perf);
     a_sink_that_waits(Way::Tracefs);
@@ -256,6 +260,7 @@ fn a_sink_that_waits(way: Way) {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn panic_of_the_sink_is_an_error() {
     let Some(device) = LoopDevice::new(1 << 20) else { return };
     let (sender, dropped) = mpsc::channel::<()>();
@@ -294,6 +299,7 @@ impl Drop for Zram {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn device_that_takes_bios_is_captured_bio_by_bio() {
     let Some(device) = Zram::new("16M") else { return println!("skipped: no zram device here") };
     assert!(look_at(&device.path).unwrap().takes_bios);
@@ -326,6 +332,7 @@ fn device_that_takes_bios_is_captured_bio_by_bio() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn partition_capture_has_its_own_requests_relative_to_its_start() {
     let Some(device) = LoopDevice::new(32 << 20) else { return };
     let path = device.path.to_str().unwrap().to_owned();
@@ -373,6 +380,7 @@ fn partition_capture_has_its_own_requests_relative_to_its_start() {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn trace_buffer_is_removed_with_its_capture() {
     let Some(device) = LoopDevice::new(1 << 20) else { return };
     let instances = || -> Vec<String> {

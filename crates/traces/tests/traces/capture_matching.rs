@@ -108,6 +108,7 @@ fn as_record(request: &HostRequest) -> TraceRecord {
 }
 
 #[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
 fn every_request_of_a_real_host_is_found_on_the_lower_device() {
     let file = tempfile::NamedTempFile::new().unwrap();
     file.as_file().set_len(64 << 20).unwrap();

@@ -183,8 +183,8 @@ fn trace_cut_within_a_line_yields_an_error_or_a_note() {
                 }
                 None if bytes[cut - 1] == b'\n' => {}
                 None => {
-                    let is_told = notes.iter().any(|note| note.contains("may have been cut"));
-                    assert!(is_told, "{name} cut at {cut}: {notes:?}");
+                    let is_noted = notes.iter().any(|note| note.contains("may have been cut"));
+                    assert!(is_noted, "{name} cut at {cut}: {notes:?}");
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Trace formats, sources and live capture, through the public interface of the crate.
 
+mod any_points;
 mod binary;
 #[cfg(target_os = "linux")]
 mod capture;

@@ -140,7 +140,7 @@ fn missing_headers_and_missing_columns_are_named() {
         ("thesios", "a,b,c", "the column `filename` is missing"),
         ("wpa", "IO Type;Priority", "the column `Init Time (s)` is missing"),
         ("issue-csv", "op,sector,sectors", "the column `issue_ns` or `issue_us` is missing"),
-        ("issue-csv", "op,issue_ns,issue_us,sector,sectors", "say the same"),
+        ("issue-csv", "op,issue_ns,issue_us,sector,sectors", "have the same meaning"),
         ("biosnoop", "TIME COMM", "`QUE(ms)` may be missing"),
         ("fio-iolog-v3", "fio version 2 iolog", "`fio version 3 iolog` is allowed"),
         ("fio-iolog-v2", "fio version 4 iolog", "`fio version 2 iolog` is allowed"),

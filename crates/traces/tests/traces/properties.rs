@@ -11,6 +11,8 @@ use seeklab_core::{
 };
 use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
 
+use crate::any_points::{any_points, measured};
+
 /// Generates rows that a canonical trace can represent: times in order, a breakdown that sums to the response
 /// time.
 fn any_record() -> impl Strategy<Value = TraceRecord> {
@@ -50,35 +52,6 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
             }
         },
     )
-}
-
-/// Stamps outside the model: each may be missing, completions do not lie before arrivals.
-fn any_points() -> impl Strategy<Value = MeasurementPoints> {
-    let stamp = || proptest::option::of(0..1_u64 << 60);
-    let length = || proptest::option::of(0..1_u64 << 40);
-    let cause = proptest::option::of(select(&MissCause::ALL[..]));
-    (stamp(), length(), stamp(), length(), stamp(), cause).prop_map(
-        |(mp1, length1, mp2, length2, due, cause)| {
-            let after = |from: Option<u64>, length: Option<u64>| {
-                length.map(|length| Instant::from_ns(from.unwrap_or_default() + length))
-            };
-            MeasurementPoints {
-                mp1_arrival: mp1.map(Instant::from_ns),
-                mp1_completion: after(mp1, length1),
-                mp2_arrival: mp2.map(Instant::from_ns),
-                mp2_due: due.map(Instant::from_ns),
-                mp2_completion: after(mp2, length2),
-                miss_cause: cause,
-            }
-        },
-    )
-}
-
-/// `records` with `points`, of which there is one for each; the first has some, so all may.
-fn measured(records: Vec<TraceRecord>, points: &[MeasurementPoints]) -> Vec<TraceRecord> {
-    let first = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..points[0] };
-    let points = std::iter::once(first).chain(points[1..].iter().copied());
-    records.into_iter().zip(points).map(|(record, points)| TraceRecord { points, ..record }).collect()
 }
 
 /// A read or write of which the times are known, at `arrival`.
@@ -243,7 +216,7 @@ fn unrepresentable_rows_are_refused() {
     };
     let flush = TraceRecord::new(Instant::ZERO, Operation::Flush, 0, 0);
     for format in ["disksim-ascii", "disksim-validate", "spc", "msr"] {
-        check(format, flush, &format!("the format `{format}` cannot say a flush"));
+        check(format, flush, &format!("the format `{format}` cannot hold a flush"));
     }
     let unknown = simple(0, None, false, 0, 1);
     check("msr", unknown, "unknown response time");

@@ -109,10 +109,10 @@ fn unrepresentable_rows_are_refused() {
     let (plain, zero) = (Metadata::default(), Instant::ZERO);
     let flush = TraceRecord::new(zero, Operation::Flush, 0, 0);
     for format in ["ssdsim", "alibaba", "tencent"] {
-        check(format, &plain, &[flush], &format!("row 1: the format `{format}` cannot say a flush"));
+        check(format, &plain, &[flush], &format!("row 1: the format `{format}` cannot hold a flush"));
     }
     let zeroes = TraceRecord::new(zero, Operation::WriteZeroes, 0, 1);
-    check("fio-iolog-v3", &plain, &[zeroes], "cannot say a write_zeroes");
+    check("fio-iolog-v3", &plain, &[zeroes], "cannot hold a write_zeroes");
     check("fio-iolog-v2", &plain, &[read_at(5_000, 0), read_at(0, 0)], "rows out of order");
     let far = TraceRecord::new(zero, Operation::Read, u64::MAX / 2, 1);
     check("alibaba", &plain, &[far], "in bytes");

@@ -156,8 +156,8 @@ fn columns_of_thesios_are_found_by_name() {
     );
     assert_eq!(responses(&rows), [Some(124_652), Some(4_246_402), Some(724)]);
     assert_eq!(rows[1].start, Some(Instant::from_ns(3_607_274 + 7_391)));
-    let outcomes = [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit];
-    assert_eq!(rows.iter().map(|row| row.buffer).collect::<Vec<_>>(), outcomes);
+    let answers = [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit];
+    assert_eq!(rows.iter().map(|row| row.buffer).collect::<Vec<_>>(), answers);
     assert_eq!(rows.iter().map(|row| row.priority).collect::<Vec<_>>(), [1, 2, 0]);
     assert_eq!(trace.metadata().other["initiator.1"], "spanner");
     assert!(matches!(&trace.notes()[..], [Note::Skipped { count: 1, .. }]), "{:?}", trace.notes());
@@ -225,9 +225,9 @@ fn blkparse_is_paired_by_its_issues_with_parts_errors_and_flushes() {
     assert_eq!(responses(&rows), [Some(324_804), Some(50_000), None, Some(330_000)]);
     assert_eq!(rows[0].status, Status::Error);
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
-    let told =
+    let expected =
         ["1 requests have no completion", "1 completions belong", "commands are neither", "skipped 2 lines"];
-    for part in told {
+    for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
     let queue = options(&["arrival=queue"]);
@@ -266,9 +266,9 @@ fn tracefs_is_read_with_losses_odd_names_and_passed_through_commands() {
     assert_eq!(responses(&rows), [Some(3_448_000), None, Some(1_000_000)]);
     assert_eq!((rows[1].initiator, rows[2].fua, rows[2].status), (29_105, true, Status::Error));
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
-    let told =
+    let expected =
         ["1 requests have no completion", "1 completions belong", "1 commands are", "lost at 1 places"];
-    for part in told {
+    for part in expected {
         assert!(notes.iter().any(|note| note.contains(part)), "{part}: {notes:?}");
     }
 }
@@ -314,11 +314,11 @@ fn fio_logs_of_other_quantities_are_refused_by_name() {
         ("job_slat.12.log", "the time of submission alone"),
     ] {
         let error = open_with(FORMATS, &named(name), None, &ReadOptions::default()).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains(name) && told.contains(what), "{told}");
+        let message = error.to_string();
+        assert!(message.contains(name) && message.contains(what), "{message}");
         assert!(error.hint().unwrap().contains("value-is=latency"), "{name}");
-        let said = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
-        assert_eq!(said.count(), 3, "{name}");
+        let rows = open_with(FORMATS, &named(name), None, &options(&["value-is=latency"])).unwrap();
+        assert_eq!(rows.count(), 3, "{name}");
     }
     for name in ["job_lat.1.log", "job_clat.1.log", "x_bw.of_lat.log", "bwx.log"] {
         assert_eq!(

@@ -190,7 +190,7 @@ const OUTSTANDING_MAX: usize = 128;
 #[derive(Debug, Default)]
 struct GroupCommit {
     leader: Option<usize>,
-    /// Whose records the leader is writing.
+    /// Clients whose records the leader is writing.
     members: Vec<usize>,
     waiting: Vec<usize>,
 }

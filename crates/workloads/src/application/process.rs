@@ -49,7 +49,7 @@ impl Process {
     pub(super) fn lead(&mut self, plan: VecDeque<Stage>) {
         assert!(self.is_committing, "who writes the log waits for it");
         self.is_committing = false;
-        // What follows the commit is asked for when the commit is done.
+        // The request after the commit is made when the commit is done.
         let rest = std::mem::replace(&mut self.plan, plan);
         self.plan.push_back(Stage::Committed);
         self.plan.extend(rest);

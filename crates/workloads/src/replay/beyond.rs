@@ -41,7 +41,7 @@ pub(super) struct Fit {
     pub(super) beyond: Beyond,
     pub(super) capacity_blocks: u64,
     /// Blocks that the trace extends over. Used only by `Scale`.
-    pub(super) extent_blocks: u64,
+    pub(super) address_range_blocks: u64,
 }
 
 impl Fit {
@@ -49,9 +49,9 @@ impl Fit {
         let (capacity, blocks) = (self.capacity_blocks, u64::from(blocks));
         let within = lbn.checked_add(blocks).is_some_and(|end| end <= capacity);
         let place = match self.beyond {
-            Beyond::Scale if self.extent_blocks > capacity => {
+            Beyond::Scale if self.address_range_blocks > capacity => {
                 let Some(last) = capacity.checked_sub(blocks) else { return Place::Refused };
-                let scaled = u128::from(lbn) * u128::from(capacity) / u128::from(self.extent_blocks);
+                let scaled = u128::from(lbn) * u128::from(capacity) / u128::from(self.address_range_blocks);
                 u64::try_from(scaled).unwrap_or(u64::MAX).min(last)
             }
             _ if within => lbn,
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     fn check(beyond: Beyond, lbn: u64, blocks: u32, expect: Place) {
-        let fit = Fit { beyond, capacity_blocks: 100, extent_blocks: 400 };
+        let fit = Fit { beyond, capacity_blocks: 100, address_range_blocks: 400 };
         assert_eq!(fit.place(lbn, blocks), expect, "{beyond:?} {lbn} {blocks}");
     }
 

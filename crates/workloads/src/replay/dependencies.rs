@@ -5,7 +5,7 @@
 //! - for all before it, if it found the device idle: it arrives as long after the other device has gone idle as it did after
 //!   the measured one;
 //! - for the one that had completed last, if it arrived soon after that: it arrives as long after the other device has
-//!   completed that one. How soon is learnt from the trace, of which arrivals may follow completions no more than chance
+//!   completed that one. The limit is fitted to the trace, of which arrivals may follow completions no more than chance
 //!   does ([`Following`](super::Following)).
 //!
 //! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it
@@ -13,12 +13,12 @@
 //! at a time is replayed closed, with its think times; and bursts that wait for nothing stay bursts.
 //!
 //! # Scope and limits
-//! Requests arrive in the order of the trace. What a request waited for is told by time alone.
+//! Requests arrive in the order of the trace. Dependencies are inferred from times alone.
 //!
 //! # References
 //! G. R. Ganger, Y. N. Patt, Using system-level models to evaluate I/O subsystem designs, IEEE Transactions on Computers
 //! 47(6), 1998: what open replay gets wrong. A. Haghdoost et al., On the accuracy and scalability of intensive I/O workload
-//! replay, FAST 2017: dependence told by what completed just before.
+//! replay, FAST 2017: dependence on the request that completed just before.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -53,7 +53,7 @@ impl<E> ReplayError<E> {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Beyond { .. } => {
-                Some("choose a larger device, or say what becomes of such requests: wrap, scale or drop")
+                Some("choose a larger device, or select their treatment: wrap, scale or drop")
             }
             Self::NoThinkTime { .. } => Some("replay the trace open, scaled or closed"),
             Self::Trace { .. } | Self::Empty { .. } | Self::NoSuchDevice { .. } => None,

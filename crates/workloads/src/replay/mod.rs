@@ -79,7 +79,7 @@ pub struct Settings {
     /// Blocks that the device has; every device, if there are several.
     pub capacity_blocks: u64,
     /// Blocks that the trace extends over. Used only by [`Beyond::Scale`].
-    pub extent_blocks: u64,
+    pub address_range_blocks: u64,
     /// Maximum number of requests to issue.
     pub requests: Option<u64>,
     /// The device of the trace whose requests are replayed; all if `None`.
@@ -272,8 +272,8 @@ where
         if request.blocks == 0 {
             return Err(ReplayError::Empty { row });
         }
-        let Settings { beyond, capacity_blocks, extent_blocks, .. } = self.settings;
-        match (Fit { beyond, capacity_blocks, extent_blocks }).place(request.lbn, request.blocks) {
+        let Settings { beyond, capacity_blocks, address_range_blocks, .. } = self.settings;
+        match (Fit { beyond, capacity_blocks, address_range_blocks }).place(request.lbn, request.blocks) {
             Place::Same => self.next = Some(next),
             Place::Moved(lbn) => {
                 match beyond {

@@ -66,16 +66,16 @@ impl ReplaySpec {
             ArrivalMode::Closed(Population::Auto) => Mode::Closed { population: surveyed()?.population()? },
             ArrivalMode::Follow => Mode::Follow { within: surveyed()?.follows_within()? },
         };
-        let extent_blocks = match (self.beyond, survey) {
+        let address_range_blocks = match (self.beyond, survey) {
             (Beyond::Scale, None) => return Err(not_surveyed("beyond")),
-            (_, Some(survey)) => survey.extent_blocks(),
+            (_, Some(survey)) => survey.address_range_blocks(),
             (_, None) => 0,
         };
         Ok(Settings {
             mode,
             beyond: self.beyond,
             capacity_blocks,
-            extent_blocks,
+            address_range_blocks,
             requests: self.requests,
             device: self.device,
             devices: None,

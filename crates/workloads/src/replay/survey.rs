@@ -12,9 +12,9 @@ pub struct Survey {
     /// Records, of any device.
     rows: u64,
     requests: u64,
-    /// Of these, with a completion time.
+    /// Requests with a completion time.
     completed: u64,
-    extent_blocks: u64,
+    address_range_blocks: u64,
     blocks_max: u32,
     devices: BTreeMap<u16, u64>,
     first_arrival: Option<Instant>,
@@ -53,7 +53,8 @@ impl Survey {
         self.requests += 1;
         *self.devices.entry(record.device).or_default() += 1;
         if record.op.addresses_blocks() {
-            self.extent_blocks = self.extent_blocks.max(record.lbn.saturating_add(u64::from(record.blocks)));
+            self.address_range_blocks =
+                self.address_range_blocks.max(record.lbn.saturating_add(u64::from(record.blocks)));
             self.blocks_max = self.blocks_max.max(record.blocks);
         }
         let first = self.first_arrival.get_or_insert(record.arrival);
@@ -78,8 +79,8 @@ impl Survey {
     }
 
     /// Blocks that the trace extends over: the end of its furthest request.
-    pub const fn extent_blocks(&self) -> u64 {
-        self.extent_blocks
+    pub const fn address_range_blocks(&self) -> u64 {
+        self.address_range_blocks
     }
 
     /// Blocks of the largest request.

@@ -173,7 +173,7 @@ fn pace(process: &str, rate: Option<Rate>, interarrival: Option<Duration>) -> Re
         (None, Some(time)) if !time.is_zero() => Ok(Pace::Interarrival(time)),
         (None, Some(_)) => Err("an interarrival time of 0 (hint: write more than 0)".to_owned()),
         (Some(_), Some(_)) => {
-            Err("`rate` and `interarrival` say the same twice (hint: keep one of them)".to_owned())
+            Err("`rate` and `interarrival` both set the pace (hint: keep one of them)".to_owned())
         }
         (None, None) => Err(format!(
             "`{process}` needs a pace (hint: add `rate`, for example \"100/s\", or `interarrival`)"

@@ -92,7 +92,7 @@ pub(crate) fn parse(line: &str) -> Result<(String, Table), DescriptionError> {
 /// Puts a value under a dotted path; `written` is the key as the user wrote it.
 fn insert(table: &mut Table, path: &str, value: &str, written: &str) -> Result<(), DescriptionError> {
     let twice = || {
-        DescriptionError::new(Mistake::Syntax, path, format!("`{written}` says twice what is said only once"))
+        DescriptionError::new(Mistake::Syntax, path, format!("`{written}` sets a value that is already set"))
             .hint("remove one of the two items")
     };
     match path.split_once('.') {

@@ -29,10 +29,10 @@ fn wrong_line_reports_the_problem_and_a_hint() {
         ("random,read=most", "read: `most` is not a ratio", "66%"),
         ("random,poisson=80", "arrivals.rate: `80` has no unit", "\"80/s\""),
         ("random,requests=many", "requests: string \"many\" is not a whole number from 0", "whole number"),
-        ("random,read=1,read=0", "read: `read` says twice what is said only once", "remove"),
+        ("random,read=1,read=0", "read: `read` sets a value that is already set", "remove"),
         (
             "random,poisson=8/s,closed=2",
-            "arrivals.process: `closed` says twice what is said only once",
+            "arrivals.process: `closed` sets a value that is already set",
             "remove",
         ),
         (

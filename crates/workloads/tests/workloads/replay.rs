@@ -19,7 +19,7 @@ fn settings(mode: Mode) -> Settings {
         mode,
         beyond: Beyond::Error,
         capacity_blocks: TARGET.capacity_blocks,
-        extent_blocks: 0,
+        address_range_blocks: 0,
         requests: None,
         device: None,
         devices: None,
@@ -135,11 +135,13 @@ fn requests_beyond_the_end_are_reported_moved_or_dropped() {
     let capacity = TARGET.capacity_blocks;
     let mut records = trace(&[0, 1, 2]);
     records[1].lbn = capacity + 1_000;
-    let extent_blocks = Survey::of(ok(records.clone()), None).unwrap().extent_blocks();
-    assert_eq!(extent_blocks, capacity + 1_008);
+    let address_range_blocks = Survey::of(ok(records.clone()), None).unwrap().address_range_blocks();
+    assert_eq!(address_range_blocks, capacity + 1_008);
     let replay = |beyond| {
-        let mut replay =
-            Replay::new(ok(records.clone()), Settings { beyond, extent_blocks, ..settings(Mode::Open) });
+        let mut replay = Replay::new(
+            ok(records.clone()),
+            Settings { beyond, address_range_blocks, ..settings(Mode::Open) },
+        );
         let lbns: Vec<u64> = arrivals(&mut replay).iter().map(|(_, request)| request.lbn).collect();
         (lbns, replay.into_result())
     };

@@ -130,13 +130,13 @@ fn no_flush_is_answered_before_its_fdatasync() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("trace");
     let store = format!("file:{}", folder.path().join("disk.img").display());
-    let door = format!("unix:{}", folder.path().join("nbd").display());
+    let frontend = format!("unix:{}", folder.path().join("nbd").display());
     // The document is asked for so that it prints nothing else; strace runs it, and it runs in the foreground.
     let mut command = Command::new("strace");
     command.args(["-f", "-D", "-xx", "-s", "4096", "-o", log.to_str().unwrap()]);
     command.args(["-e", "trace=fdatasync,fsync,read,readv,recvfrom,recvmsg,write,writev,sendto,sendmsg"]);
     command.args([SEEKLAB, "serve", "immediate", "--size", "4MiB", "--store", &store]);
-    command.args(["--json", "--nbd", &door]);
+    command.args(["--json", "--nbd", &frontend]);
     let served = Served::start(command, folder.path().join("nbd"));
     let mut client = served.connect();
     for number in 0..FLUSHES {
@@ -158,7 +158,7 @@ fn no_flush_is_answered_before_its_fdatasync() {
         let came = find(&flush, &["read", "recv", "<... read", "<... recv"], after)
             .expect("the flush is in the trace");
         let left = find(&reply, &["write", "send"], came).expect("its reply is in the trace");
-        // Where a call is told in two lines, it has returned with the second.
+        // A call that is logged in two lines has returned with the second.
         let synced = calls[came..left].iter().any(|line| {
             (line.contains(" fdatasync(") || line.contains("<... fdatasync resumed")) && line.ends_with("= 0")
         });

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::survive::harness::{Guarded, SEEKLAB, can_mount, has};
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn postmark_reproduces_the_dissertation_for_three_disks() {
     let needs = ["postmark", "mkfs.ext2", "python3", "timeout"];
     if !can_mount("postmark_reproduces_the_dissertation_for_three_disks", &needs) {
@@ -79,6 +80,7 @@ fn postmark_reproduces_the_dissertation_for_three_disks() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn program_runs_on_a_mount_without_root() {
     let name = "program_runs_on_a_mount_without_root";
     if !has(name, &["fusermount3", "fuse2fs", "mkfs.ext4", "setpriv", "timeout"]) {
@@ -149,6 +151,7 @@ fn left_behind(out: &Path) -> Vec<String> {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn clone_experiment_runs_and_leaves_nothing() {
     let needs =
         ["postmark", "mkfs.ext4", "python3", "timeout", "make", "cc", "setpriv", "unshare", "losetup", "dd"];

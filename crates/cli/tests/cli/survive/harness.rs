@@ -45,9 +45,9 @@ impl Served {
     /// Serves over NBD in `folder`.
     pub(crate) fn nbd(folder: &Path, arguments: &[&str]) -> Self {
         let socket = folder.join("nbd");
-        let door = format!("unix:{}", socket.display());
+        let frontend = format!("unix:{}", socket.display());
         let mut command = Command::new(SEEKLAB);
-        command.arg("serve").args(arguments).args(["--json", "--nbd", &door]);
+        command.arg("serve").args(arguments).args(["--json", "--nbd", &frontend]);
         Self::start(command, socket)
     }
 
@@ -62,11 +62,14 @@ impl Served {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut child = Guarded(child);
         let mut errors = BufReader::new(child.0.stderr.as_mut().unwrap());
-        let (mut said, mut line) = (String::new(), String::new());
+        let (mut printed, mut line) = (String::new(), String::new());
         while !line.contains(" is ready: ") {
-            said += &line;
+            printed += &line;
             line.clear();
-            assert!(errors.read_line(&mut line).unwrap() > 0, "it ended before it served: {said}");
+            assert!(
+                errors.read_line(&mut line).unwrap() > 0,
+                "the emulation ended before it was ready: {printed}"
+            );
         }
         let place = line.split(" is ready: ").nth(1).unwrap().trim().to_owned();
         Self { child, place, socket }

@@ -2,11 +2,13 @@
 
 #[path = "../../../../emulator/tests/emulator/nbd/client.rs"]
 #[expect(dead_code, reason = "it is shared with the server's own tests, which use all of it")]
-mod client;
+pub(crate) mod client;
 mod durable;
 mod examples;
-mod harness;
+pub(crate) mod harness;
 mod run;
 mod served;
 mod signals;
 mod simulated;
+
+pub(crate) use harness::can_mount;

@@ -21,6 +21,7 @@ fn document(output: &Output) -> Value {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn document_has_every_key() {
     const KEYS: [&str; 21] = [
         "elapsed_s",
@@ -69,7 +70,11 @@ fn document_has_every_key() {
         assert_eq!(queue["scheduler"], "none", "{queue}");
         assert_eq!(queue["request_count"].as_u64(), Some(32), "{queue}");
         assert_eq!(queue["rotational"], false, "{queue}");
-        assert_eq!(queue["read_ahead_kib"].as_u64(), Some(128), "what was not said is the device's: {queue}");
+        assert_eq!(
+            queue["read_ahead_kib"].as_u64(),
+            Some(128),
+            "an option that is not given keeps the value of the device: {queue}"
+        );
         for repetition in repetitions {
             for key in KEYS {
                 assert!(repetition.get(key).is_some(), "{key} is missing in {repetition}");
@@ -90,6 +95,7 @@ fn document_has_every_key() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn exit_codes_distinguish_failed_commands_from_wrong_usage() {
     if !can_mount("exit_codes_distinguish_failed_commands_from_wrong_usage", &NEEDS) {
         return;
@@ -157,6 +163,7 @@ fn comparison_rotates_the_devices_over_three_repetitions() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn comparison_begins_with_one_uncounted_pass() {
     if !can_mount("comparison_begins_with_one_uncounted_pass", &NEEDS) {
         return;
@@ -183,6 +190,7 @@ fn comparison_begins_with_one_uncounted_pass() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn finished_repetitions_are_not_run_again() {
     if !can_mount("finished_repetitions_are_not_run_again", &NEEDS) {
         return;
@@ -225,6 +233,7 @@ fn finished_repetitions_are_not_run_again() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn files_are_whole_on_every_file_system() {
     std::thread::scope(|scope| {
         for (fs, size) in [("ext4", "64MiB"), ("ext2", "64MiB"), ("xfs", "320MiB"), ("btrfs", "128MiB")] {
@@ -256,6 +265,7 @@ const STUBBORN: &str = "trap '' TERM HUP INT; \
     i=0; while [ $i -lt 40 ]; do echo $i > f$i; sync f$i; i=$((i+1)); done";
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn nothing_is_left_however_a_run_is_ended() {
     if !can_mount("nothing_is_left_however_a_run_is_ended", &NEEDS) {
         return;
@@ -289,7 +299,8 @@ fn nothing_is_left_however_a_run_is_ended() {
             held.look(pid);
             std::thread::park_timeout(Duration::from_millis(3));
         }
-        let told = |what: String| format!("seed {seed}, round {round}, {signal:?} after {end_ns} ns: {what}");
+        let context =
+            |what: String| format!("seed {seed}, round {round}, {signal:?} after {end_ns} ns: {what}");
         // Stopped, it holds what it is seen to hold.
         run.signal(Signal::STOP);
         held.look(pid);
@@ -299,16 +310,16 @@ fn nothing_is_left_however_a_run_is_ended() {
         let mut status = None;
         until(|| {
             status = run.0.try_wait().unwrap();
-            status.map(drop).ok_or_else(|| told("it does not end".to_owned()))
+            status.map(drop).ok_or_else(|| context("it does not end".to_owned()))
         });
-        until(|| scene.left(pid, &held).map_err(told));
+        until(|| scene.left(pid, &held).map_err(context));
         let status = status.unwrap();
         // Before it catches signals, they end it as they end anything.
         let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
         assert!(
             status.code() == Some(1) || by_signal == Some(signal.as_raw()),
             "{}",
-            told(status.to_string())
+            context(status.to_string())
         );
         ended[which] += 1;
         was_bound |= held.is_bound;

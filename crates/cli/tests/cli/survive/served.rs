@@ -82,6 +82,7 @@ fn full_store_is_reported_and_keeps_its_contents() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn full_block_device_reports_no_space() {
     if !can_mount("full_block_device_reports_no_space", &["dd"]) {
         return;
@@ -92,9 +93,9 @@ fn full_block_device_reports_no_space() {
     let before = succeed("sh", &["-c", &format!("head -c 2M {} | sha256sum", served.place)]);
     let full = output("dd", &["if=/dev/zero", &device, "bs=1M", "oflag=direct", "seek=2", "conv=notrunc"]);
     let random = ["if=/dev/urandom", &device, "bs=1M", "oflag=direct", "seek=2", "conv=notrunc"];
-    let said = output("dd", &random);
-    let errors = String::from_utf8_lossy(&said.stderr);
-    assert!(!said.status.success() && errors.contains("No space left"), "{errors}{full:?}");
+    let finished = output("dd", &random);
+    let errors = String::from_utf8_lossy(&finished.stderr);
+    assert!(!finished.status.success() && errors.contains("No space left"), "{errors}{full:?}");
     let written: u64 = errors
         .lines()
         .find_map(|line| line.split(" bytes").next().filter(|_| line.contains(" copied"))?.parse().ok())
@@ -106,6 +107,7 @@ fn full_block_device_reports_no_space() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn flushed_data_survives_unmounting_and_ending_under_load() {
     let name = "flushed_data_survives_unmounting_and_ending_under_load";
     if !can_mount(name, &["mkfs.ext4", "mount", "umount", "dd", "timeout"]) {
@@ -125,7 +127,7 @@ fn flushed_data_survives_unmounting_and_ending_under_load() {
     let mounted = Mounted(place.clone());
     succeed("mkfs.ext4", &["-q", "-F", &served.place]);
     succeed("mount", &[&served.place, &place]);
-    // One file after the other, each on the disk before it is told; one stays open all the time.
+    // One file after the other, each on the disk before its name is logged; one stays open all the time.
     let line = format!(
         "exec 9>{place}/open; i=0; while dd if=/dev/urandom of={place}/f$i bs=16k count=2 conv=fsync 2>/dev/null; \
          do echo \"$i $(sha256sum < {place}/f$i)\" >> {log}; echo more >&9; i=$((i+1)); done"
@@ -153,10 +155,10 @@ fn flushed_data_survives_unmounting_and_ending_under_load() {
     until(|| scene.left(pid, &held));
     let served = serve();
     succeed("mount", &[&served.place, &place]);
-    let told = fs::read_to_string(&log).unwrap();
+    let logged = fs::read_to_string(&log).unwrap();
     // The writer was ended in the middle of something.
-    let whole: Vec<&str> = told.lines().filter(|line| line.ends_with(" -")).collect();
-    assert!(whole.len() > 8, "{told}");
+    let whole: Vec<&str> = logged.lines().filter(|line| line.ends_with(" -")).collect();
+    assert!(whole.len() > 8, "{logged}");
     for line in whole {
         let (number, digest) = line.split_once(' ').unwrap();
         let found = succeed("sh", &["-c", &format!("sha256sum < {place}/f{number}")]);

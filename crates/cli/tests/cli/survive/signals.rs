@@ -51,6 +51,7 @@ fn serve_goes_on_after_a_hangup_that_was_ignored_at_start() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn run_ends_by_sigterm_where_interrupts_and_hangups_are_ignored() {
     if !can_mount("run_ends_by_sigterm_where_interrupts_and_hangups_are_ignored", &["mkfs.ext4"]) {
         return;
@@ -91,6 +92,7 @@ fn run_ends_by_sigterm_where_interrupts_and_hangups_are_ignored() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn commands_of_a_run_get_the_default_sigterm() {
     if !can_mount("commands_of_a_run_get_the_default_sigterm", &["mkfs.ext4"]) {
         return;
@@ -117,6 +119,7 @@ fn descriptors(task: &std::path::Path) -> Vec<std::ffi::OsString> {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn threads_with_descriptors_of_their_own_handle_no_signals() {
     if !can_mount("threads_with_descriptors_of_their_own_handle_no_signals", &[]) {
         return;

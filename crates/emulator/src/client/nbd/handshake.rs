@@ -100,7 +100,7 @@ impl<'a> Handshake<'a> {
     }
 
     fn refused(&self, kind: u32, data: &[u8], name: &str) -> ClientError {
-        let said = String::from_utf8_lossy(data);
+        let message = String::from_utf8_lossy(data);
         let reason = match kind {
             option_reply::ERROR_UNKNOWN => format!("it has no export `{name}`"),
             option_reply::ERROR_UNSUPPORTED => "it is too old: it does not know NBD_OPT_GO".to_owned(),
@@ -108,7 +108,7 @@ impl<'a> Handshake<'a> {
             kind if kind >> 31 == 1 => format!("error {}", kind & 0x7fff_ffff),
             kind => return self.socket.protocol(format!("answer {kind} to NBD_OPT_GO")),
         };
-        let reason = if said.is_empty() { reason } else { format!("{reason} ({said})") };
+        let reason = if message.is_empty() { reason } else { format!("{reason} ({message})") };
         ClientError::Refused { server: self.socket.server(), reason }
     }
 

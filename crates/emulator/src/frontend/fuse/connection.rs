@@ -139,7 +139,7 @@ struct Outstanding {
 }
 
 /// Result of decoding a message.
-enum Outcome<'a> {
+enum Decoded<'a> {
     Command {
         offset: u64,
         length: u32,
@@ -231,21 +231,21 @@ impl Connection {
         if !wants_answer {
             return None;
         }
-        let outcome = self.dispatch(header, arguments).unwrap_or_else(|| {
+        let decoded = self.dispatch(header, arguments).unwrap_or_else(|| {
             self.oddities.malformed_count += 1;
-            Outcome::Status(errno::EIO)
+            Decoded::Status(errno::EIO)
         });
-        match outcome {
-            Outcome::Settled => None,
-            Outcome::Status(errno) => {
+        match decoded {
+            Decoded::Settled => None,
+            Decoded::Status(errno) => {
                 self.answer(header.unique, 0, |_| Err(errno));
                 None
             }
-            Outcome::Command { .. } if self.shutting_down => {
+            Decoded::Command { .. } if self.shutting_down => {
                 self.answer(header.unique, 0, |_| Err(errno::ESHUTDOWN));
                 None
             }
-            Outcome::Command { offset, length, fua, kind, action } => {
+            Decoded::Command { offset, length, fua, kind, action } => {
                 let tag = self.hand_out(Outstanding { unique: header.unique, kind });
                 Some(Command { tag, arrived, offset_bytes: offset, length_bytes: length, fua, action })
             }
@@ -454,22 +454,22 @@ impl Connection {
     }
 
     /// `None` if the message lacks arguments.
-    fn dispatch<'a>(&mut self, header: Header, mut arguments: Fields<'a>) -> Option<Outcome<'a>> {
+    fn dispatch<'a>(&mut self, header: Header, mut arguments: Fields<'a>) -> Option<Decoded<'a>> {
         let Header { opcode, unique, node } = header;
         if opcode == opcode::INIT {
             return self.negotiate(unique, Offer::parse(&mut arguments)?);
         }
         if !self.negotiated {
-            return Some(Outcome::Status(errno::EPROTO));
+            return Some(Decoded::Status(errno::EPROTO));
         }
         let on_file = node == FILE_NODE;
-        let outcome = match opcode {
+        let decoded = match opcode {
             opcode::READ if on_file => self.read(Transfer::parse(&mut arguments)?),
             opcode::WRITE if on_file => {
                 let transfer = Transfer::parse(&mut arguments)?;
                 self.write(unique, transfer, arguments.bytes(transfer.size as usize)?)
             }
-            opcode::FSYNC if on_file && self.export.can_flush => Outcome::Command {
+            opcode::FSYNC if on_file && self.export.can_flush => Decoded::Command {
                 offset: 0,
                 length: 0,
                 fua: false,
@@ -483,13 +483,13 @@ impl Connection {
             }
             _ => return self.answer_about_names(header, arguments),
         };
-        Some(outcome)
+        Some(decoded)
     }
 
-    fn negotiate(&mut self, unique: u64, offer: Offer) -> Option<Outcome<'static>> {
+    fn negotiate(&mut self, unique: u64, offer: Offer) -> Option<Decoded<'static>> {
         if offer.major < wire::MAJOR || (offer.major == wire::MAJOR && offer.minor < wire::MINOR_MIN) {
             self.oddities.unsupported_protocol = Some((offer.major, offer.minor));
-            return Some(Outcome::Status(errno::EPROTO));
+            return Some(Decoded::Status(errno::EPROTO));
         }
         // A newer kernel takes the hint and asks again.
         self.negotiated = offer.major == wire::MAJOR;
@@ -507,7 +507,7 @@ impl Connection {
             encoder.u32(1).u16(pages).u16(0).u32(0).zeroes(28);
             Ok(encoder.used())
         });
-        Some(Outcome::Settled)
+        Some(Decoded::Settled)
     }
 }
 

@@ -45,9 +45,9 @@ pub(super) fn mount(path: &Path, read_only: bool) -> io::Result<OwnedFd> {
     drop(ours);
     let output = helper.wait_with_output()?;
     let Some(device) = received? else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim().trim_start_matches("fusermount3: ");
-        return Err(io::Error::other(format!("{PROGRAM} refused: {said}")));
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message = message.trim().trim_start_matches("fusermount3: ");
+        return Err(io::Error::other(format!("{PROGRAM} refused: {message}")));
     };
     fcntl_setfl(&device, fcntl_getfl(&device)? | OFlags::NONBLOCK)?;
     Ok(device)

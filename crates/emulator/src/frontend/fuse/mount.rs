@@ -95,7 +95,7 @@ pub fn unavailability(place: &Place) -> Option<String> {
         Place::Detached => fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)
             .err()
             .map(|error| explain_privilege(error.into()).to_string()),
-        Place::At(path) => check_place(path).err().map(|error| error.to_string()),
+        Place::At(path) => check_mount_point(path).err().map(|error| error.to_string()),
     })
 }
 
@@ -154,7 +154,7 @@ fn mount_nowhere(read_only: bool) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 fn mount_at(path: &Path, read_only: bool) -> io::Result<(OwnedFd, Held)> {
-    let path = check_place(path)?;
+    let path = check_mount_point(path)?;
     let (device, unmounter) = match mount_nowhere(read_only) {
         Ok((device, mount)) => {
             let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
@@ -170,13 +170,13 @@ fn mount_at(path: &Path, read_only: bool) -> io::Result<(OwnedFd, Held)> {
 }
 
 /// The place without symbolic links, if it is an empty directory.
-fn check_place(path: &Path) -> io::Result<PathBuf> {
+fn check_mount_point(path: &Path) -> io::Result<PathBuf> {
     let say = |error: io::Error| {
         let shown = path.display();
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => "; create the directory first",
             io::ErrorKind::NotConnected => {
-                "; something died that was mounted there: `umount` or `fusermount3 -u` it first"
+                "; a dead mount is there: remove it with `umount` or `fusermount3 -u` first"
             }
             _ => "",
         };

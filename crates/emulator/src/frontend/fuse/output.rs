@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::wire::{OUT_HEADER_SIZE, out_header};
 
-/// Whose answer it is.
+/// Origin of the request that is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addressee {
     /// The kernel's own business: names, attributes.

@@ -81,8 +81,8 @@ impl LoopDevice {
         let block = settings.block_size_bytes;
         if !block.is_power_of_two() || !(512..=4096).contains(&block) {
             let what = format!(
-                "blocks of {block} bytes are beyond the loop driver, which has 512 to 4096; NBD and the FUSE file \
-                 serve such a device"
+                "the loop driver takes blocks of 512 to 4096 bytes, not {block}; serve this device over NBD or as a \
+                 FUSE file"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
@@ -145,14 +145,14 @@ fn keep(
             device
         }
         Err(error) => {
-            // If nobody waits any more, nobody is told.
+            // If the receiver is gone, the error has no reader.
             let _ = ready.send(Err(error));
             return;
         }
     };
     // It ends without ever a message.
     let _ = held.recv();
-    // Closing syncs only where nobody else has it open. Errors have been seen by who wrote.
+    // Closing syncs only if the file is open nowhere else. Writers have received their errors.
     let _ = rustix::fs::fsync(&device);
     drop(device);
 }
@@ -178,7 +178,9 @@ fn configure(
         let path = PathBuf::from(format!("/dev/loop{number}"));
         let named = |error: Errno| {
             let hint = match error {
-                Errno::NOENT => "; the kernel has it, /dev has not: `mknod` it, or run outside the container",
+                Errno::NOENT => {
+                    "; the kernel has it, but /dev has no node: create it with `mknod`, or run outside the container"
+                }
                 Errno::INVAL => "; LOOP_CONFIGURE needs Linux 5.8 and a block size of 512 to 4096",
                 _ => "",
             };
@@ -209,7 +211,7 @@ fn open_control() -> io::Result<OwnedFd> {
             Errno::NOENT | Errno::NODEV | Errno::NXIO => {
                 "`modprobe loop`; in a container, give it the device"
             }
-            _ => "is the loop driver there?",
+            _ => "load the loop driver (`modprobe loop`)",
         };
         io::Error::new(io::Error::from(error).kind(), format!("{PATH}: {error}; {remedy}"))
     })

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
@@ -50,7 +51,7 @@ impl QueueOptions {
 }
 
 /// Settings of the host's queue, read back from the kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Queue {
     /// True if the host treats the block device as a rotating disk.
     pub rotational: bool,
@@ -73,19 +74,19 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<Queue> {
     let folder = folder(path);
     if read(&folder, "loop/dio")? != "1" {
         let what = format!(
-            "{}: direct I/O is not on, without which requests come one at a time; is the block size of {} one \
-             that the file takes?",
+            "{}: direct I/O is off, so requests would arrive one at a time; the file may not take blocks of {} \
+             bytes",
             path.display(),
             settings.block_size_bytes
         );
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
-    let wishes = &settings.queue;
+    let requested = &settings.queue;
     let mut wanted = Vec::new();
-    wanted.extend(wishes.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
-    wanted.extend(wishes.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
-    wanted.extend(wishes.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
-    wanted.extend(wishes.request_count.map(|count| ("nr_requests", count.to_string())));
+    wanted.extend(requested.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
+    wanted.extend(requested.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
+    wanted.extend(requested.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
+    wanted.extend(requested.request_count.map(|count| ("nr_requests", count.to_string())));
     for (name, value) in wanted {
         let file = folder.join("queue").join(name);
         if let Err(error) = fs::write(&file, &value) {

@@ -4,7 +4,7 @@ use super::buffer::Buffer;
 use super::export::Export;
 use super::wire::{
     NBD_MAGIC, OPTION_BYTES_MAX, OPTION_COUNT_MAX, OPTION_MAGIC, OPTION_REPLY_MAGIC, OPTION_SIZE,
-    OPTION_SKIP_BYTES_MAX, Reader, STRING_BYTES_MAX, Violation, allocation, handshake_flag, info, option,
+    OPTION_SKIP_BYTES_MAX, STRING_BYTES_MAX, Violation, WireReader, allocation, handshake_flag, info, option,
     option_reply, u32_at, u64_at,
 };
 
@@ -182,7 +182,7 @@ impl Handshake {
             option::INFO | option::GO => {
                 let chosen = self.information(export, option, data, output);
                 if chosen && option == option::GO {
-                    let Some(name) = Reader(data).string() else { unreachable!("it was read above") };
+                    let Some(name) = WireReader(data).string() else { unreachable!("it was read above") };
                     return Ok(Some(Progress::Agreed(self.agreement(name))));
                 }
             }
@@ -282,7 +282,7 @@ fn answer(output: &mut Buffer, option: u32, kind: u32, data: &[u8]) {
 
 /// Returns the name and the kinds of information requested.
 fn information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut reader = Reader(data);
+    let mut reader = WireReader(data);
     let name = reader.string()?;
     let count = reader.u16()?;
     let wanted = reader.bytes(usize::from(count) * 2)?;
@@ -291,7 +291,7 @@ fn information_request(data: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Returns the export's name, and true if a query matches `base:allocation`.
 fn context_queries(data: &[u8], setting: bool) -> Option<(&[u8], bool)> {
-    let mut reader = Reader(data);
+    let mut reader = WireReader(data);
     let name = reader.string()?;
     let count = reader.u32()?;
     let mut matched = count == 0 && !setting;

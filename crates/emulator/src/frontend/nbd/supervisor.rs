@@ -4,7 +4,7 @@
 //! connected ─ 10 s ─▶ goes                 negotiating; after 1 s already, if a further client needs the place
 //! request started ─ 30 s ─▶ goes           its bytes do not all arrive
 //! replies unsent, no byte taken ─ 30 s ─▶ goes
-//!                                          a client that said goodbye, or the greatest debtor while others are held back
+//!                                          a client that has disconnected, or the greatest debtor while others are held back
 //! ```
 //! A *debt* is what the replies to a client will occupy: those that wait to leave and those that outstanding commands
 //! need. All debts together stay below a maximum. Each client may owe at most as much as it leaves of that for others;
@@ -47,7 +47,7 @@ pub enum Expulsion {
 pub(super) struct Standing {
     /// An export was chosen.
     pub(super) negotiated: bool,
-    /// The client said goodbye or broke the protocol.
+    /// The client disconnected or broke the protocol.
     pub(super) closing: bool,
     /// Number of the request of which some bytes have arrived, if more are waited for.
     pub(super) started_request: Option<u64>,

@@ -138,7 +138,7 @@ pub enum Violation {
     #[error("more than {OPTION_COUNT_MAX} options without choosing an export")]
     OptionCount,
     /// `NBD_OPT_EXPORT_NAME`, which has no error reply, names no export of this server.
-    #[error("the client asked for an export that does not exist, by an option without error reply")]
+    #[error("the client requested an export that does not exist, by an option without error reply")]
     ExportName,
     /// An option unknown to the server from a client that takes no error reply.
     #[error("option {0} from a client that does not speak fixed newstyle")]
@@ -161,9 +161,9 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Takes a message's data apart; `None` where it ends too early.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct WireReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

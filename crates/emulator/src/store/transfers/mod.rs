@@ -74,7 +74,7 @@ pub struct Token(u32);
 
 /// Result of an operation.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct TransferResult {
     /// Time at which the end of the operation was detected.
     pub ended: Instant,
     /// The bytes of a read, in a buffer to be [given back](Transfers::give_back); or why it failed.
@@ -102,7 +102,7 @@ enum State {
     Running {
         done: usize,
     },
-    Ended(Outcome),
+    Ended(TransferResult),
 }
 
 /// Operations of a store in a file that are under way.
@@ -239,7 +239,7 @@ impl Transfers {
                 return Ok(any);
             }
             any = true;
-            // What ends after this is seen by the next turn, or makes the descriptor readable again.
+            // An operation that ends after this is found in the next turn, or makes the descriptor readable again.
             match rustix::io::read(&*self.event, &mut [0; 8]) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -255,7 +255,7 @@ impl Transfers {
     }
 
     /// Returns the result of an operation, if it has ended. Its token is void then.
-    pub fn take(&mut self, token: Token) -> Option<Outcome> {
+    pub fn take(&mut self, token: Token) -> Option<TransferResult> {
         if !self.has_ended(token) {
             return None;
         }
@@ -265,7 +265,7 @@ impl Transfers {
         }
         self.free.push(token.0);
         match std::mem::replace(&mut operation.state, State::Free) {
-            State::Ended(outcome) => Some(outcome),
+            State::Ended(transferred) => Some(transferred),
             _ => unreachable!("it has ended"),
         }
     }
@@ -378,10 +378,10 @@ impl Transfers {
 
     /// An operation has ended: those that waited for it may begin.
     fn ended(&mut self, slot: u32, result: Result<Vec<u8>, StoreError>) {
-        let outcome = Outcome { ended: self.clock.now(), result };
+        let transferred = TransferResult { ended: self.clock.now(), result };
         let place = self.under_way.iter().position(|other| *other == slot).expect("it was under way");
         self.under_way.remove(place);
-        let ended = std::mem::replace(&mut self.operations[slot as usize].state, State::Ended(outcome));
+        let ended = std::mem::replace(&mut self.operations[slot as usize].state, State::Ended(transferred));
         debug_assert!(matches!(ended, State::Running { .. }), "{ended:?}");
         for later in &self.under_way[place..] {
             if !self.operations[slot as usize].precedes(&self.operations[*later as usize]) {

@@ -82,8 +82,8 @@ proptest! {
         transfers.settle_all().unwrap();
         for (token, expected) in tokens {
             prop_assert!(transfers.has_ended(token));
-            let outcome = transfers.take(token).unwrap();
-            let bytes = outcome.result.unwrap();
+            let transferred = transfers.take(token).unwrap();
+            let bytes = transferred.result.unwrap();
             prop_assert!(bytes == expected);
             transfers.give_back(bytes);
         }

@@ -6,6 +6,7 @@ use crate::fuse::file::{fio, verify};
 use crate::fuse::harness::{Served, Serving, can, pattern, run};
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn device_has_the_requested_settings() {
     if !can("device_has_the_requested_settings", true, &[]) {
         return;
@@ -26,6 +27,7 @@ fn device_has_the_requested_settings() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn device_returns_the_written_data() {
     if !can("device_returns_the_written_data", true, &[]) {
         return;
@@ -72,6 +74,7 @@ fn device_returns_the_written_data() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn loop_device_keeps_the_queue_depth_of_the_client() {
     if !can("loop_device_keeps_the_queue_depth_of_the_client", true, &["fio"]) {
         return;
@@ -83,6 +86,7 @@ fn loop_device_keeps_the_queue_depth_of_the_client() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn fio_verifies_its_data_on_the_device() {
     if !can("fio_verifies_its_data_on_the_device", true, &["fio"]) {
         return;
@@ -93,6 +97,7 @@ fn fio_verifies_its_data_on_the_device() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn contents_survive_a_restart() {
     if !can("contents_survive_a_restart", true, &["sha256sum"]) {
         return;
@@ -120,6 +125,7 @@ fn contents_survive_a_restart() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn two_devices_have_different_backing_files() {
     if !can("two_devices_have_different_backing_files", true, &[]) {
         return;

@@ -24,6 +24,7 @@ fn soon(condition: impl Fn() -> bool) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
     if !can("nothing_hangs_or_stays_after_a_kill_under_dirty_writes", true, &[]) {
         return;
@@ -41,12 +42,13 @@ fn nothing_hangs_or_stays_after_a_kill_under_dirty_writes() {
     file.write_all(&vec![1; 100 << 20]).expect("the page cache takes it");
     serving.kill();
     assert!(!busy.wait().expect("it ends").success(), "dd sees an error");
-    assert!(file.sync_all().is_err(), "the writes are lost, and said to be");
+    assert!(file.sync_all().is_err(), "the writes are lost, and the file reports it");
     drop(file);
     assert!(soon(|| !is_attached(&device)), "the device goes with its last user");
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn mounted_file_system_can_be_unmounted_after_a_kill() {
     if !can("mounted_file_system_can_be_unmounted_after_a_kill", true, &["mkfs.ext4", "mount"]) {
         return;
@@ -65,6 +67,7 @@ fn mounted_file_system_can_be_unmounted_after_a_kill() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_fails_and_mount_goes_after_a_kill() {
     let test = "file_fails_and_mount_goes_after_a_kill";
     if !can(test, false, &["fusermount3"]) {
@@ -86,6 +89,7 @@ fn file_fails_and_mount_goes_after_a_kill() {
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn device_in_use_is_given_up_in_order() {
     if !can("device_in_use_is_given_up_in_order", true, &[]) {
         return;
@@ -94,13 +98,14 @@ fn device_in_use_is_given_up_in_order() {
     let device = serving.path.clone();
     let file = OpenOptions::new().read(true).open(&device).expect("it is there");
     let figures = serving.end();
-    assert_eq!(figures.detached, Some(false), "somebody has it open, which is said");
+    assert_eq!(figures.detached, Some(false), "an open file keeps the mount, and the figures report it");
     assert!(is_attached(&device));
     drop(file);
     assert!(soon(|| !is_attached(&device)));
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn clients_that_die_do_no_harm() {
     if !can("clients_that_die_do_no_harm", true, &["fio"]) {
         return;
@@ -123,6 +128,7 @@ fn clients_that_die_do_no_harm() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn aborted_mount_ends_the_load_and_the_server_ends_in_order() {
     let test = "aborted_mount_ends_the_load_and_the_server_ends_in_order";
     if !can(test, false, &[]) || !rustix::process::geteuid().is_root() {

@@ -30,6 +30,7 @@ fn is_mounted(folder: &Path) -> bool {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_returns_the_written_data() {
     if !can("file_returns_the_written_data", false, &[]) {
         return;
@@ -79,6 +80,7 @@ fn file_returns_the_written_data() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn flush_fua_discard_zeroes_and_holes_arrive() {
     if !can("flush_fua_discard_zeroes_and_holes_arrive", false, &[]) {
         return;
@@ -127,6 +129,7 @@ fn flush_fua_discard_zeroes_and_holes_arrive() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn read_only_device_refuses_to_be_opened_for_writing() {
     if !can("read_only_device_refuses_to_be_opened_for_writing", false, &[]) {
         return;
@@ -139,6 +142,7 @@ fn read_only_device_refuses_to_be_opened_for_writing() {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn file_keeps_the_queue_depth_of_the_client() {
     if !can("file_keeps_the_queue_depth_of_the_client", false, &["fio"]) {
         return;
@@ -157,6 +161,7 @@ pub(crate) fn fio(path: &str, options: &[&str]) -> String {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn fio_verifies_its_data_in_the_file() {
     if !can("fio_verifies_its_data_in_the_file", false, &["fio"]) {
         return;
@@ -175,6 +180,7 @@ pub(crate) fn verify(path: &str) {
 }
 
 #[test]
+#[cfg_attr(not(fuse), ignore = "needs /dev/fuse")]
 fn user_without_privilege_mounts() {
     let test = "user_without_privilege_mounts";
     if !can(test, false, &["fusermount3", "setpriv"]) || !rustix::process::geteuid().is_root() {

@@ -66,16 +66,19 @@ fn check(name: &str, make: &[&str], checker: &[&str], size_mib: u64, options: &s
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn ext4_is_whole() {
     check("ext4", &["mkfs.ext4", "-q", "-F"], &["fsck.ext4", "-f", "-n"], 512, "discard");
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn xfs_is_whole() {
     check("xfs", &["mkfs.xfs", "-q", "-f"], &["xfs_repair", "-n"], 512, "discard");
 }
 
 #[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn btrfs_is_whole() {
     check("btrfs", &["mkfs.btrfs", "-q", "-f"], &["btrfs", "check", "--readonly"], 768, "discard");
 }

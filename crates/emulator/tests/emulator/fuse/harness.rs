@@ -144,7 +144,7 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
         refused: statistics.refused,
         outstanding_max: served.outstanding_max,
         malformed: served.oddities.malformed_count,
-        allocated_bytes: store.allocated_bytes().expect("it can be told").as_bytes(),
+        allocated_bytes: store.allocated_bytes().expect("the store knows its allocation").as_bytes(),
         flushes,
         fua_writes,
         detached: None,
@@ -190,8 +190,8 @@ impl Serving {
             line.clear();
             let count = self.output.read_line(&mut line).expect("the child writes text");
             assert!(count > 0, "the child ended before it served");
-            if let Some(said) = line.trim_end().split_once(MARK) {
-                return said.1.to_owned();
+            if let Some(marked) = line.trim_end().split_once(MARK) {
+                return marked.1.to_owned();
             }
         }
     }

@@ -327,8 +327,8 @@ fn data_and_holes_are_found() {
             answers.extend(kernel::answers(&mut connection));
         }
         let [answer] = answers.as_slice() else { panic!("{answers:?}") };
-        let told = if answer.errno == 0 { Ok(answer.u64_at(0)) } else { Err(answer.errno) };
-        assert_eq!(told, found, "{whence} {from}");
+        let answered = if answer.errno == 0 { Ok(answer.u64_at(0)) } else { Err(answer.errno) };
+        assert_eq!(answered, found, "{whence} {from}");
     }
     assert_eq!(ask(&mut connection, &lseek(2, 3 << 30, 3)).errno, ENXIO);
     assert_eq!(ask(&mut connection, &lseek(2, 0, 2)).errno, EINVAL);

@@ -7,7 +7,7 @@ use seeklab_core::{Device, Duration, Limits, Operation, Seed, simulate};
 use seeklab_devices::simple::{Server, ServerParameters};
 use seeklab_emulator::client::nbd::Client;
 use seeklab_emulator::client::runner::RunnerOptions;
-use seeklab_emulator::client::{BuiltinOutcome, ClientError, Progress, run_builtin, run_builtin_with};
+use seeklab_emulator::client::{BuiltinResult, ClientError, Progress, run_builtin, run_builtin_with};
 use seeklab_emulator::clock::Clock;
 use seeklab_workloads::{AddressSpace, Application, Builtin};
 
@@ -22,63 +22,58 @@ fn parse(line: &str) -> Builtin {
     Builtin::parse(line).expect(line)
 }
 
-fn run(line: &str, delay: Duration) -> BuiltinOutcome {
+fn run(line: &str, delay: Duration) -> BuiltinResult {
     let serving = Serving::start(SIZE_MIB, delay);
-    let outcome = run_builtin(&parse(line), &serving.uri, Seed(1), &mut |_| ()).expect(line);
+    let result = run_builtin(&parse(line), &serving.uri, Seed(1), &mut |_| ()).expect(line);
     let statistics = serving.end();
     assert_eq!((statistics.violation_count, statistics.vanished_count), (0, 0), "{statistics:?}");
-    outcome
+    result
 }
 
 #[test]
 fn every_workload_runs_and_reads_its_own_data() {
     for line in [POSTMARK, BUILD, DATABASE, "postmark,files=50,transactions=50,mount=journal,discard=true"] {
         for delay in [Duration::ZERO, Duration::from_us(100)] {
-            let outcome = run(line, delay);
+            let result = run(line, delay);
             assert_eq!(
-                (outcome.mismatch_count, outcome.is_full),
+                (result.mismatch_count, result.is_full),
                 (0, false),
                 "{line}: {:?}",
-                outcome.mismatches
+                result.mismatches
             );
-            let requests: u64 = outcome.phases.iter().map(|phase| phase.requests).sum();
-            assert_eq!(outcome.requests.len() as u64, requests);
-            assert!(outcome.phases.iter().all(|phase| phase.end.is_some() && phase.operations > 0));
-            for request in &outcome.requests {
+            let requests: u64 = result.phases.iter().map(|phase| phase.requests).sum();
+            assert_eq!(result.requests.len() as u64, requests);
+            assert!(result.phases.iter().all(|phase| phase.end.is_some() && phase.operations > 0));
+            for request in &result.requests {
                 assert!(request.completion > request.issue && request.response_time() >= delay);
             }
             let of = |op| -> u64 {
-                let requests = outcome.requests.iter().filter(|request| request.op == op);
+                let requests = result.requests.iter().filter(|request| request.op == op);
                 requests.map(|request| request.length_bytes).sum()
             };
-            assert_eq!(of(Operation::Read), outcome.read_bytes);
-            assert_eq!(of(Operation::Write), outcome.written_bytes);
-            let last = outcome.phases.last().expect("there are phases");
-            assert!(outcome.operations_per_s(last.name).expect("it took time") > 0.0);
+            assert_eq!(of(Operation::Read), result.read_bytes);
+            assert_eq!(of(Operation::Write), result.written_bytes);
+            let last = result.phases.last().expect("there are phases");
+            assert!(result.operations_per_s(last.name).expect("it took time") > 0.0);
         }
     }
 }
 
 #[test]
 fn data_read_are_compared_with_data_written() {
-    let outcome = run(BUILD, Duration::ZERO);
+    let result = run(BUILD, Duration::ZERO);
     // The build reads what was unpacked, which is most of what it reads.
-    assert!(
-        outcome.verified_bytes * 2 > outcome.read_bytes,
-        "{} {}",
-        outcome.verified_bytes,
-        outcome.read_bytes
-    );
+    assert!(result.verified_bytes * 2 > result.read_bytes, "{} {}", result.verified_bytes, result.read_bytes);
     let options = RunnerOptions { verify: false, ..RunnerOptions::default() };
     let serving = Serving::start(SIZE_MIB, Duration::ZERO);
     let unchecked = run_builtin_with(&parse(BUILD), &serving.uri, Seed(1), &options, &mut |_| ());
     assert_eq!(unchecked.expect(BUILD).verified_bytes, 0);
     // PostMark's files are all cached, so nothing of them is read unless it is read back.
     let options = RunnerOptions { read_back: true, ..RunnerOptions::default() };
-    let outcome = run_builtin_with(&parse(POSTMARK), &serving.uri, Seed(1), &options, &mut |_| ());
-    let outcome = outcome.expect(POSTMARK);
-    assert!(outcome.verified_bytes > 40 * 4096 && outcome.mismatch_count == 0, "{}", outcome.verified_bytes);
-    assert!(outcome.read_bytes < outcome.verified_bytes);
+    let result = run_builtin_with(&parse(POSTMARK), &serving.uri, Seed(1), &options, &mut |_| ());
+    let result = result.expect(POSTMARK);
+    assert!(result.verified_bytes > 40 * 4096 && result.mismatch_count == 0, "{}", result.verified_bytes);
+    assert!(result.read_bytes < result.verified_bytes);
 }
 
 #[test]
@@ -94,10 +89,10 @@ fn lost_blocks_are_found_and_reported() {
     // Long enough for a progress report in its second phase.
     let line = format!("{BUILD},test=60ms,tests=10");
     let line = line.replace("tests=5,", "").replace("test=1ms,", "");
-    let outcome = run_builtin(&parse(&line), &serving.uri, Seed(1), &mut progress).expect(BUILD);
-    assert!(was_here.get() && outcome.mismatch_count > 16, "{}", outcome.mismatch_count);
-    assert_eq!(outcome.mismatches.len(), 16);
-    assert!(outcome.mismatches[0].to_string().contains("zero"), "{}", outcome.mismatches[0]);
+    let result = run_builtin(&parse(&line), &serving.uri, Seed(1), &mut progress).expect(BUILD);
+    assert!(was_here.get() && result.mismatch_count > 16, "{}", result.mismatch_count);
+    assert_eq!(result.mismatches.len(), 16);
+    assert!(result.mismatches[0].to_string().contains("zero"), "{}", result.mismatches[0]);
 }
 
 #[test]
@@ -117,14 +112,14 @@ fn runner_sends_the_same_requests_as_the_simulation() {
             simulated.push((request.op, request.lbn * 512, u64::from(request.blocks) * 512, request.fua));
         })
         .expect(line);
-        let outcome = run(line, Duration::ZERO);
+        let result = run(line, Duration::ZERO);
         let phases = |phases: &[seeklab_workloads::application::Phase]| -> Vec<(&str, u64)> {
             phases.iter().map(|phase| (phase.name, phase.operations)).collect()
         };
-        assert_eq!(phases(application.phases()), phases(&outcome.phases));
+        assert_eq!(phases(application.phases()), phases(&result.phases));
         // From five seconds on, write-back comes in between, where a machine is so slow.
-        if outcome.elapsed < Duration::from_s(5) {
-            let mut emulated: Vec<_> = outcome
+        if result.elapsed < Duration::from_s(5) {
+            let mut emulated: Vec<_> = result
                 .requests
                 .iter()
                 .map(|request| (request.op, request.offset_bytes, request.length_bytes, request.fua))
@@ -141,8 +136,8 @@ fn runner_sends_the_same_requests_as_the_simulation() {
 fn several_connections_work_as_one() {
     let serving = Serving::start(SIZE_MIB, Duration::from_us(50));
     let options = RunnerOptions { connections: 4, ..RunnerOptions::default() };
-    let outcome = run_builtin_with(&parse(DATABASE), &serving.uri, Seed(1), &options, &mut |_| ());
-    assert_eq!(outcome.expect(DATABASE).mismatch_count, 0);
+    let result = run_builtin_with(&parse(DATABASE), &serving.uri, Seed(1), &options, &mut |_| ());
+    assert_eq!(result.expect(DATABASE).mismatch_count, 0);
     assert_eq!(serving.end().connected_count, 4);
 }
 

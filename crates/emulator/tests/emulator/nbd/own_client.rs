@@ -155,7 +155,7 @@ fn misbehave(reply: &'static [u8]) -> (Result<(), ClientError>, tempfile::TempDi
         if let Some(at) = bytes.windows(8).position(|window| window == b"COOKIE!!") {
             bytes[at..at + 8].copy_from_slice(&request[8..16]);
         }
-        // The client may have gone before all of it was said.
+        // The client may have gone before the whole message was sent.
         let _ = stream.write_all(&bytes);
     });
     let mut client = connect(&uri_of(&path, ""));

@@ -109,7 +109,7 @@ pub struct Bus {
     pub extra_write_disconnect: ExtraWriteDisconnect,
 }
 
-/// In which order a zero-latency read goes over the bus \[Griffin 2004, appendix B.3\].
+/// Order in which a zero-latency read goes over the bus \[Griffin 2004, appendix B.3\].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {

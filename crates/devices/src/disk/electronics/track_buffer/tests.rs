@@ -158,14 +158,14 @@ fn leaving_early_loses_the_rest_of_the_track() {
 
 #[test]
 fn next_track_is_fetched_only_after_two_sequential_reads() {
-    for (reads, outcome) in [(2, BufferOutcome::Miss), (3, BufferOutcome::Hit)] {
+    for (reads, result) in [(2, BufferOutcome::Miss), (3, BufferOutcome::Hit)] {
         let mut session = Session::new();
         for index in 0..reads {
             session.read(TRACK[1] + index, 1);
         }
         session.pause(50);
         let next = session.read(TRACK[2] + 5, 1);
-        assert_eq!(next.buffer, outcome, "after {reads} reads: {next:?}");
+        assert_eq!(next.buffer, result, "after {reads} reads: {next:?}");
     }
 }
 

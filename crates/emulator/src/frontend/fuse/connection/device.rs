@@ -1,22 +1,22 @@
 //! Messages that are requests to the device: reads, writes, holes.
 
-use super::{Connection, Kind, Outcome, Outstanding, Range, TRANSFER_BYTES_MAX, errno};
+use super::{Connection, Decoded, Kind, Outstanding, Range, TRANSFER_BYTES_MAX, errno};
 use crate::frontend::fuse::patch::Patch;
 use crate::frontend::fuse::wire::{Allocation, DSYNC, SEEK_DATA, SEEK_HOLE, Transfer, fallocate_mode};
 use crate::frontend::{Action, Extent};
 
 impl Connection {
-    pub(super) fn read(&self, Transfer { offset, size, .. }: Transfer) -> Outcome<'static> {
+    pub(super) fn read(&self, Transfer { offset, size, .. }: Transfer) -> Decoded<'static> {
         let block = u64::from(self.export.block_size_bytes);
         let end = offset.saturating_add(size.min(TRANSFER_BYTES_MAX).into()).min(self.export.size_bytes);
         let length = end.saturating_sub(offset);
         if length == 0 {
-            return Outcome::Status(0);
+            return Decoded::Status(0);
         }
         let (first, last) = (offset / block * block, end.next_multiple_of(block));
         let blocks_bytes = (last - first) as u32;
         let kind = Kind::Read { skip: (offset - first) as u32, length: length as u32, blocks_bytes };
-        Outcome::Command { offset: first, length: blocks_bytes, fua: false, kind, action: Action::Read }
+        Decoded::Command { offset: first, length: blocks_bytes, fua: false, kind, action: Action::Read }
     }
 
     pub(super) fn write<'a>(
@@ -24,18 +24,18 @@ impl Connection {
         unique: u64,
         Transfer { offset, size, flags }: Transfer,
         data: &'a [u8],
-    ) -> Outcome<'a> {
+    ) -> Decoded<'a> {
         let left = self.export.size_bytes.saturating_sub(offset);
         let length = u64::from(size).min(left) as u32;
         let (data, fua) = (&data[..length as usize], flags & DSYNC != 0);
         if self.export.read_only {
-            Outcome::Status(errno::EROFS)
+            Decoded::Status(errno::EROFS)
         } else if size == 0 {
-            Outcome::Status(errno::EINVAL)
+            Decoded::Status(errno::EINVAL)
         } else if length == 0 {
-            Outcome::Status(errno::ENOSPC)
+            Decoded::Status(errno::ENOSPC)
         } else if self.is_whole(offset) && self.is_whole(length.into()) {
-            Outcome::Command {
+            Decoded::Command {
                 offset,
                 length,
                 fua,
@@ -43,7 +43,7 @@ impl Connection {
                 action: Action::Write(data),
             }
         } else if self.shutting_down {
-            Outcome::Status(errno::ESHUTDOWN)
+            Decoded::Status(errno::ESHUTDOWN)
         } else {
             let block = u64::from(self.export.block_size_bytes);
             let first = offset / block * block;
@@ -51,7 +51,7 @@ impl Connection {
             self.reserved_bytes += u64::from(blocks_bytes);
             let (skip, data, blocks) = ((offset - first) as usize, data.to_vec(), Vec::new());
             self.patches.push(Patch { unique, offset: first, skip, data, blocks_bytes, blocks, fua });
-            Outcome::Settled
+            Decoded::Settled
         }
     }
 
@@ -63,45 +63,45 @@ impl Connection {
         &mut self,
         unique: u64,
         Allocation { offset, length, mode }: Allocation,
-    ) -> Outcome<'static> {
+    ) -> Decoded<'static> {
         use fallocate_mode::{KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE};
         let size = self.export.size_bytes;
-        let Some(end) = offset.checked_add(length) else { return Outcome::Status(errno::EINVAL) };
+        let Some(end) = offset.checked_add(length) else { return Decoded::Status(errno::EINVAL) };
         let rest = Range { offset: offset.min(size), length: end.min(size) - offset.min(size) };
         let punches = mode == PUNCH_HOLE | KEEP_SIZE && self.export.can_discard;
         let zeroes = mode & !KEEP_SIZE == ZERO_RANGE && self.export.can_write_zeroes;
         if !punches && !zeroes {
-            return Outcome::Status(errno::EOPNOTSUPP);
+            return Decoded::Status(errno::EOPNOTSUPP);
         }
         if self.export.read_only {
-            return Outcome::Status(errno::EROFS);
+            return Decoded::Status(errno::EROFS);
         }
         if mode == ZERO_RANGE && end > size {
-            return Outcome::Status(errno::ENOSPC);
+            return Decoded::Status(errno::ENOSPC);
         }
         if !self.is_whole(rest.offset) || !self.is_whole(rest.length) {
-            return Outcome::Status(errno::EINVAL);
+            return Decoded::Status(errno::EINVAL);
         }
         if rest.length == 0 {
-            return Outcome::Status(0);
+            return Decoded::Status(0);
         }
         if self.shutting_down {
-            return Outcome::Status(errno::ESHUTDOWN);
+            return Decoded::Status(errno::ESHUTDOWN);
         }
         let kind = if punches { Kind::Discard { rest } } else { Kind::WriteZeroes { rest } };
         self.pieces.push(Outstanding { unique, kind });
-        Outcome::Settled
+        Decoded::Settled
     }
 
-    pub(super) fn seek(&mut self, unique: u64, offset: u64, whence: u32) -> Outcome<'static> {
+    pub(super) fn seek(&mut self, unique: u64, offset: u64, whence: u32) -> Decoded<'static> {
         if whence != SEEK_DATA && whence != SEEK_HOLE {
-            return Outcome::Status(errno::EINVAL);
+            return Decoded::Status(errno::EINVAL);
         }
         if offset >= self.export.size_bytes {
-            return Outcome::Status(errno::ENXIO);
+            return Decoded::Status(errno::ENXIO);
         }
         if self.shutting_down {
-            return Outcome::Status(errno::ESHUTDOWN);
+            return Decoded::Status(errno::ESHUTDOWN);
         }
         let block = u64::from(self.export.block_size_bytes);
         let first = offset / block * block;
@@ -109,7 +109,7 @@ impl Connection {
         let piece = Range { offset: first, length: 0 };
         let kind = Kind::Seek { from: offset, hole: whence == SEEK_HOLE, piece, rest };
         self.pieces.push(Outstanding { unique, kind });
-        Outcome::Settled
+        Decoded::Settled
     }
 }
 

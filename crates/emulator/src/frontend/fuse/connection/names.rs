@@ -1,6 +1,6 @@
 //! Messages that need no device: names, attributes, opening.
 
-use super::{Connection, Outcome, Owner, VALID_S, errno};
+use super::{Connection, Decoded, Owner, VALID_S, errno};
 use crate::frontend::fuse::wire::{
     ACCESS_MODE, Attributes, Encoder, FILE_NODE, Fields, Header, ROOT_NODE, attribute, opcode, open_flag,
 };
@@ -25,20 +25,20 @@ impl Connection {
         &mut self,
         header: Header,
         mut arguments: Fields<'_>,
-    ) -> Option<Outcome<'static>> {
+    ) -> Option<Decoded<'static>> {
         let Header { opcode, unique, node } = header;
         let on_root = node == ROOT_NODE;
         if !on_root && node != FILE_NODE {
-            return Some(Outcome::Status(errno::ENOENT));
+            return Some(Decoded::Status(errno::ENOENT));
         }
         let attributes = self.attributes(node);
         match opcode {
             opcode::LOOKUP => {
                 if !on_root {
-                    return Some(Outcome::Status(errno::ENOTDIR));
+                    return Some(Decoded::Status(errno::ENOTDIR));
                 }
                 if arguments.name()? != self.name.as_bytes() {
-                    return Some(Outcome::Status(errno::ENOENT));
+                    return Some(Decoded::Status(errno::ENOENT));
                 }
                 let attributes = self.attributes(FILE_NODE);
                 self.answer(unique, 128, |buffer| {
@@ -50,7 +50,7 @@ impl Connection {
             opcode::SETATTR => {
                 use attribute::{GID, MODE, UID};
                 if arguments.u32()? & (MODE | UID | GID) != 0 {
-                    return Some(Outcome::Status(errno::EPERM));
+                    return Some(Decoded::Status(errno::EPERM));
                 }
                 self.answer_attributes(unique, attributes);
             }
@@ -58,10 +58,10 @@ impl Connection {
             opcode::OPEN => {
                 let writes = arguments.u32()? & ACCESS_MODE != 0;
                 if on_root {
-                    return Some(Outcome::Status(errno::EISDIR));
+                    return Some(Decoded::Status(errno::EISDIR));
                 }
                 if writes && self.export.read_only {
-                    return Some(Outcome::Status(errno::EROFS));
+                    return Some(Decoded::Status(errno::EROFS));
                 }
                 use open_flag::{DIRECT_IO, NOFLUSH, PARALLEL_DIRECT_WRITES};
                 self.answer_open(unique, DIRECT_IO | NOFLUSH | PARALLEL_DIRECT_WRITES);
@@ -85,10 +85,10 @@ impl Connection {
             | opcode::RENAME
             | opcode::RENAME2
             | opcode::LINK
-            | opcode::CREATE => return Some(Outcome::Status(errno::EPERM)),
-            _ => return Some(Outcome::Status(errno::ENOSYS)),
+            | opcode::CREATE => return Some(Decoded::Status(errno::EPERM)),
+            _ => return Some(Decoded::Status(errno::ENOSYS)),
         }
-        Some(Outcome::Settled)
+        Some(Decoded::Settled)
     }
 
     fn answer_attributes(&mut self, unique: u64, attributes: Attributes) {
@@ -104,7 +104,7 @@ impl Connection {
     fn answer_entries(&mut self, unique: u64, from: u64, size: u32) {
         const DIRECTORY: u32 = 4;
         const REGULAR: u32 = 8;
-        // `answer` borrows what is told.
+        // `answer` borrows the name.
         let name = std::mem::take(&mut self.name);
         let entries: [(u64, u32, &[u8]); 3] = [
             (ROOT_NODE, DIRECTORY, b"."),

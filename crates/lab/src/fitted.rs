@@ -1,53 +1,43 @@
 //! Output of a cloned device's fitted model: as text, as a page, and as figures.
 
-use comfy_table::{CellAlignment, Table, presets};
-use seeklab_devices::Learnt;
-use seeklab_devices::learnt::{LearntAxis, LearntCurves, LearntTable};
-use seeklab_report::{PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, render_plot};
+use seeklab_devices::FittedModel;
+use seeklab_devices::fitted::{FittedAxis, FittedCurves, FittedTable};
+use seeklab_report::{
+    PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, TextTable, render_plot,
+};
 use serde_json::{Map, Value};
 
 /// Tables, and curves as pictures in characters.
-pub fn text(learnt: &Learnt) -> String {
-    let tables = learnt.tables.iter().map(|table| aligned(&plain(table)));
-    let plots = learnt.curves.iter().map(|curves| render_plot(&plot(curves)));
+pub fn text(fitted: &FittedModel) -> String {
+    let tables = fitted.tables.iter().map(|table| aligned(&plain(table)));
+    let plots = fitted.curves.iter().map(|curves| render_plot(&plot(curves)));
     tables.chain(plots).collect::<Vec<_>>().join("\n")
 }
 
 /// A table of text in aligned columns, the first to the left.
 pub fn aligned(table: &PlainTable) -> String {
-    let mut drawn = Table::new();
-    drawn.load_style(presets::NOTHING);
-    drawn.set_header(&table.columns);
-    table.rows.iter().for_each(|row| {
-        drawn.add_row(row);
-    });
-    for column in drawn.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    for column in drawn.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let lines = drawn.lines().map(|line| line.trim_end().to_owned() + "\n");
-    lines.collect()
+    let mut drawn = TextTable::new(&table.columns);
+    table.rows.iter().for_each(|row| drawn.push(row));
+    drawn.render() + "\n"
 }
 
 /// A section of a page.
-pub fn section(learnt: &Learnt) -> PageSection {
+pub fn section(fitted: &FittedModel) -> PageSection {
     PageSection {
-        title: "What it learnt".to_owned(),
-        tables: learnt.tables.iter().map(plain).collect(),
-        plots: learnt.curves.iter().map(plot).collect(),
+        title: "Fitted model".to_owned(),
+        tables: fitted.tables.iter().map(plain).collect(),
+        plots: fitted.curves.iter().map(plot).collect(),
     }
 }
 
 /// One JSON object: rows of tables and points of curves, units in the names.
-pub fn document(learnt: &Learnt) -> Value {
-    let tables = learnt.tables.iter().map(|table| (table.key.to_owned(), rows(table)));
-    let curves = learnt.curves.iter().map(|curves| (curves.key.to_owned(), points(curves)));
+pub fn document(fitted: &FittedModel) -> Value {
+    let tables = fitted.tables.iter().map(|table| (table.key.to_owned(), rows(table)));
+    let curves = fitted.curves.iter().map(|curves| (curves.key.to_owned(), points(curves)));
     Value::Object(tables.chain(curves).collect())
 }
 
-fn plain(table: &LearntTable) -> PlainTable {
+fn plain(table: &FittedTable) -> PlainTable {
     let heading = |column: &str| {
         let (name, unit) = column.rsplit_once('_').unwrap_or((column, ""));
         match unit {
@@ -77,8 +67,8 @@ fn plain(table: &LearntTable) -> PlainTable {
     }
 }
 
-fn plot(curves: &LearntCurves) -> Plot {
-    let axis = |axis: &LearntAxis, linear: PlotScale| {
+fn plot(curves: &FittedCurves) -> Plot {
+    let axis = |axis: &FittedAxis, linear: PlotScale| {
         PlotAxis::new(axis.label, axis.unit, if axis.is_log { PlotScale::Log } else { linear })
     };
     let series = curves.series.iter().map(|series| {
@@ -95,7 +85,7 @@ fn plot(curves: &LearntCurves) -> Plot {
     }
 }
 
-fn rows(table: &LearntTable) -> Value {
+fn rows(table: &FittedTable) -> Value {
     let rows = table.rows.iter().map(|(name, values)| {
         let figures =
             table.columns.iter().zip(values).map(|(column, value)| ((*column).to_owned(), (*value).into()));
@@ -105,8 +95,8 @@ fn rows(table: &LearntTable) -> Value {
     rows.collect()
 }
 
-fn points(curves: &LearntCurves) -> Value {
-    let of = |series: &seeklab_devices::learnt::LearntSeries| {
+fn points(curves: &FittedCurves) -> Value {
+    let of = |series: &seeklab_devices::fitted::FittedSeries| {
         let points = series.points.iter().map(|point| {
             Value::Object(Map::from_iter([
                 (curves.x.key.to_owned(), point.x.into()),

@@ -11,8 +11,8 @@ use super::parameters::StationParameters;
 use super::picks::PickCounts;
 use super::tree::{Node, Tree};
 use crate::error::DescriptionError;
-use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
-use crate::table::SeenTimes;
+use crate::fitted::{FittedAxis, FittedCurves, FittedModel, FittedPoint, FittedSeries, FittedTable};
+use crate::table::ClassTimes;
 
 /// Distributions that are drawn.
 const DRAWN: usize = 6;
@@ -24,7 +24,7 @@ const POINTS: usize = 50;
 ///
 /// # Errors
 /// Parameters that no device can have.
-pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, DescriptionError> {
+pub(crate) fn fitted_model(parameters: &StationParameters) -> Result<FittedModel, DescriptionError> {
     parameters.read()?;
     let leaves = leaves(parameters);
     let total: u64 = leaves.iter().map(|(_, times)| times.count()).sum();
@@ -53,46 +53,46 @@ pub(crate) fn learnt(parameters: &StationParameters) -> Result<Learnt, Descripti
             vec![servers, overtaken(parameters)],
         ),
     };
-    let mut largest: Vec<(usize, &SeenTimes)> =
+    let mut largest: Vec<(usize, &ClassTimes)> =
         leaves.iter().enumerate().map(|(number, (_, times))| (number + 1, times)).collect();
     largest.sort_by_key(|(_, times)| std::cmp::Reverse(times.count()));
-    let series = largest.into_iter().take(DRAWN).map(|(number, times)| LearntSeries {
+    let series = largest.into_iter().take(DRAWN).map(|(number, times)| FittedSeries {
         name: format!("{number}."),
         points: (0..=POINTS)
             .map(|point| {
                 let share = (point as f64 / POINTS as f64).clamp(0.001, 0.999);
-                LearntPoint { x: times.quantile_ms(share), y: 100.0 * share, requests: times.count() }
+                FittedPoint { x: times.quantile_ms(share), y: 100.0 * share, requests: times.count() }
             })
             .collect(),
     });
-    Ok(Learnt {
+    Ok(FittedModel {
         tables: vec![
-            LearntTable {
+            FittedTable {
                 key: "station",
                 rows_are: "station",
                 columns: vec!["servers", "out_of_order_pct"],
                 rows: vec![station],
             },
-            LearntTable {
+            FittedTable {
                 key: "operations",
                 rows_are: "operation",
                 columns: vec!["requests", "typical_service_ms", "blocks_min", "blocks_max", "queue_max"],
                 rows: operations.collect(),
             },
-            LearntTable {
+            FittedTable {
                 key: "services",
                 rows_are: "service time when",
                 columns: vec!["requests_pct", "mean_ms", "p50_ms", "p99_ms"],
                 rows: services.collect(),
             },
         ],
-        curves: vec![LearntCurves {
+        curves: vec![FittedCurves {
             key: "service_times",
             title: "Service times, the most frequent kinds",
             caption: "Share of the services of a kind, by its number in the table, that took no longer."
                 .to_owned(),
-            x: LearntAxis { key: "service_ms", label: "service time", unit: "ms", is_log: true },
-            y: LearntAxis { key: "services_pct", label: "services", unit: "%", is_log: false },
+            x: FittedAxis { key: "service_ms", label: "service time", unit: "ms", is_log: true },
+            y: FittedAxis { key: "services_pct", label: "services", unit: "%", is_log: false },
             series: series.collect(),
         }],
     })
@@ -104,11 +104,11 @@ fn overtaken(parameters: &StationParameters) -> f64 {
 }
 
 /// The distributions with the answers that lead to them; the tree was read before.
-fn leaves(parameters: &StationParameters) -> Vec<(String, SeenTimes)> {
+fn leaves(parameters: &StationParameters) -> Vec<(String, ClassTimes)> {
     let Ok(tree) = Tree::read(&parameters.tree) else { return Vec::new() };
     let texts =
         parameters.tree.iter().filter_map(|line| line.trim_start_matches(['.', ' ']).strip_prefix('='));
-    let mut texts = texts.map(SeenTimes::read);
+    let mut texts = texts.map(ClassTimes::read);
     let seen: Vec<Operation> = parameters.operations.iter().map(|seen| seen.op).collect();
     // What was answered on the way, and whether the answer was yes.
     let mut leaves = Vec::new();

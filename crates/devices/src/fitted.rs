@@ -3,16 +3,16 @@
 
 /// Tables and curves of one model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Learnt {
+pub struct FittedModel {
     /// Figures.
-    pub tables: Vec<LearntTable>,
+    pub tables: Vec<FittedTable>,
     /// Curves; each of them has a series with points.
-    pub curves: Vec<LearntCurves>,
+    pub curves: Vec<FittedCurves>,
 }
 
 /// Named rows of figures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LearntTable {
+pub struct FittedTable {
     /// Its name in documents for machines, such as `operations`.
     pub key: &'static str,
     /// Meaning of the rows, such as `operation`.
@@ -25,24 +25,24 @@ pub struct LearntTable {
 
 /// Curves over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LearntCurves {
+pub struct FittedCurves {
     /// Their name in documents for machines, such as `by_queue_length`.
     pub key: &'static str,
     /// Title of the curves.
     pub title: &'static str,
     /// Explanation of the curves, in a sentence; may be empty.
     pub caption: String,
-    /// Along what.
-    pub x: LearntAxis,
+    /// Horizontal axis.
+    pub x: FittedAxis,
     /// Vertical axis.
-    pub y: LearntAxis,
+    pub y: FittedAxis,
     /// The curves.
-    pub series: Vec<LearntSeries>,
+    pub series: Vec<FittedSeries>,
 }
 
 /// A quantity of curves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LearntAxis {
+pub struct FittedAxis {
     /// Its name in documents for machines, with the unit: such as `seek_distance_mib`.
     pub key: &'static str,
     /// Its name for people.
@@ -55,16 +55,16 @@ pub struct LearntAxis {
 
 /// One curve.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LearntSeries {
+pub struct FittedSeries {
     /// Its name.
     pub name: String,
     /// Its points, by `x`.
-    pub points: Vec<LearntPoint>,
+    pub points: Vec<FittedPoint>,
 }
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LearntPoint {
+pub struct FittedPoint {
     /// Along the curve.
     pub x: f64,
     /// The value there.

@@ -14,19 +14,19 @@ use super::classes::Distance;
 use super::parameters::TableParameters;
 use super::times::span;
 use crate::error::DescriptionError;
-use crate::learnt::{Learnt, LearntAxis, LearntCurves, LearntPoint, LearntSeries, LearntTable};
+use crate::fitted::{FittedAxis, FittedCurves, FittedModel, FittedPoint, FittedSeries, FittedTable};
 
 const KIB: f64 = 1024.0;
 
 /// Times counted in buckets: for each bucket its least time, its width and its count.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SeenTimes {
+pub(crate) struct ClassTimes {
     buckets: BTreeMap<u64, (u64, u64)>,
     count: u64,
     sum_ns: f64,
 }
 
-impl SeenTimes {
+impl ClassTimes {
     fn add(&mut self, least: u64, width: u64, count: u64) {
         self.buckets.entry(least).or_insert((width, 0)).1 += count;
         self.count += count;
@@ -72,18 +72,18 @@ impl SeenTimes {
 }
 
 /// Means along one thing, by the name of the series and the value.
-type Along = BTreeMap<(usize, String), BTreeMap<u64, SeenTimes>>;
+type Along = BTreeMap<(usize, String), BTreeMap<u64, ClassTimes>>;
 
 /// Returns the contents of the tables of a device.
 ///
 /// # Errors
 /// Parameters that no device can have.
-pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, DescriptionError> {
+pub(crate) fn fitted_model(parameters: &TableParameters) -> Result<FittedModel, DescriptionError> {
     let block_bytes = parameters.block_size.as_bytes() as f64;
-    let mut operations: BTreeMap<(usize, &'static str), SeenTimes> = BTreeMap::new();
+    let mut operations: BTreeMap<(usize, &'static str), ClassTimes> = BTreeMap::new();
     let (mut by_queue, mut by_distance, mut by_length) = (Along::new(), Along::new(), Along::new());
     for (cell, text) in parameters.read()?.iter().zip(&parameters.cells) {
-        let seen = SeenTimes::read(text.split_once(':').map_or("", |(_, times)| times));
+        let seen = ClassTimes::read(text.split_once(':').map_or("", |(_, times)| times));
         let (blocks, queue_length, distance) = parameters.classes.least(cell.place.class);
         let (order, name) = (cell.place.op as usize, cell.place.op.name());
         let at = |along: &mut Along, suborder: usize, series: String, value: u64| {
@@ -115,36 +115,36 @@ pub(crate) fn learnt(parameters: &TableParameters) -> Result<Learnt, Description
         }
     }
     let response =
-        || LearntAxis { key: "response_mean_ms", label: "mean response time", unit: "ms", is_log: false };
+        || FittedAxis { key: "response_mean_ms", label: "mean response time", unit: "ms", is_log: false };
     let curves = [
-        LearntCurves {
+        FittedCurves {
             key: "by_queue_length",
             title: "Mean response time by queue length at arrival",
             caption: "Over all lengths and seek distances that were recorded.".to_owned(),
-            x: LearntAxis { key: "queue_length", label: "queue length", unit: "", is_log: false },
+            x: FittedAxis { key: "queue_length", label: "queue length", unit: "", is_log: false },
             y: response(),
             series: series(by_queue, 1.0),
         },
-        LearntCurves {
+        FittedCurves {
             key: "by_seek_distance",
             title: "Mean response time by seek distance",
             caption: "From start to start, ahead and behind; sequential requests and those of the same start are in \
                       the table."
                 .to_owned(),
-            x: LearntAxis { key: "seek_distance_mib", label: "seek distance", unit: "MiB", is_log: true },
+            x: FittedAxis { key: "seek_distance_mib", label: "seek distance", unit: "MiB", is_log: true },
             y: response(),
             series: series(by_distance, block_bytes / KIB / KIB),
         },
-        LearntCurves {
+        FittedCurves {
             key: "by_length",
             title: "Mean response time by length",
             caption: "Over all queue lengths and seek distances that were recorded.".to_owned(),
-            x: LearntAxis { key: "length_kib", label: "length", unit: "KiB", is_log: true },
+            x: FittedAxis { key: "length_kib", label: "length", unit: "KiB", is_log: true },
             y: response(),
             series: series(by_length, block_bytes / KIB),
         },
     ];
-    Ok(Learnt {
+    Ok(FittedModel {
         tables: vec![table(&operations)],
         curves: curves.into_iter().filter(|curves| !curves.series.is_empty()).collect(),
     })
@@ -164,12 +164,12 @@ const fn place_name(op: Operation, sequential: bool) -> &'static str {
     }
 }
 
-fn series(along: Along, per_value: f64) -> Vec<LearntSeries> {
-    let of = |((_, name), points): ((usize, String), BTreeMap<u64, SeenTimes>)| LearntSeries {
+fn series(along: Along, per_value: f64) -> Vec<FittedSeries> {
+    let of = |((_, name), points): ((usize, String), BTreeMap<u64, ClassTimes>)| FittedSeries {
         name,
         points: points
             .iter()
-            .map(|(value, seen)| LearntPoint {
+            .map(|(value, seen)| FittedPoint {
                 x: *value as f64 * per_value,
                 y: seen.mean_ms(),
                 requests: seen.count,
@@ -179,10 +179,10 @@ fn series(along: Along, per_value: f64) -> Vec<LearntSeries> {
     along.into_iter().map(of).collect()
 }
 
-fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> LearntTable {
+fn table(operations: &BTreeMap<(usize, &'static str), ClassTimes>) -> FittedTable {
     let whole = operations.iter().filter(|((order, _), _)| order % 3 == 0);
     let all = whole.map(|(_, seen)| seen.count).sum::<u64>().max(1) as f64;
-    let row = |((_, name), seen): (&(usize, &str), &SeenTimes)| {
+    let row = |((_, name), seen): (&(usize, &str), &ClassTimes)| {
         let figures = vec![
             seen.count as f64,
             100.0 * seen.count as f64 / all,
@@ -193,7 +193,7 @@ fn table(operations: &BTreeMap<(usize, &'static str), SeenTimes>) -> LearntTable
         ];
         ((*name).to_owned(), figures)
     };
-    LearntTable {
+    FittedTable {
         key: "operations",
         rows_are: "operation",
         columns: vec!["requests", "share_pct", "mean_ms", "p50_ms", "p99_ms", "max_ms"],
