@@ -11,4 +11,6 @@ mod measured_atlas10k;
 mod measured_seagate;
 mod mechanics;
 mod schedules;
+mod sequential;
 mod shared;
+mod written;
