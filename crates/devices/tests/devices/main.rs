@@ -13,4 +13,5 @@ mod mechanics;
 mod schedules;
 mod sequential;
 mod shared;
+mod validated;
 mod written;
