@@ -18,6 +18,7 @@ const SHOWN_PCT: [u64; 4] = [0, 3, 50, 100];
 /// A drive of the catalog.
 struct Drive {
     name: &'static str,
+    capacity_blocks: u64,
     block_size: u64,
     turn: Duration,
 }
@@ -25,6 +26,8 @@ struct Drive {
 /// Sequential requests of one size and think time.
 struct Load {
     op: Operation,
+    /// First block of all.
+    first: u64,
     blocks: u64,
     think: Duration,
 }
@@ -40,19 +43,22 @@ struct Rates {
 impl Drive {
     fn of(name: &'static str) -> Self {
         let description = device(name, &[]);
-        let block_size = description.build(Seed(1), "disk0").unwrap().capabilities().block_size;
+        let probe = description.build(Seed(1), "disk0").unwrap();
+        let capabilities = probe.capabilities();
+        let (capacity_blocks, block_size) =
+            (capabilities.capacity_blocks, capabilities.block_size.as_bytes());
         let micro_rpm = parameters(&description).mechanics.rpm.as_micro_rpm();
         let turn = Duration::from_ns(60_000_000_000_000_000 / micro_rpm);
-        Self { name, block_size: block_size.as_bytes(), turn }
+        Self { name, capacity_blocks, block_size, turn }
     }
 
-    /// Serves so many requests, one after the other from block 0 on.
+    /// Serves so many requests, one after the other.
     fn run(&self, load: &Load, count: u64) -> Vec<Completion> {
         let mut device = device(self.name, &[]).build(Seed(1), "disk0").unwrap();
         let mut completions = Vec::new();
         let mut now = Instant::ZERO;
         for id in 0..count {
-            let request = Request::new(id, load.op, id * load.blocks, load.blocks as u32);
+            let request = Request::new(id, load.op, load.first + id * load.blocks, load.blocks as u32);
             device.submit(now, request).unwrap();
             while completions.len() <= id as usize {
                 let event = device.next_event().unwrap();
@@ -63,7 +69,7 @@ impl Drive {
         completions
     }
 
-    /// Rates after a warm-up; writes until the buffer is full do not count.
+    /// Rates after a warm-up of some requests.
     fn rates(&self, load: &Load) -> Rates {
         let warm_up = 8;
         let blocks_min = if load.op == Operation::Read { 40_000 } else { 80_000 };
@@ -75,16 +81,17 @@ impl Drive {
         let rate = |time: Duration| mib / time.as_s();
         Rates {
             reached: rate(last.completed - first.completed),
-            media: rate(self.media_time(load.blocks * requests)),
+            media: rate(self.media_time(load.first + warm_up * load.blocks, load.blocks * requests)),
             host: rate((self.hit_time(load) + load.think) * requests),
         }
     }
 
     /// Time of so many sequential blocks on the media.
-    fn media_time(&self, blocks: u64) -> Duration {
+    fn media_time(&self, first: u64, blocks: u64) -> Duration {
         let read = |blocks: u64| {
             let mut device = bare(self.name, &[]).build(Seed(1), "disk0").unwrap();
-            closed(&mut *device, 1, [Request::new(0, Operation::Read, 0, blocks as u32)])[0].response_time()
+            closed(&mut *device, 1, [Request::new(0, Operation::Read, first, blocks as u32)])[0]
+                .response_time()
         };
         read(blocks + 1) - read(1)
     }
@@ -124,7 +131,7 @@ impl Drive {
     }
 
     fn load(&self, op: Operation, kib: u64, think_pct: u64) -> Load {
-        Load { op, blocks: kib * 1024 / self.block_size, think: self.turn * think_pct / 100 }
+        Load { op, first: 0, blocks: kib * 1024 / self.block_size, think: self.turn * think_pct / 100 }
     }
 }
 

@@ -321,7 +321,7 @@ impl SegmentedModel {
         if request.op == Operation::WriteZeroes { Duration::ZERO } else { self.rules.bus.write_block }
     }
 
-    /// Where read-ahead ends, and whether it leaves the track.
+    /// End of the read-ahead, and true if it leaves the track.
     fn limit(&self, blocks: &std::ops::Range<u64>) -> (u64, bool) {
         let buffer = &self.rules.buffer;
         let ahead = u64::from(buffer.read_ahead_blocks).min(self.size() as u64);

@@ -52,7 +52,7 @@ impl<P: Position> Segmented<P> {
             return false;
         }
         let extent = mechanism.extent(reading.next, 1);
-        let start = reading.time + mechanism.latency(reading.time, extent.angle);
+        let start = mechanism.begins(reading.time, extent.angle);
         let on_track = (extent.cylinder, extent.head) == (self.arm.cylinder(), self.arm.head());
         if !on_track || start > now {
             return false;
@@ -307,7 +307,7 @@ impl<P: Position> Segmented<P> {
                     mechanism.move_to(&mut self.arm, reading.time, &extent, false, &mut Default::default());
                 self.arm_free = reading.time;
             }
-            let start = reading.time + mechanism.latency(reading.time, extent.angle);
+            let start = mechanism.begins(reading.time, extent.angle);
             if start >= now {
                 break false;
             }
