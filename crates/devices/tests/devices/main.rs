@@ -11,4 +11,7 @@ mod measured_atlas10k;
 mod measured_seagate;
 mod mechanics;
 mod schedules;
+mod sequential;
 mod shared;
+mod validated;
+mod written;
