@@ -162,7 +162,7 @@ mod tests {
             "first_block_ofset = 73",
             "x.toml: geometry.zones[2].first_block_ofset: unknown key `first_block_ofset`; did you mean \
              `first_block_offset`?\nhint: allowed: first_cylinder, last_cylinder, sectors_per_track, \
-             first_block_offset, reserved_blocks, track_skew, cylinder_skew, spares, slips, remaps",
+             first_block_offset, reserved_blocks, track_skew, cylinder_skew, angles, spares, slips, remaps",
         );
         check(
             "track_skew = 13",

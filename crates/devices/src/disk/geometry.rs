@@ -1,7 +1,7 @@
 //! Parameters of the layout: zones, skews, spares, slips and remapped defects.
 
 use schemars::JsonSchema;
-use seeklab_core::ByteSize;
+use seeklab_core::{AngleStep, ByteSize};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParameterError, check};
@@ -27,7 +27,8 @@ pub struct Geometry {
     /// Location of the spare space.
     #[serde(default)]
     pub sparing: Sparing,
-    /// Cylinders that share spare sectors, for `sectors_per_cylinder_range`.
+    /// Cylinders of a spare group: those that share spare sectors, for `sectors_per_cylinder_range`, and those that
+    /// `group_step` counts.
     #[serde(default = "one")]
     #[schemars(range(min = 1), extend("x-unit" = "cylinders"))]
     pub sparing_range: u32,
@@ -109,6 +110,9 @@ pub struct ZoneParameters {
     #[serde(default)]
     #[schemars(extend("x-unit" = "sectors"))]
     pub cylinder_skew: u32,
+    /// Steps that are added to these skews.
+    #[serde(default, skip_serializing_if = "AngleSteps::is_default")]
+    pub angles: AngleSteps,
     /// Spare tracks or sectors in each place that the sparing scheme names.
     #[serde(default)]
     pub spares: u32,
@@ -118,6 +122,36 @@ pub struct ZoneParameters {
     /// `[defective sector, sector used instead]`, ascending.
     #[serde(default)]
     pub remaps: Vec<(u64, u64)>,
+}
+
+/// Steps of the angle from track to track in a zone: fractions of a turn, or sectors of `sectors_per_track`.
+///
+/// A track's angle is their exact sum with the skews, without drift over any number of tracks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AngleSteps {
+    /// Angle of the zone's first track.
+    #[serde(default)]
+    pub origin: AngleStep,
+    /// Angle from the last track of the zone before to the first track, to which `origin` is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_step: Option<AngleStep>,
+    /// Angles from each track of a cylinder to the next, in the order of use; a shorter list is repeated.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "rotation angles"))]
+    pub head_steps: Vec<AngleStep>,
+    /// Angle from the first track of each cylinder to the first track of the next.
+    #[serde(default)]
+    pub cylinder_step: AngleStep,
+    /// Angle that the first cylinder of each spare group adds. The zone's first group is its first `sparing_range` cylinders.
+    #[serde(default)]
+    pub group_step: AngleStep,
+}
+
+impl AngleSteps {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl ZoneParameters {
@@ -144,7 +178,12 @@ impl Geometry {
             self.check_zone(zone, next_cylinder).map_err(|error| error.within(&format!("zones[{index}]")))?;
             next_cylinder = zone.last_cylinder + 1;
         }
-        Ok(())
+        check(
+            self.zones[0].angles.zone_step.is_none(),
+            "zones[0].angles.zone_step",
+            "has no zone before",
+            "`origin` for the first zone",
+        )
     }
 
     fn check_zone(&self, zone: &ZoneParameters, next_cylinder: u32) -> Result<(), ParameterError> {
@@ -166,6 +205,12 @@ impl Geometry {
             "last_cylinder",
             format!("a zone of {sectors} sectors"),
             "fewer than 4294967296 sectors in a zone; split it",
+        )?;
+        check(
+            zone.angles.head_steps.len() < self.surfaces as usize,
+            "angles.head_steps",
+            format!("{} steps between {} tracks", zone.angles.head_steps.len(), self.surfaces),
+            format!("at most {} steps", self.surfaces - 1),
         )?;
         let units = if self.sparing == Sparing::TracksAtZoneEnd {
             sectors / u64::from(zone.sectors_per_track)

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! lbn ─▶ data block of the zone ─▶ region, block in region ─▶ + slips before it ─▶ sector of the zone
-//!     ─▶ track, sector of the track ─▶ cylinder, head ─▶ angle (zone offset + skews)
+//!     ─▶ track, sector of the track ─▶ cylinder, head ─▶ angle (sum of steps)
 //! ```
 //!
 //! # References
@@ -15,6 +15,7 @@
 
 use seeklab_core::Angle;
 
+use super::angles::{TrackAngles, Turns};
 use super::divisor::Divisor;
 use super::geometry::{Geometry, Mapping, Sparing, ZoneParameters};
 use crate::error::{ParameterError, check};
@@ -68,11 +69,8 @@ struct Zone {
     first_cylinder: u64,
     cylinders: u64,
     sectors_per_track: Divisor,
-    sector_angle: u64,
-    first_block_offset: u64,
     reserved_blocks: u64,
-    track_skew: u64,
-    cylinder_skew: u64,
+    angles: TrackAngles,
     region_sectors: Divisor,
     region_blocks: Divisor,
     /// `(data block, shift)`: from that data block of the zone on, sectors lie `shift` further.
@@ -93,11 +91,12 @@ impl Layout {
     pub fn new(geometry: &Geometry) -> Result<Self, ParameterError> {
         geometry.check()?;
         let mut zones = Vec::with_capacity(geometry.zones.len());
-        let mut first_lbn = 0;
+        let (mut first_lbn, mut last_angle) = (0, None);
         for (index, parameters) in geometry.zones.iter().enumerate() {
-            let zone = Zone::new(geometry, parameters, first_lbn)
+            let zone = Zone::new(geometry, parameters, first_lbn, last_angle)
                 .map_err(|error| error.within(&format!("zones[{index}]")))?;
             first_lbn += zone.blocks;
+            last_angle = Some(zone.angles.of_sector(zone.cylinders - 1, u64::from(geometry.surfaces) - 1, 0));
             zones.push(zone);
         }
         check(
@@ -153,7 +152,7 @@ impl Layout {
         };
         let (track, sector) = zone.sectors_per_track.div_rem(first);
         let (cylinder, logical_head) = self.heads.div_rem(track);
-        let angle = zone.angle(track, cylinder, logical_head, sector, self.heads.get());
+        let angle = zone.angle(track, cylinder, logical_head, sector);
         Extent {
             cylinder: (zone.first_cylinder + cylinder) as u32,
             head: self.head(zone, cylinder, logical_head) as u32,
@@ -245,7 +244,12 @@ struct Run {
 }
 
 impl Zone {
-    fn new(geometry: &Geometry, parameters: &ZoneParameters, first_lbn: u64) -> Result<Self, ParameterError> {
+    fn new(
+        geometry: &Geometry,
+        parameters: &ZoneParameters,
+        first_lbn: u64,
+        last_angle: Option<Turns>,
+    ) -> Result<Self, ParameterError> {
         let sectors_per_track = u64::from(parameters.sectors_per_track);
         let track_sectors = sectors_per_track;
         let cylinder_sectors = track_sectors * u64::from(geometry.surfaces);
@@ -303,11 +307,8 @@ impl Zone {
             first_cylinder: u64::from(parameters.first_cylinder),
             cylinders,
             sectors_per_track: Divisor::new(sectors_per_track),
-            sector_angle: u64::MAX / sectors_per_track,
-            first_block_offset: u64::from(parameters.first_block_offset),
             reserved_blocks: parameters.reserved_blocks,
-            track_skew: u64::from(parameters.track_skew),
-            cylinder_skew: u64::from(parameters.cylinder_skew),
+            angles: TrackAngles::new(geometry, parameters, last_angle),
             region_sectors: Divisor::new(region),
             region_blocks: Divisor::new(region_blocks),
             breaks: Vec::new(),
@@ -461,16 +462,13 @@ impl Zone {
         }
     }
 
-    fn angle(&self, track: u64, cylinder: u64, logical_head: u64, sector: u64, heads: u64) -> Angle {
-        let mut sectors = self.first_block_offset
-            + (logical_head + (heads - 1) * cylinder) * self.track_skew
-            + cylinder * self.cylinder_skew;
+    fn angle(&self, track: u64, cylinder: u64, logical_head: u64, sector: u64) -> Angle {
+        let mut sectors = sector;
         if self.slips_push_skew {
             let track_start = track * self.sectors_per_track.get();
             sectors += self.slips.partition_point(|slip| *slip < track_start) as u64;
         }
-        let (_, offset) = self.sectors_per_track.div_rem(sectors + sector);
-        Angle::from_raw(offset * self.sector_angle)
+        self.angles.of_sector(cylinder, logical_head, sectors).to_angle()
     }
 }
 

@@ -6,6 +6,7 @@ mod contract;
 mod description_fuzz;
 mod drives;
 mod laws;
+mod layouts;
 mod measured;
 mod measured_atlas10k;
 mod measured_seagate;
