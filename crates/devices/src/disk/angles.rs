@@ -1,8 +1,10 @@
 //! Angles at which the tracks of a zone begin: sums of steps, in closed form.
 //!
 //! ```text
-//! track c of cylinders, p of its cylinder:
+//! cylinder first, track p of cylinder c:
 //!     origin + head_steps[0] + … + head_steps[p - 1] + c · cylinder_step + ⌊c / range⌋ · group_step
+//! surface first, k serpentines after the zone's first track:
+//!     origin + track_steps[surface] for each step within a serpentine + k · serpentine_step
 //! ```
 //! A step is a fraction of a turn that is rounded once, to 2⁻¹²⁸ turn. Products and sums wrap at whole turns and are exact,
 //! so an error does not accumulate from track to track: in a zone, which has fewer than 2³² sectors, it stays below
@@ -15,7 +17,8 @@ use std::ops::{Add, Mul};
 use seeklab_core::{Angle, AngleStep};
 
 use super::divisor::Divisor;
-use super::geometry::{Geometry, ZoneParameters};
+use super::geometry::{Geometry, Mapping, ZoneParameters};
+use super::tracks::Spot;
 
 /// A fraction of a turn in units of 2⁻¹²⁸; whole turns drop out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,29 +64,77 @@ impl Mul<u64> for Turns {
 /// Angles of the tracks of one zone.
 #[derive(Debug, Clone)]
 pub(super) struct TrackAngles {
+    steps: Steps,
+    /// Angle of a sector, by surface.
+    sectors: Vec<Turns>,
+}
+
+#[derive(Debug, Clone)]
+enum Steps {
+    Cylinders(CylinderSteps),
+    Serpentines(SerpentineSteps),
+}
+
+/// Steps of a zone that is used cylinder by cylinder.
+#[derive(Debug, Clone)]
+struct CylinderSteps {
     /// Angles of the tracks of the zone's first cylinder, in the order of use.
     tracks: Vec<Turns>,
     cylinder_step: Turns,
     /// Step from one spare group to the next, beside that of the cylinder; most drives have none.
     group_step: Turns,
     group_cylinders: Divisor,
-    sector: Turns,
+}
+
+/// Steps of a zone that is used in serpentines.
+#[derive(Debug, Clone)]
+struct SerpentineSteps {
+    origin: Turns,
+    /// Step from track to track, by surface.
+    tracks: Vec<Turns>,
+    /// Sums of `tracks` over the surfaces that are used before each pass of a group: in order, and in reverse.
+    before: [Vec<Turns>; 2],
+    serpentine_step: Turns,
+    /// Angle from the first track of a whole group to that of the next.
+    group_step: Turns,
 }
 
 impl TrackAngles {
-    /// Angles of a zone, whose last track but for the skew of slips lies at `last` in the zone before.
+    /// Angles of a zone; `last` is the last track of the zone before.
     pub(super) fn new(geometry: &Geometry, zone: &ZoneParameters, last: Option<Turns>) -> Self {
-        let sectors_per_track = zone.sectors_per_track;
-        let turns = |step: AngleStep| Turns::from_step(step, sectors_per_track);
-        let sector = turns(AngleStep::from_sectors(1));
+        let turns = |step: AngleStep| Turns::from_step(step, zone.sectors_per_track);
         let after_zone_before = match (last, zone.angles.zone_step) {
             (Some(last), Some(step)) => last + turns(step),
             _ => Turns::ZERO,
         };
-        let mut angle =
-            after_zone_before + turns(zone.angles.origin) + sector * u64::from(zone.first_block_offset);
-        let mut steps = zone.angles.head_steps.iter().copied().map(turns).cycle();
+        let offset = turns(AngleStep::from_sectors(1)) * u64::from(zone.first_block_offset);
+        let origin = after_zone_before + turns(zone.angles.origin) + offset;
+        let steps = if geometry.mapping == Mapping::SurfaceFirst {
+            Steps::Serpentines(SerpentineSteps::new(geometry, zone, origin))
+        } else {
+            Steps::Cylinders(CylinderSteps::new(geometry, zone, origin))
+        };
+        let sector = |head| Turns::from_fraction(1, u64::from(zone.sectors_on(head)));
+        Self { steps, sectors: (0..geometry.surfaces).map(sector).collect() }
+    }
+
+    /// Angle of a sector, which lies `pushed` sectors further than its number says.
+    pub(super) fn of_sector(&self, spot: &Spot, pushed: u64) -> Turns {
+        let track = match &self.steps {
+            Steps::Cylinders(steps) => steps.of_track(spot),
+            Steps::Serpentines(steps) => steps.of_track(spot),
+        };
+        track + self.sectors[spot.head as usize] * (spot.sector + pushed)
+    }
+}
+
+impl CylinderSteps {
+    fn new(geometry: &Geometry, zone: &ZoneParameters, origin: Turns) -> Self {
+        let turns = |step: AngleStep| Turns::from_step(step, zone.sectors_per_track);
+        let sector = turns(AngleStep::from_sectors(1));
         let track_skew = sector * u64::from(zone.track_skew);
+        let mut steps = zone.angles.head_steps.iter().copied().map(turns).cycle();
+        let mut angle = origin;
         let mut tracks = Vec::with_capacity(geometry.surfaces as usize);
         for _ in 0..geometry.surfaces {
             tracks.push(angle);
@@ -97,19 +148,48 @@ impl TrackAngles {
             cylinder_step,
             group_step: turns(zone.angles.group_step),
             group_cylinders: Divisor::new(u64::from(geometry.sparing_range)),
-            sector,
         }
     }
 
-    /// Angle of a sector on the track at `index` of a cylinder of the zone, in the order of use.
-    pub(super) fn of_sector(&self, cylinder: u64, index: u64, sector: u64) -> Turns {
-        let track = self.tracks[index as usize] + self.cylinder_step * cylinder;
-        let track = if self.group_step == Turns::ZERO {
-            track
-        } else {
-            track + self.group_step * self.group_cylinders.div_rem(cylinder).0
+    fn of_track(&self, spot: &Spot) -> Turns {
+        let track = self.tracks[spot.pass as usize] + self.cylinder_step * spot.cylinder;
+        if self.group_step == Turns::ZERO {
+            return track;
+        }
+        track + self.group_step * self.group_cylinders.div_rem(spot.cylinder).0
+    }
+}
+
+impl SerpentineSteps {
+    fn new(geometry: &Geometry, zone: &ZoneParameters, origin: Turns) -> Self {
+        let turns = |step: AngleStep| Turns::from_step(step, zone.sectors_per_track);
+        let listed = &zone.angles.track_steps;
+        let track =
+            |head: usize| if listed.is_empty() { Turns::ZERO } else { turns(listed[head % listed.len()]) };
+        let tracks: Vec<Turns> = (0..geometry.surfaces as usize).map(track).collect();
+        let add = |sum: &mut Turns, step: &Turns| {
+            let before = *sum;
+            *sum = before + *step;
+            Some(before)
         };
-        track + self.sector * sector
+        let before = [
+            tracks.iter().scan(Turns::ZERO, add).collect(),
+            tracks.iter().rev().scan(Turns::ZERO, add).collect(),
+        ];
+        let serpentine_step = turns(zone.angles.serpentine_step);
+        let all = tracks.iter().fold(Turns::ZERO, |sum, step| sum + *step);
+        let group_step =
+            all * u64::from(geometry.serpentine_tracks - 1) + serpentine_step * u64::from(geometry.surfaces);
+        Self { origin, tracks, before, serpentine_step, group_step }
+    }
+
+    fn of_track(&self, spot: &Spot) -> Turns {
+        let before = &self.before[usize::from(spot.group.is_reversed)];
+        self.origin
+            + self.group_step * spot.group.number
+            + before[spot.pass as usize] * (spot.group.cylinders - 1)
+            + self.serpentine_step * spot.pass
+            + self.tracks[spot.head as usize] * spot.index
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::geometry::{AngleSteps, Geometry, Mapping, Sparing, ZoneParameters};
+use super::super::geometry::{Alternation, AngleSteps, Geometry, Mapping, Sparing, ZoneParameters};
 use super::*;
 use seeklab_core::{AngleStep, ByteSize};
 
@@ -11,6 +11,7 @@ fn zone(first_cylinder: u32, last_cylinder: u32, sectors_per_track: u32) -> Zone
         first_cylinder,
         last_cylinder,
         sectors_per_track,
+        surface_sectors: Vec::new(),
         first_block_offset: 0,
         reserved_blocks: 0,
         track_skew: 3,
@@ -28,6 +29,9 @@ fn geometry(sparing: Sparing, mapping: Mapping, zones: Vec<ZoneParameters>) -> G
         block_size: ByteSize::from_bytes(512),
         surfaces: 3,
         mapping,
+        serpentine_tracks: 1,
+        seek_direction: Alternation::Forward,
+        surface_order: Alternation::Forward,
         sparing,
         sparing_range: 2,
         zones,
@@ -175,6 +179,27 @@ fn angles_add_up_by_head_cylinder_group_and_zone() {
 }
 
 #[test]
+fn serpentines_of_one_track_are_the_mappings_by_cylinder() {
+    let step = AngleStep::from_turns(17, 134);
+    let plain = ZoneParameters { track_skew: 0, cylinder_skew: 0, ..zone(0, 6, 20) };
+    for (mapping, surface_order) in
+        [(Mapping::Normal, Alternation::Forward), (Mapping::SerpentinePerZone, Alternation::Alternating)]
+    {
+        let mut by_cylinder = plain.clone();
+        by_cylinder.angles.head_steps = vec![step];
+        by_cylinder.angles.cylinder_step = AngleStep::from_turns(3 * 17, 134);
+        let by_cylinder = Layout::new(&geometry(Sparing::None, mapping, vec![by_cylinder])).unwrap();
+        let mut serpentine = plain.clone();
+        serpentine.angles.serpentine_step = step;
+        let serpentines = geometry(Sparing::None, Mapping::SurfaceFirst, vec![serpentine]);
+        let serpentines = Layout::new(&Geometry { surface_order, ..serpentines }).unwrap();
+        for lbn in 0..by_cylinder.blocks() {
+            assert_eq!(serpentines.extent(lbn, 100), by_cylinder.extent(lbn, 100), "{mapping:?} {lbn}");
+        }
+    }
+}
+
+#[test]
 fn impossible_geometries_are_refused() {
     let check_refused = |geometry: Geometry, parameter: &str| {
         let error = Layout::new(&geometry).unwrap_err();
@@ -193,6 +218,38 @@ fn impossible_geometries_are_refused() {
     let mut first = zone(0, 1, 20);
     first.angles.zone_step = Some(AngleStep::ZERO);
     check_refused(normal(vec![first]), "zones[0].angles.zone_step");
+    let serpentines = |zone: ZoneParameters| Geometry {
+        mapping: Mapping::SurfaceFirst,
+        serpentine_tracks: 4,
+        ..normal(vec![ZoneParameters { track_skew: 0, cylinder_skew: 0, ..zone }])
+    };
+    assert!(Layout::new(&serpentines(zone(0, 9, 20))).is_ok());
+    check_refused(Geometry { serpentine_tracks: 4, ..normal(vec![zone(0, 9, 20)]) }, "serpentine_tracks");
+    check_refused(
+        Geometry { sparing: Sparing::SectorsPerCylinder, ..serpentines(zone(0, 9, 20)) },
+        "sparing",
+    );
+    let mut skewed = serpentines(zone(0, 9, 20));
+    skewed.zones[0].cylinder_skew = 1;
+    check_refused(skewed, "zones[0].cylinder_skew");
+    let mut stepped = zone(0, 9, 20);
+    stepped.angles.serpentine_step = AngleStep::from_turns(9, 16);
+    check_refused(normal(vec![stepped]), "zones[0].angles.serpentine_step");
+    let by_surface = |surface_sectors: &[u32]| ZoneParameters {
+        surface_sectors: surface_sectors.to_vec(),
+        ..zone(0, 9, 20)
+    };
+    assert!(Layout::new(&normal(vec![by_surface(&[20, 18, 20])])).is_ok());
+    check_refused(normal(vec![by_surface(&[20, 18])]), "zones[0].surface_sectors");
+    check_refused(normal(vec![by_surface(&[19, 18, 19])]), "zones[0].surface_sectors");
+    check_refused(normal(vec![by_surface(&[20, 0, 20])]), "zones[0].surface_sectors[1]");
+    let beyond = ZoneParameters { slips: vec![580], spares: 9, ..by_surface(&[20, 18, 20]) };
+    check_refused(geometry(Sparing::SectorsAtZoneEnd, Mapping::Normal, vec![beyond]), "zones[0].slips");
+    let spared = ZoneParameters { spares: 2, ..by_surface(&[20, 18, 20]) };
+    check_refused(
+        geometry(Sparing::SectorsPerTrack, Mapping::Normal, vec![spared]),
+        "zones[0].surface_sectors",
+    );
     let full = ZoneParameters { spares: 20, ..zone(0, 5, 20) };
     check_refused(geometry(Sparing::SectorsPerTrack, Mapping::Normal, vec![full]), "zones[0].spares");
     let overslipped = ZoneParameters { spares: 1, slips: vec![4, 5], ..zone(0, 5, 20) };

@@ -25,10 +25,11 @@ mod mechanism;
 mod params;
 mod seek;
 mod spindle;
+mod tracks;
 
 pub use device::{Disk, DiskBlueprint};
 pub use electronics::ElectronicsParameters;
-pub use geometry::{AngleSteps, Geometry, Mapping, Sparing, ZoneParameters};
+pub use geometry::{Alternation, AngleSteps, Geometry, Mapping, Sparing, ZoneParameters};
 pub use layout::{Extent, Layout, PhysicalBlock};
 pub use mechanism::{AccessParts, Arm, Mechanism, Pass};
 pub use params::{DiskParameters, MechanicsParameters, QueueParameters};

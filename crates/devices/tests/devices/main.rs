@@ -13,3 +13,4 @@ mod measured_seagate;
 mod mechanics;
 mod schedules;
 mod shared;
+mod walked_layout;
