@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::drives::{bare, closed, device, disks, parameters};
+use crate::drives::{self, bare, closed, device, disks, parameters};
 use crate::walked_layout::walk;
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -292,4 +292,28 @@ fn skews_and_equal_fractions_give_the_same_completions() {
             assert_eq!(completions(&as_sectors), expected, "{name}");
         }
     }
+}
+
+#[test]
+fn desktop_7200_has_the_published_serpentines_and_angles() {
+    let layout = drives::disk(&device("desktop-7200", &[])).mechanism().layout().clone();
+    let track = |number: u64| layout.extent(500 * number, 1);
+    let place = |number: u64| (track(number).cylinder, track(number).head);
+    // Ten serpentines of 315 tracks, every other one outwards, then the next cylinders.
+    assert_eq!([0, 1, 314].map(place), [(0, 0), (1, 0), (314, 0)]);
+    assert_eq!([315, 316, 629].map(place), [(314, 1), (313, 1), (0, 1)]);
+    assert_eq!([630, 3_149, 3_150].map(place), [(0, 2), (0, 9), (315, 0)]);
+    let step = |number: u64| (track(number + 1).angle - track(number).angle).as_turns();
+    for number in [0, 100, 313, 315, 628, 3_148, 3_150] {
+        assert!(
+            (step(number) - (1.0 / 16.0 - 0.000_008)).abs() < 1e-15,
+            "after track {number}: {}",
+            step(number)
+        );
+    }
+    for number in [314, 629, 3_149] {
+        assert!((step(number) - 9.0 / 16.0).abs() < 1e-15, "after track {number}: {}", step(number));
+    }
+    let tracks: u64 = layout.tracks(layout.blocks()).len() as u64;
+    assert!((3_279_583..3_279_583 + 10).contains(&tracks), "{tracks}");
 }
