@@ -157,7 +157,7 @@ fn tracks(geometry: &Geometry, zone: &ZoneParameters, last: Option<Fraction>) ->
                     angle = add_sectors(angle, zone.track_skew);
                 }
                 angle = add_sectors(angle, zone.cylinder_skew);
-                if (cylinder - zone.first_cylinder) % geometry.sparing_range == 0 {
+                if (cylinder - zone.first_cylinder).is_multiple_of(geometry.sparing_range) {
                     angle = add(angle, angles.group_step);
                 }
                 cylinder_start = angle;
