@@ -42,6 +42,7 @@ impl Turns {
     }
 
     /// The angle, rounded to the nearest.
+    #[inline]
     pub(super) const fn to_angle(self) -> Angle {
         Angle::from_raw((self.0.wrapping_add(1 << 63) >> 64) as u64)
     }
@@ -49,6 +50,7 @@ impl Turns {
 
 impl Add for Turns {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.wrapping_add(other.0))
     }
@@ -56,6 +58,7 @@ impl Add for Turns {
 
 impl Mul<u64> for Turns {
     type Output = Self;
+    #[inline]
     fn mul(self, times: u64) -> Self {
         Self(self.0.wrapping_mul(u128::from(times)))
     }
@@ -119,6 +122,7 @@ impl TrackAngles {
     }
 
     /// Angle of a sector, which lies `pushed` sectors further than its number says.
+    #[inline]
     pub(super) fn of_sector(&self, spot: &Spot, pushed: u64) -> Turns {
         let track = match &self.steps {
             Steps::Cylinders(steps) => steps.of_track(spot),
@@ -151,6 +155,7 @@ impl CylinderSteps {
         }
     }
 
+    #[inline]
     fn of_track(&self, spot: &Spot) -> Turns {
         let track = self.tracks[spot.pass as usize] + self.cylinder_step * spot.cylinder;
         if self.group_step == Turns::ZERO {

@@ -81,20 +81,13 @@ struct Zone {
     region_blocks: Divisor,
     /// `(data block, shift)`: from that data block of the zone on, sectors lie `shift` further.
     breaks: Vec<(u64, u64)>,
-    /// Sectors or tracks that are slipped, ascending.
-    slips: Vec<Slip>,
+    /// First sectors of what is slipped, ascending.
+    slips: Vec<u64>,
+    /// Sectors that the slips before each take, and at the end those that all take.
+    slipped: Vec<u64>,
     slips_push_skew: bool,
     /// `(data block, sector used instead)`, ascending.
     remaps: Vec<(u64, u64)>,
-}
-
-/// Defect that pushes what follows on.
-#[derive(Debug, Clone, Copy)]
-struct Slip {
-    /// First sector.
-    first: u64,
-    /// Sectors that hold no data: one, or those of a track.
-    sectors: u64,
 }
 
 impl Layout {
@@ -150,8 +143,10 @@ impl Layout {
         debug_assert!(blocks > 0 && lbn < self.blocks);
         let zone = self.zone_of(lbn);
         let data_block = lbn - zone.first_lbn + zone.reserved_blocks;
-        let run =
-            if zone.remaps.is_empty() { zone.run(data_block) } else { zone.run_with_remaps(data_block) };
+        let mut run = zone.run(data_block);
+        if !zone.remaps.is_empty() {
+            zone.cut_at_remap(data_block, &mut run);
+        }
         let in_zone = zone.blocks - (lbn - zone.first_lbn);
         let available = u64::from(run.blocks).min(in_zone);
         let to_track_end = u64::from(blocks) >= available;
@@ -303,24 +298,25 @@ impl Regions {
         Ok(Self { sectors, spare_sectors, spare_slips })
     }
 
-    /// The slips of the zone.
+    /// First sectors of the slips, and the sectors that the slips before each take.
     fn slips(
         &self,
         geometry: &Geometry,
         parameters: &ZoneParameters,
         tracks: &TrackOrder,
-    ) -> Result<Vec<Slip>, ParameterError> {
-        let mut slips = Vec::with_capacity(parameters.slips.len());
+    ) -> Result<(Vec<u64>, Vec<u64>), ParameterError> {
+        let (mut slips, mut slipped) = (Vec::with_capacity(parameters.slips.len()), vec![0]);
+        let mut all = 0;
         let mut in_region = (u64::MAX, 0);
         for number in parameters.slips.iter().copied() {
-            let slip = match geometry.sparing {
+            let (first, sectors) = match geometry.sparing {
                 Sparing::TracksAtZoneEnd => {
                     let first = tracks.start(number);
-                    Slip { first, sectors: tracks.start(number + 1) - first }
+                    (first, tracks.start(number + 1) - first)
                 }
-                _ => Slip { first: number, sectors: 1 },
+                _ => (number, 1),
             };
-            let region = slip.first / self.sectors;
+            let region = first / self.sectors;
             in_region = if in_region.0 == region { (region, in_region.1 + 1) } else { (region, 1) };
             check(
                 in_region.1 <= self.spare_slips,
@@ -331,9 +327,11 @@ impl Regions {
                     self.spare_slips, parameters.spares
                 ),
             )?;
-            slips.push(slip);
+            all += sectors;
+            slips.push(first);
+            slipped.push(all);
         }
-        Ok(slips)
+        Ok((slips, slipped))
     }
 }
 
@@ -356,7 +354,7 @@ impl Zone {
             parameters.reserved_blocks.to_string(),
             format!("fewer than the {data} data blocks of the zone"),
         )?;
-        let slips = regions.slips(geometry, parameters, &tracks)?;
+        let (slips, slipped) = regions.slips(geometry, parameters, &tracks)?;
         let mut zone = Self {
             first_lbn: start.lbn,
             blocks: data - parameters.reserved_blocks,
@@ -372,6 +370,7 @@ impl Zone {
             region_blocks: Divisor::new(region_blocks),
             breaks: Vec::new(),
             slips,
+            slipped,
             slips_push_skew: geometry.sparing == Sparing::SectorsPerTrack,
             remaps: Vec::new(),
         };
@@ -392,8 +391,8 @@ impl Zone {
         let mut breaks = Vec::new();
         let mut open_region = None;
         let mut shift = 0;
-        for slip in &self.slips {
-            let (region, in_region) = self.region_sectors.div_rem(slip.first);
+        for (slip, slipped) in self.slips.iter().zip(self.slipped.windows(2)) {
+            let (region, in_region) = self.region_sectors.div_rem(*slip);
             if open_region != Some(region) {
                 if let Some(last) = open_region {
                     breaks.push(((last + 1) * self.region_blocks.get(), 0));
@@ -405,7 +404,7 @@ impl Zone {
             if block_in_region >= self.region_blocks.get() {
                 continue; // a slip among the spares pushes nothing
             }
-            shift += slip.sectors;
+            shift += slipped[1] - slipped[0];
             let block = region * self.region_blocks.get() + block_in_region;
             match breaks.last_mut() {
                 Some((last, last_shift)) if *last == block => *last_shift = shift,
@@ -455,12 +454,15 @@ impl Zone {
     fn data_blocks_before(&self, sector: u64) -> u64 {
         let (region, in_region) = self.region_sectors.div_rem(sector);
         let region_start = region * self.region_sectors.get();
-        let first = self.slips.partition_point(|slip| slip.first < region_start);
-        let slipped: u64 = self.slips[first..]
-            .iter()
-            .take_while(|slip| slip.first < sector)
-            .map(|slip| slip.sectors.min(sector - slip.first))
-            .sum();
+        let end = self.slips.partition_point(|slip| *slip < sector);
+        let first = self.slips[..end].partition_point(|slip| *slip < region_start);
+        let slipped = if first == end {
+            0
+        } else {
+            let last = end - 1;
+            let of_last = (self.slipped[end] - self.slipped[last]).min(sector - self.slips[last]);
+            self.slipped[last] - self.slipped[first] + of_last
+        };
         region * self.region_blocks.get() + (in_region - slipped).min(self.region_blocks.get())
     }
 
@@ -474,7 +476,8 @@ impl Zone {
         (holds_it && self.remaps.binary_search_by_key(&block, |(from, _)| *from).is_err()).then_some(block)
     }
 
-    /// Blocks from `block` to the end of its track.
+    /// Blocks from `block` to the end of its track, remapped defects aside.
+    #[inline]
     fn run(&self, block: u64) -> Run {
         let (region, in_region) = self.region_blocks.div_rem(block);
         let index = self.breaks.partition_point(|(from, _)| *from <= block);
@@ -503,30 +506,24 @@ impl Zone {
         Run { first, spot, blocks: blocks as u32, span: span as u32 }
     }
 
-    /// As [`run`](Self::run), ending before a remapped block or being that block alone.
-    fn run_with_remaps(&self, block: u64) -> Run {
+    /// Ends the run from `block` before a remapped block, or makes it that block alone.
+    fn cut_at_remap(&self, block: u64, run: &mut Run) {
         let index = self.remaps.partition_point(|(from, _)| *from < block);
-        match self.remaps.get(index) {
-            Some((from, to)) if *from == block => {
-                Run { first: *to, spot: self.tracks.spot(*to), blocks: 1, span: 1 }
-            }
-            next => {
-                let run = self.run(block);
-                let limit = next.map_or(u64::MAX, |(from, _)| from - block);
-                if u64::from(run.blocks) <= limit {
-                    return run;
-                }
-                let span = self.sector_of(block + limit - 1) + 1 - run.first;
-                Run { blocks: limit as u32, span: span as u32, ..run }
-            }
+        let Some((from, to)) = self.remaps.get(index) else { return };
+        if *from == block {
+            *run = Run { first: *to, spot: self.tracks.spot(*to), blocks: 1, span: 1 };
+        } else if u64::from(run.blocks) > from - block {
+            run.blocks = (from - block) as u32;
+            run.span = (self.sector_of(from - 1) + 1 - run.first) as u32;
         }
     }
 
     /// Angle of a sector of the zone at its place.
+    #[inline]
     fn angle(&self, sector: u64, spot: &Spot) -> Angle {
         let pushed = if self.slips_push_skew {
             let track_start = sector - spot.sector;
-            self.slips.partition_point(|slip| slip.first < track_start) as u64
+            self.slips.partition_point(|slip| *slip < track_start) as u64
         } else {
             0
         };

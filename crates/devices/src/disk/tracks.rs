@@ -117,6 +117,7 @@ impl TrackOrder {
     }
 
     /// The place of a sector of the zone.
+    #[inline]
     pub(super) fn spot(&self, sector: u64) -> Spot {
         match self {
             Self::Cylinders(cylinders) => cylinders.spot(sector),
@@ -155,6 +156,7 @@ impl TrackOrder {
 }
 
 impl Reversal {
+    #[inline]
     const fn reverses(self, group: u64) -> bool {
         match self {
             Self::Never => false,
@@ -164,6 +166,7 @@ impl Reversal {
 }
 
 impl Cylinders {
+    #[inline]
     fn spot(&self, sector: u64) -> Spot {
         let (track, sector) = self.sectors.div_rem(sector);
         let (cylinder, pass) = self.heads.div_rem(track);
