@@ -162,7 +162,7 @@ mod tests {
             "first_block_ofset = 73",
             "x.toml: geometry.zones[2].first_block_ofset: unknown key `first_block_ofset`; did you mean \
              `first_block_offset`?\nhint: allowed: first_cylinder, last_cylinder, sectors_per_track, \
-             first_block_offset, reserved_blocks, track_skew, cylinder_skew, spares, slips, remaps",
+             surface_sectors, first_block_offset, reserved_blocks, track_skew, cylinder_skew, angles, spares, slips, remaps",
         );
         check(
             "track_skew = 13",
@@ -176,7 +176,7 @@ mod tests {
             "mapping = \"serpentin\"",
             "x.toml: geometry.mapping: unknown name `serpentin`; did you mean `serpentine`, \
              `serpentine_per_zone`?\n\
-             hint: allowed: normal, serpentine_per_zone, serpentine",
+             hint: allowed: normal, serpentine_per_zone, serpentine, surface_first",
         );
         check(
             "surfaces = 13",

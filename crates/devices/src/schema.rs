@@ -385,6 +385,11 @@ fn collect_paths(schema: &Value, value: &Value, path: &str, paths: &mut Vec<Stri
                 collect_paths(&Value::Null, value, &join(path, key), paths);
             }
         }
+        Value::Null if properties(schema).next().is_some() && tagged_variants(schema).is_empty() => {
+            for (key, property) in properties(schema) {
+                collect_paths(property, &Value::Null, &join(path, key), paths);
+            }
+        }
         Value::Array(items) if items.iter().any(Value::is_object) => {
             paths.push(path.to_owned());
             for (index, item) in items.iter().enumerate() {

@@ -116,6 +116,23 @@ fn entry_of_a_list_of_tables_is_set_by_its_index() {
 }
 
 #[test]
+fn entry_of_an_omitted_table_is_set() {
+    let mut disk = catalog::find("hp-c2247a").unwrap();
+    assert!(!disk.to_toml().contains("angles"));
+    disk.set("geometry.zones[7].angles.cylinder_step", "17/134turn").unwrap();
+    disk.set("geometry.zones[7].angles.head_steps", "[\"63sectors\", \"1/2turn\"]").unwrap();
+    let saved = disk.to_toml();
+    assert!(saved.contains("cylinder_step = \"17/134turn\""), "{saved}");
+    assert!(saved.contains("head_steps = [\"63sectors\", \"1/2turn\"]"), "{saved}");
+    let error = disk.set("geometry.zones[7].angles.cylinder_step", "17/134").unwrap_err();
+    assert!(
+        error.to_string().ends_with("geometry.zones[7].angles.cylinder_step: `17/134` has no unit"),
+        "{error}"
+    );
+    assert!(error.advice().unwrap().contains("\"17/134turn\" or \"17/134sectors\""), "{error:?}");
+}
+
+#[test]
 fn refused_value_changes_nothing() {
     let mut disk = catalog::find("hp-c2247a").unwrap();
     let before = disk.to_toml();
