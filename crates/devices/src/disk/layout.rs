@@ -80,7 +80,7 @@ struct Zone {
     /// First sectors of what is slipped, ascending, and how many sectors each slip takes.
     slips: Vec<u64>,
     slip_sectors: u64,
-    slips_push_skew: bool,
+    slip_skew: SlipSkew,
     /// `(data block, sector used instead)`, ascending.
     remaps: Vec<(u64, u64)>,
 }
@@ -238,6 +238,27 @@ impl Layout {
     }
 }
 
+/// Tracks of a zone that begin one sector later for each slip before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlipSkew {
+    None,
+    /// Tracks behind that of the slip.
+    LaterTracks,
+    /// Tracks of the cylinders behind that of the slip.
+    LaterCylinders,
+}
+
+impl SlipSkew {
+    /// Returns the tracks that a slip pushes in DiskSim's model of `sparing`.
+    const fn of(sparing: Sparing) -> Self {
+        match sparing {
+            Sparing::SectorsPerTrack => Self::LaterTracks,
+            Sparing::SectorsPerCylinder => Self::LaterCylinders,
+            _ => Self::None,
+        }
+    }
+}
+
 /// Blocks of a run and the sectors that they span.
 struct Run {
     blocks: u32,
@@ -313,7 +334,7 @@ impl Zone {
             breaks: Vec::new(),
             slips,
             slip_sectors,
-            slips_push_skew: geometry.sparing == Sparing::SectorsPerTrack,
+            slip_skew: SlipSkew::of(geometry.sparing),
             remaps: Vec::new(),
         };
         zone.breaks = zone.find_breaks();
@@ -465,9 +486,14 @@ impl Zone {
         let mut sectors = self.first_block_offset
             + (logical_head + (heads - 1) * cylinder) * self.track_skew
             + cylinder * self.cylinder_skew;
-        if self.slips_push_skew {
-            let track_start = track * self.sectors_per_track.get();
-            sectors += self.slips.partition_point(|slip| *slip < track_start) as u64;
+        let first_track = match self.slip_skew {
+            SlipSkew::None => None,
+            SlipSkew::LaterTracks => Some(track),
+            SlipSkew::LaterCylinders => Some(cylinder * heads),
+        };
+        if let Some(first_track) = first_track {
+            let start = first_track * self.sectors_per_track.get();
+            sectors += self.slips.partition_point(|slip| *slip < start) as u64;
         }
         let (_, offset) = self.sectors_per_track.div_rem(sectors + sector);
         Angle::from_raw(offset * self.sector_angle)
