@@ -279,6 +279,7 @@ fn value_outside_its_declared_range_is_refused() {
     };
     for (name, key, value, expected) in [
         ("hp-c2247a", "rpm_error", "50%", "mechanics.rpm_error: 0.5; allowed: less than 50%"),
+        ("hp-c2247a", "start_phase", "1", "mechanics.start_phase: 1; allowed: less than 100%"),
         ("hp-c2247a", "rpm", "14rpm", "mechanics.rpm: 14rpm; allowed: 15rpm to 1000000rpm"),
         ("hp-c2247a", "read_watermark", "101%", "electronics.bus.read_watermark: 1.01; allowed: at most 1"),
         ("hp-c2247a", "geometry.block_size", "0B", "geometry.block_size: 0B; allowed: 1B to 16MiB"),

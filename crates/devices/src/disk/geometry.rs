@@ -95,7 +95,7 @@ pub enum Sparing {
     None,
     /// Whole tracks at the end of each zone; slips name tracks (code 1).
     TracksAtZoneEnd,
-    /// Sectors at the end of each cylinder (code 2).
+    /// Sectors at the end of each cylinder; slips push the skew of the cylinders that follow (code 2).
     SectorsPerCylinder,
     /// Sectors at the end of each track; slips push the skew of what follows (code 3).
     SectorsPerTrack,

@@ -85,7 +85,7 @@ struct Zone {
     slips: Vec<u64>,
     /// Sectors that the slips before each take, and at the end those that all take.
     slipped: Vec<u64>,
-    slips_push_skew: bool,
+    slip_skew: SlipSkew,
     /// `(data block, sector used instead)`, ascending.
     remaps: Vec<(u64, u64)>,
 }
@@ -235,6 +235,27 @@ impl Layout {
     }
 }
 
+/// Tracks of a zone that begin one sector later for each slip before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlipSkew {
+    None,
+    /// Tracks behind that of the slip.
+    LaterTracks,
+    /// Tracks of the cylinders behind that of the slip.
+    LaterCylinders,
+}
+
+impl SlipSkew {
+    /// Returns the tracks that a slip pushes in DiskSim's model of `sparing`.
+    const fn of(sparing: Sparing) -> Self {
+        match sparing {
+            Sparing::SectorsPerTrack => Self::LaterTracks,
+            Sparing::SectorsPerCylinder => Self::LaterCylinders,
+            _ => Self::None,
+        }
+    }
+}
+
 /// Blocks on one track from a data block on.
 struct Run {
     /// Sector of the zone that holds the first.
@@ -371,7 +392,7 @@ impl Zone {
             breaks: Vec::new(),
             slips,
             slipped,
-            slips_push_skew: geometry.sparing == Sparing::SectorsPerTrack,
+            slip_skew: SlipSkew::of(geometry.sparing),
             remaps: Vec::new(),
         };
         zone.breaks = zone.find_breaks();
@@ -521,12 +542,12 @@ impl Zone {
     /// Angle of a sector of the zone at its place.
     #[inline]
     fn angle(&self, sector: u64, spot: &Spot) -> Angle {
-        let pushed = if self.slips_push_skew {
-            let track_start = sector - spot.sector;
-            self.slips.partition_point(|slip| *slip < track_start) as u64
-        } else {
-            0
+        let pushing = match self.slip_skew {
+            SlipSkew::None => None,
+            SlipSkew::LaterTracks => Some(sector - spot.sector),
+            SlipSkew::LaterCylinders => Some(self.tracks.group_start(spot.group)),
         };
+        let pushed = pushing.map_or(0, |start| self.slips.partition_point(|slip| *slip < start) as u64);
         self.angles.of_sector(spot, pushed).to_angle()
     }
 }

@@ -200,6 +200,35 @@ fn serpentines_of_one_track_are_the_mappings_by_cylinder() {
 }
 
 #[test]
+fn slips_push_the_skew_of_what_follows_their_place() {
+    // Slips in cylinder 0 (head 1), in cylinder 1 (head 0, two of them) and among the last cylinder's.
+    let slips = vec![25, 61, 62, 130];
+    let starts = |sparing: Sparing| -> Vec<u32> {
+        let outer = ZoneParameters { spares: 4, slips: slips.clone(), ..zone(0, 2, 20) };
+        let layout = Layout::new(&geometry(sparing, Mapping::Normal, vec![outer])).unwrap();
+        let unslipped = Layout::new(&geometry(Sparing::None, Mapping::Normal, vec![zone(0, 2, 20)])).unwrap();
+        let first_sector = |layout: &Layout, lbn: u64| {
+            let extent = layout.extent(lbn, 1);
+            let angle = (extent.angle.as_turns() * 20.0).round() as u32 + 20 - extent.sector;
+            ((extent.cylinder, extent.head), angle % 20)
+        };
+        let mut pushed = Vec::new();
+        let mut lbn = 0;
+        for track in 0..9 {
+            let (place, angle) = first_sector(&layout, lbn);
+            assert_eq!(place, (track / 3, track % 3), "{sparing:?}");
+            let (_, without) = first_sector(&unslipped, u64::from(track) * 20);
+            pushed.push((angle + 20 - without) % 20);
+            lbn = layout.track_bounds(lbn).1;
+        }
+        pushed
+    };
+    assert_eq!(starts(Sparing::SectorsPerTrack), [0, 0, 1, 1, 3, 3, 3, 4, 4]);
+    assert_eq!(starts(Sparing::SectorsPerCylinder), [0, 0, 0, 1, 1, 1, 3, 3, 3]);
+    assert_eq!(starts(Sparing::SectorsAtZoneEnd).iter().sum::<u32>(), 0);
+}
+
+#[test]
 fn impossible_geometries_are_refused() {
     let check_refused = |geometry: Geometry, parameter: &str| {
         let error = Layout::new(&geometry).unwrap_err();

@@ -148,7 +148,8 @@ impl Mechanism {
         if let Some(first) = positioning_min.first_mut() {
             *first = 0;
         }
-        let spindle = Spindle::new(speed);
+        let start = Angle::from_turns(parameters.start_phase.as_f64());
+        let spindle = Spindle::new(speed).with_start(start);
         let sector_time = sector_times(&layout, &spindle);
         let (seek, positioning_min) = (seek.into(), positioning_min.into());
         Ok(Self { layout, spindle, seek, positioning_min, head_switch, write_settle, sector_time })
@@ -156,7 +157,7 @@ impl Mechanism {
 
     /// The same mechanism turning at another speed; the seek times are shared.
     pub(super) fn at_speed(&self, speed: RotationSpeed) -> Self {
-        let spindle = Spindle::new(speed);
+        let spindle = Spindle::new(speed).with_start(self.spindle.start());
         Self { spindle, sector_time: sector_times(&self.layout, &spindle), ..self.clone() }
     }
 
@@ -383,6 +384,22 @@ mod tests {
             device.poll(now, &mut completions);
             let rotation = completions.pop().unwrap().breakdown.rotation;
             assert!(id == 0 || rotation < Duration::from_ms(1), "request {id}: {rotation}");
+        }
+    }
+
+    #[test]
+    fn start_phase_is_the_angle_under_the_heads_at_time_zero() {
+        let latency = |phase: &str| {
+            let mut disk = catalog::find("nearline-7200").unwrap().bare().unwrap();
+            disk.set("start_phase", phase).unwrap();
+            let device = disk.build(Seed(1), "disk0").unwrap();
+            let positioning = device.positioning().unwrap();
+            let first = positioning.locate(&Request::new(0, Operation::Read, 0, 1));
+            positioning.positioning_time(Instant::ZERO, Operation::Read, &first).as_ms()
+        };
+        let turn_ms = 60_000.0 / 7_200.0;
+        for (phase, turns) in [("0", 0.0), ("1/4", 0.75), ("87.5%", 0.125)] {
+            assert!((latency(phase) - turns * turn_ms).abs() < 1e-5, "{phase}: {} ms", latency(phase));
         }
     }
 

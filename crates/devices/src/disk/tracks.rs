@@ -141,6 +141,14 @@ impl TrackOrder {
         }
     }
 
+    /// First sector of a group.
+    pub(super) const fn group_start(&self, group: Group) -> u64 {
+        match self {
+            Self::Cylinders(Cylinders { heads, sectors, .. }) => group.number * heads.get() * sectors.get(),
+            Self::Serpentines(serpentines) => group.number * serpentines.group_sectors.get(),
+        }
+    }
+
     /// Sectors of the zone.
     pub(super) fn sectors(&self) -> u64 {
         self.start(self.tracks())

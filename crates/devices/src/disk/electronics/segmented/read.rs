@@ -29,8 +29,11 @@ impl<P: Position> Segmented<P> {
         let hit = self.segments.holding(request.lbn).is_some()
             || (!self.dirty.overlaps(request.lbn, request.end())
                 && self.catch_read_ahead(mechanism, now, request));
-        let served =
-            if hit { self.read_hit(mechanism, now, request) } else { self.read_miss(mechanism, now, request) };
+        let served = if hit {
+            self.read_hit(mechanism, now, request)
+        } else {
+            self.read_miss(mechanism, now, request)
+        };
         self.read_end = request.end();
         self.after_read = true;
         self.bus_free = served.completed;
@@ -106,8 +109,8 @@ impl<P: Position> Segmented<P> {
         account.overhead = overhead;
         let start = (now + overhead + overheads.data_preparation).max(self.bus_free);
         if partial {
-            let completed = self.read_rest(mechanism, request, held_end, start, &mut account)
-                + overheads.read_completion;
+            let completed =
+                self.read_rest(mechanism, request, held_end, start, &mut account) + overheads.read_completion;
             let free = self.reading.map_or(completed, |reading| reading.time.max(now));
             return account.close(now, completed, free, BufferOutcome::Hit);
         }

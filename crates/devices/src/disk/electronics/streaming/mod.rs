@@ -15,8 +15,8 @@
 //! - **Live.** The drive answers faster until it has left the stream: after some idle time
 //!   (`idle_timer`) or when the read-ahead is over (`reading_ahead`); in any case after a write.
 //! - **Writes** are complete when they are in the buffer. One within the stream takes with it what lies
-//!   before its end; too many since the read from the media end the stream. The last written extents
-//!   (`write.kept`) answer reads until later writes take their segments. A read from the media does not: the Cheetah's
+//!   before its end; too many since the read from the media end the stream. The last writes (`write.kept`), each for
+//!   itself, answer reads until later writes take their segments. A read from the media does not: the Cheetah's
 //!   trace has one read of data written before such a read, and it hits.
 //! - **Destaging.** Written extents wait in a bounded list, oldest first, contiguous ones as one. A write
 //!   ends the read-ahead, which leaves the mechanism to them; after a read miss they wait for the end of
@@ -39,19 +39,13 @@
 //! # Evidence
 //! The rules and the overheads were re-identified from published response-time traces of both drives
 //! (10,000 requests each, `../shared/reference/measured/`), overheads as medians over the first half of
-//! each. `tests/measured_seagate.rs` repeats the comparison.
+//! each. `tests/devices/measured_buffers.rs` repeats the comparison, and `docs/models/measured-drives.md`
+//! lists for each rule the requests that show it and those that contradict it.
 //!
-//! Two findings stand beside them. **In the traces of 1997-99 the think time stands one line early**: the
-//! number on a line is the time before the request on that line, not after it. Over pairs of media reads
-//! on one track the phases of the platter agree (1 = perfectly) to .93 with that reading against .11
-//! with the other for the Cheetah 9LP, .96 against .08 for the Barracuda, .90 against .61 for the Atlas
-//! 10K (ten pairs); in the traces of 1992-94 it is the reverse, .36 against .93 for the HP C2247A. And
-//! the buffer agrees: hits of the live stream, 0.18 and 0.38 ms faster than others, occur exactly where
-//! the line's own number is short. With it, 97 % of the Cheetah's read hits lie within 5 % of the
-//! measurement, without it 73 %: their class depends on idle time. Published comparisons with these
-//! traces, and ours, replay them the other way, as `think_after`. Second, **the skews in the published
-//! parameters are not those of the drives**; with skews fitted to the phases 94 % of the media reads lie
-//! within 5 % too. The catalog keeps the published skews.
+//! The think times of these traces precede the request on their line. Hits of the live stream, 0.18 and
+//! 0.38 ms faster than others, occur exactly where the line's own number is short. The skews in the
+//! published parameters are not those of the drives; with skews fitted to the phases 94 % of the media
+//! reads lie within 5 % too. The catalog keeps the published skews.
 //!
 //! # References
 //! Traces and the parameters compared with: \[DS4\], validation suite.

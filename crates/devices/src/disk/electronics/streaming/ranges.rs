@@ -82,7 +82,6 @@ impl<T: Copy, const N: usize> Fifo<T, N> {
             self.len -= 1;
         }
     }
-
 }
 
 #[cfg(test)]
