@@ -18,7 +18,6 @@ const SHOWN_PCT: [u64; 4] = [0, 3, 50, 100];
 /// A drive of the catalog.
 struct Drive {
     name: &'static str,
-    capacity_blocks: u64,
     block_size: u64,
     turn: Duration,
 }
@@ -45,11 +44,10 @@ impl Drive {
         let description = device(name, &[]);
         let probe = description.build(Seed(1), "disk0").unwrap();
         let capabilities = probe.capabilities();
-        let (capacity_blocks, block_size) =
-            (capabilities.capacity_blocks, capabilities.block_size.as_bytes());
+        let block_size = capabilities.block_size.as_bytes();
         let micro_rpm = parameters(&description).mechanics.rpm.as_micro_rpm();
         let turn = Duration::from_ns(60_000_000_000_000_000 / micro_rpm);
-        Self { name, capacity_blocks, block_size, turn }
+        Self { name, block_size, turn }
     }
 
     /// Serves so many requests, one after the other.
