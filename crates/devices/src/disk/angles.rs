@@ -123,7 +123,7 @@ impl TrackAngles {
 
     /// Angle of a sector, which lies `pushed` sectors further than its number says.
     #[inline]
-    pub(super) fn of_sector(&self, spot: &Spot, pushed: u64) -> Turns {
+    pub(super) fn of_sector(&self, spot: Spot, pushed: u64) -> Turns {
         let track = match &self.steps {
             Steps::Cylinders(steps) => steps.of_track(spot),
             Steps::Serpentines(steps) => steps.of_track(spot),
@@ -156,7 +156,7 @@ impl CylinderSteps {
     }
 
     #[inline]
-    fn of_track(&self, spot: &Spot) -> Turns {
+    fn of_track(&self, spot: Spot) -> Turns {
         let track = self.tracks[spot.pass as usize] + self.cylinder_step * spot.cylinder;
         if self.group_step == Turns::ZERO {
             return track;
@@ -188,7 +188,8 @@ impl SerpentineSteps {
         Self { origin, tracks, before, serpentine_step, group_step }
     }
 
-    fn of_track(&self, spot: &Spot) -> Turns {
+    #[inline(never)]
+    fn of_track(&self, spot: Spot) -> Turns {
         let before = &self.before[usize::from(spot.group.is_reversed)];
         self.origin
             + self.group_step * spot.group.number

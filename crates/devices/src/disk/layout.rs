@@ -58,6 +58,8 @@ pub struct PhysicalBlock {
 #[derive(Debug, Clone)]
 pub struct Layout {
     zones: Vec<Zone>,
+    /// First block of each zone.
+    first_lbns: Vec<u64>,
     /// Sectors on each track, by the index that extents have.
     sectors_per_track: Vec<u32>,
     blocks: u64,
@@ -106,7 +108,7 @@ impl Layout {
                 .map_err(|error| error.within(&format!("zones[{index}]")))?;
             first_lbn += zone.blocks;
             let last_track = zone.tracks.spot(zone.tracks.start(zone.tracks.tracks() - 1));
-            last_angle = Some(zone.angles.of_sector(&last_track, 0));
+            last_angle = Some(zone.angles.of_sector(last_track, 0));
             let differing = if zone.surfaces_differ { geometry.surfaces } else { 1 };
             sectors_per_track.extend((0..differing).map(|head| parameters.sectors_on(head)));
             zones.push(zone);
@@ -117,7 +119,8 @@ impl Layout {
             geometry.capacity_blocks.to_string(),
             format!("1 to {first_lbn}, which is what the zones hold"),
         )?;
-        Ok(Self { zones, sectors_per_track, blocks: first_lbn })
+        let first_lbns = zones.iter().map(|zone| zone.first_lbn).collect();
+        Ok(Self { zones, first_lbns, sectors_per_track, blocks: first_lbn })
     }
 
     /// Logical blocks that the zones hold; a drive may report fewer.
@@ -143,31 +146,10 @@ impl Layout {
         debug_assert!(blocks > 0 && lbn < self.blocks);
         let zone = self.zone_of(lbn);
         let data_block = lbn - zone.first_lbn + zone.reserved_blocks;
-        let mut run = zone.run(data_block);
-        if !zone.remaps.is_empty() {
-            zone.cut_at_remap(data_block, &mut run);
-        }
-        let in_zone = zone.blocks - (lbn - zone.first_lbn);
-        let available = u64::from(run.blocks).min(in_zone);
-        let to_track_end = u64::from(blocks) >= available;
-        let blocks = u64::from(blocks).min(available);
-        let span = if blocks == u64::from(run.blocks) {
-            u64::from(run.span)
-        } else if run.span == run.blocks {
-            blocks
+        if zone.remaps.is_empty() {
+            zone.extent(data_block, blocks, zone.run(data_block))
         } else {
-            zone.sector_of(data_block + blocks - 1) + 1 - run.first
-        };
-        let spot = &run.spot;
-        Extent {
-            cylinder: (zone.first_cylinder + spot.cylinder) as u32,
-            head: spot.head as u32,
-            sector: spot.sector as u32,
-            blocks: blocks as u32,
-            span: span as u32,
-            to_track_end,
-            zone: if zone.surfaces_differ { zone.index + spot.head as u32 } else { zone.index },
-            angle: zone.angle(run.first, spot),
+            zone.extent_beside_remaps(data_block, blocks)
         }
     }
 
@@ -230,8 +212,9 @@ impl Layout {
             .then(|| data_block - zone.reserved_blocks + zone.first_lbn)
     }
 
+    #[inline]
     fn zone_of(&self, lbn: u64) -> &Zone {
-        &self.zones[self.zones.partition_point(|zone| zone.first_lbn <= lbn) - 1]
+        &self.zones[self.first_lbns.partition_point(|first| *first <= lbn) - 1]
     }
 }
 
@@ -527,21 +510,52 @@ impl Zone {
         Run { first, spot, blocks: blocks as u32, span: span as u32 }
     }
 
-    /// Ends the run from `block` before a remapped block, or makes it that block alone.
-    fn cut_at_remap(&self, block: u64, run: &mut Run) {
-        let index = self.remaps.partition_point(|(from, _)| *from < block);
-        let Some((from, to)) = self.remaps.get(index) else { return };
-        if *from == block {
-            *run = Run { first: *to, spot: self.tracks.spot(*to), blocks: 1, span: 1 };
-        } else if u64::from(run.blocks) > from - block {
-            run.blocks = (from - block) as u32;
-            run.span = (self.sector_of(from - 1) + 1 - run.first) as u32;
+    /// At most `blocks` blocks from a data block of the zone, of the run that begins there.
+    #[inline]
+    fn extent(&self, data_block: u64, blocks: u32, run: Run) -> Extent {
+        let in_zone = self.reserved_blocks + self.blocks - data_block;
+        let available = u64::from(run.blocks).min(in_zone);
+        let to_track_end = u64::from(blocks) >= available;
+        let blocks = u64::from(blocks).min(available);
+        let span = if blocks == u64::from(run.blocks) {
+            u64::from(run.span)
+        } else if run.span == run.blocks {
+            blocks
+        } else {
+            self.sector_of(data_block + blocks - 1) + 1 - run.first
+        };
+        let spot = run.spot;
+        Extent {
+            cylinder: (self.first_cylinder + spot.cylinder) as u32,
+            head: spot.head as u32,
+            sector: spot.sector as u32,
+            blocks: blocks as u32,
+            span: span as u32,
+            to_track_end,
+            zone: if self.surfaces_differ { self.index + spot.head as u32 } else { self.index },
+            angle: self.angle(run.first, spot),
         }
+    }
+
+    /// As [`extent`](Self::extent), ending before a remapped block or being that block alone.
+    #[inline(never)]
+    fn extent_beside_remaps(&self, block: u64, blocks: u32) -> Extent {
+        let mut run = self.run(block);
+        let index = self.remaps.partition_point(|(from, _)| *from < block);
+        if let Some((from, to)) = self.remaps.get(index) {
+            if *from == block {
+                run = Run { first: *to, spot: self.tracks.spot(*to), blocks: 1, span: 1 };
+            } else if u64::from(run.blocks) > from - block {
+                run.blocks = (from - block) as u32;
+                run.span = (self.sector_of(from - 1) + 1 - run.first) as u32;
+            }
+        }
+        self.extent(block, blocks, run)
     }
 
     /// Angle of a sector of the zone at its place.
     #[inline]
-    fn angle(&self, sector: u64, spot: &Spot) -> Angle {
+    fn angle(&self, sector: u64, spot: Spot) -> Angle {
         let pushing = match self.slip_skew {
             SlipSkew::None => None,
             SlipSkew::LaterTracks => Some(sector - spot.sector),

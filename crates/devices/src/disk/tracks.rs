@@ -221,6 +221,7 @@ impl Serpentines {
         if self.seeks_alternate && pass % 2 == 1 { group.cylinders - 1 - index } else { index }
     }
 
+    #[inline(never)]
     fn spot(&self, sector: u64) -> Spot {
         let (number, in_group) = self.group_sectors.div_rem(sector);
         let group = self.group(number);
