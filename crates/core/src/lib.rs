@@ -40,6 +40,7 @@ pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};
 pub use simulate::{Limits, RunSummary, Simulation, SimulationError, simulate};
 pub use units::{
-    Angle, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed, SignedDuration,
+    Angle, AngleStep, ByteSize, DataRate, Duration, Instant, QuantityError, Ratio, RotationSpeed,
+    SignedDuration,
 };
 pub use workload::{Arrival, Workload};

@@ -106,10 +106,23 @@ impl Resolved {
         };
         let queue = queue_before(device, &scheduler, depth).map_err(|error| {
             let flag = if error.path() == "depth" { "--depth" } else { "--scheduler" };
+            let deepens = if flag == "--depth" { self.deeper_queue(depth) } else { None };
+            let deepens =
+                deepens.map_or_else(String::new, |set| format!("; `{set}` deepens the drive's own queue"));
             let failure = Failure::new(format!("{}: {flag}: {}", self.name, error.problem()));
-            error.advice().into_iter().fold(failure, Failure::hint)
+            let advice = error.advice().map(|allowed| format!("{allowed}{deepens}"));
+            advice.into_iter().fold(failure, Failure::hint)
         })?;
         Ok(Box::new(queue))
+    }
+
+    /// Returns the option that gives the device a queue of `depth` of its own. `None` if it cannot have one.
+    fn deeper_queue(&self, depth: usize) -> Option<String> {
+        const KEY: &str = "queue.depth";
+        let mut description = self.description.clone();
+        description.set(KEY, &depth.to_string()).ok()?;
+        description.build(Seed(0), "check").ok()?;
+        Some(format!("--set {KEY}={depth}"))
     }
 
     /// One instance for each device number that occurs, made when it first does.

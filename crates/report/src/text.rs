@@ -8,7 +8,7 @@ pub const WIDTH: usize = 80;
 /// A table of text in aligned columns.
 ///
 /// A table that is too wide is split into blocks beneath each other. Each block repeats the first columns,
-/// by which the rows are known.
+/// by which the rows are known. Long cells of text are folded.
 #[derive(Debug, Clone, Default)]
 pub struct TextTable {
     header: Vec<String>,
@@ -57,7 +57,15 @@ impl TextTable {
     /// Width of a column without the gap before it.
     fn width(&self, column: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(column)).chain([&self.header[column]]);
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        let width = |cell: &String| {
+            self.cell(column, cell).lines().map(|line| line.chars().count()).max().unwrap_or(0)
+        };
+        cells.map(width).max().unwrap_or(0)
+    }
+
+    /// A cell as it is drawn.
+    fn cell(&self, column: usize, text: &str) -> String {
+        if column < self.texts { folded_to(TEXT_WIDTH, text, GAP) } else { text.to_owned() }
     }
 
     /// Columns of each block. A block has at least one column that is no key.
@@ -81,7 +89,10 @@ impl TextTable {
 
     fn block(&self, columns: &[usize]) -> String {
         let cells = |row: &[String]| -> Vec<String> {
-            columns.iter().map(|column| row.get(*column).cloned().unwrap_or_default()).collect()
+            columns
+                .iter()
+                .map(|column| row.get(*column).map_or_else(String::new, |text| self.cell(*column, text)))
+                .collect()
         };
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -106,15 +117,22 @@ impl TextTable {
 /// Blanks between columns.
 const GAP: usize = 2;
 
+/// Width from which a cell of text is folded.
+const TEXT_WIDTH: usize = 44;
+
 /// Breaks `text` at blanks into lines of at most [`WIDTH`] characters, the later ones indented by `indent`.
 /// A percent sign stays with its number, and a longer word keeps its line.
 pub fn folded(text: &str, indent: usize) -> String {
+    folded_to(WIDTH, text, indent)
+}
+
+fn folded_to(width: usize, text: &str, indent: usize) -> String {
     let together = text.replace(" %", "\u{a0}%");
     let mut lines: Vec<String> = Vec::new();
     for word in together.split(' ') {
         let word = word.replace('\u{a0}', " ");
         match lines.last_mut() {
-            Some(last) if last.chars().count() + 1 + word.chars().count() <= WIDTH => {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
                 last.push(' ');
                 last.push_str(&word);
             }
@@ -183,6 +201,15 @@ mod tests {
         table.push(["a", "10"]);
         table.push(["bbbbb", "9"]);
         assert_eq!(table.render(), "name    n\n─────  ──\na      10\nbbbbb   9");
+    }
+
+    #[test]
+    fn long_cells_of_text_are_folded() {
+        let mut table = TextTable::new(["where", "n"]);
+        table.push(["a word ".repeat(12).trim(), "10"]);
+        let text = table.render();
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= TEXT_WIDTH + GAP + 2), "{text}");
     }
 
     #[test]

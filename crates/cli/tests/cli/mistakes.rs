@@ -235,7 +235,12 @@ fn wrong_arguments_are_reported() {
         bench.run(&[&["simulate", "hp-c2247a", "-w", RANDOM], arguments].concat()).fails(parts);
     };
     check(&["--scheduler", "sptff"], &["no scheduler `sptff`", "did you mean `sptf`"]);
-    check(&["--scheduler", "sptf", "--depth", "99"], &["--depth: a depth of 99", "hint: allowed: 1 to 1"]);
+    check(
+        &["--scheduler", "sptf", "--depth", "99"],
+        &["--depth: a depth of 99", "hint: allowed: 1 to 1; `--set queue.depth=99` deepens"],
+    );
+    let deep = ["--scheduler", "sptf", "--depth", "99", "--set", "queue.depth=99"];
+    bench.run(&[&["simulate", "hp-c2247a", "-w", RANDOM], &deep[..]].concat()).done();
     check(&["--scheduler", "sptf", "--depth", "0"], &["--depth", "0"]);
     check(&["--depth", "3"], &["--scheduler"]);
     check(&["--set", "rpm"], &["`rpm`", "no `=`", "hint: "]);

@@ -207,6 +207,60 @@ fn every_verb_that_reads_traces_takes_format_options() {
 }
 
 #[test]
+fn think_times_before_their_requests_are_read_wherever_a_trace_is() {
+    let bench = Bench::new();
+    // A pause of 50 ms stands on the second line.
+    bench.write("t.validate", "R Hit 0 8 1000 10000\nR Hit 80 8 2000 50000\nR Hit 160 8 1000 20000\n");
+    let before = ["--format-option", "think=before"];
+    let head = |more: &[&str]| {
+        bench.json(&[&["trace", "head", "t.validate"], more].concat())["traces"][0]["requests"].take()
+    };
+    let times = |rows: &serde_json::Value, key: &str| -> Vec<Option<u64>> {
+        rows.as_array().unwrap().iter().map(|row| row[key].as_u64()).collect()
+    };
+    let [after, read_before] = [head(&[]), head(&before)];
+    assert_eq!(times(&after, "arrival_ns"), [Some(0), Some(11_000_000), Some(63_000_000)]);
+    assert_eq!(times(&read_before, "arrival_ns"), [Some(10_000_000), Some(61_000_000), Some(83_000_000)]);
+    assert_eq!(times(&read_before, "think_ns"), [Some(50_000_000), Some(20_000_000), None]);
+
+    // Each request takes 1 ms; think times are kept.
+    let simulate =
+        ["simulate", "constant", "--set", "service_time=1ms", "-w", "t.validate", "--think", "--out"];
+    let arrivals = |out: &str, more: &[&str]| {
+        bench.run(&[&simulate[..], &[out], more].concat()).done();
+        times(&bench.json(&["trace", "head", out])["traces"][0]["requests"], "arrival_ns")
+    };
+    assert_eq!(arrivals("b.csv", &before), [Some(10_000_000), Some(61_000_000), Some(82_000_000)]);
+    assert_eq!(arrivals("a.csv", &[]), [Some(0), Some(11_000_000), Some(62_000_000)]);
+
+    for (think, error) in
+        [("between", Some(["think", "`between`", "after|before is allowed"])), ("before", None)]
+    {
+        bench.write(
+            "e.toml",
+            format!(
+                "title = \"t\"\ndevices = [\"constant\"]\narrivals = [\"think\"]\n[[workloads]]\nkind = \"replay\"\n\
+                 trace = \"t.validate\"\nformat_options = {{ think = \"{think}\" }}\n"
+            ),
+        );
+        let run = bench.run(&["experiment", "e.toml"]);
+        match error {
+            None => drop(run.done()),
+            Some(parts) => run.fails(&parts),
+        }
+    }
+    let compare = ["compare", "t.validate", "t.validate", "--reference-format-option", "think=before"];
+    assert_eq!(bench.json(&compare)["ei_rms_ms"].as_f64(), Some(0.0));
+    bench.run(&[&["trace", "convert", "t.validate", "c.csv"], &before[..]].concat()).done();
+    assert_eq!(
+        times(&head(&before), "arrival_ns"),
+        times(&bench.json(&["trace", "head", "c.csv"])["traces"][0]["requests"], "arrival_ns")
+    );
+    let formats = bench.run(&["trace", "formats"]).done();
+    assert!(formats.contains("    think=after|before (default after): "), "{formats}");
+}
+
+#[test]
 fn no_rates_are_reported_where_no_time_passes() {
     let bench = Bench::new();
     let rows: String = (0..500).map(|index| format!("{} 8 0 {index}\n", index * 37 % 1_000)).collect();

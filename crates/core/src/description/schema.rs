@@ -272,6 +272,11 @@ fn collect_paths(schema: &Value, value: &Value, path: &str, paths: &mut Vec<Stri
                 collect_paths(&Value::Null, value, &join(path, key), paths);
             }
         }
+        Value::Null if schema["properties"].is_object() && tagged_variants(schema).is_empty() => {
+            for (key, property) in properties(schema) {
+                collect_paths(property, &Value::Null, &join(path, key), paths);
+            }
+        }
         Value::Array(entries) if entries.iter().any(Value::is_object) => {
             paths.push(path.to_owned());
             for (index, item) in entries.iter().enumerate() {

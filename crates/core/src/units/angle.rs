@@ -3,6 +3,9 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 
+/// A turn in units of 2⁻⁶⁴ turn.
+const TURN: f64 = 18_446_744_073_709_551_616.0;
+
 /// An angle in units of 2⁻⁶⁴ turn; arithmetic wraps, as angles do, and so never drifts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Angle(u64);
@@ -30,9 +33,14 @@ impl Angle {
         Self((fraction / denominator as u128) as u64)
     }
 
+    /// The angle of a fraction of a turn in `[0, 1)`, rounded down to the next 2⁻⁶⁴ turn.
+    pub fn from_turns(turns: f64) -> Self {
+        Self((turns * TURN) as u64)
+    }
+
     /// The angle as a fraction of a turn in `[0, 1)`, for people and plots.
     pub fn as_turns(self) -> f64 {
-        self.0 as f64 / 18_446_744_073_709_551_616.0
+        self.0 as f64 / TURN
     }
 }
 

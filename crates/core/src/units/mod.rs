@@ -3,12 +3,14 @@
 //! A bare number is an error with a hint, because a unit that lives in a comment goes stale.
 
 mod angle;
+mod angle_step;
 mod ratio;
 mod rotation;
 mod size;
 mod time;
 
 pub use angle::Angle;
+pub use angle_step::AngleStep;
 pub use ratio::Ratio;
 pub use rotation::RotationSpeed;
 pub use size::{ByteSize, DataRate};

@@ -29,8 +29,8 @@ fn mistake_names_its_key_and_the_allowed_values() {
         "first_block_offset = 73",
         "first_block_ofset = 73",
         "x.toml, line 40: geometry.zones[2].first_block_ofset: unknown key `first_block_ofset`; did you mean \
-         `first_block_offset`?\nhint: allowed: first_cylinder, last_cylinder, sectors_per_track, \
-         first_block_offset, reserved_blocks, track_skew, cylinder_skew, spares, slips, remaps",
+         `first_block_offset`?\nhint: allowed: first_cylinder, last_cylinder, sectors_per_track, surface_sectors, \
+         first_block_offset, reserved_blocks, track_skew, cylinder_skew, angles, spares, slips, remaps",
     );
     check(
         "track_skew = 13",
@@ -48,7 +48,7 @@ fn mistake_names_its_key_and_the_allowed_values() {
         "mapping = \"serpentin\"",
         "x.toml, line 13: geometry.mapping: unknown name `serpentin`; did you mean `serpentine`, \
          `serpentine_per_zone`?\n\
-         hint: allowed: normal, serpentine_per_zone, serpentine",
+         hint: allowed: normal, serpentine_per_zone, serpentine, surface_first",
     );
     check(
         "surfaces = 13",

@@ -116,6 +116,23 @@ fn entry_of_a_list_of_tables_is_set_by_its_index() {
 }
 
 #[test]
+fn entry_of_an_omitted_table_is_set() {
+    let mut disk = catalog::find("hp-c2247a").unwrap();
+    assert!(!disk.to_toml().contains("angles"));
+    disk.set("geometry.zones[7].angles.cylinder_step", "17/134turn").unwrap();
+    disk.set("geometry.zones[7].angles.head_steps", "[\"63sectors\", \"1/2turn\"]").unwrap();
+    let saved = disk.to_toml();
+    assert!(saved.contains("cylinder_step = \"17/134turn\""), "{saved}");
+    assert!(saved.contains("head_steps = [\"63sectors\", \"1/2turn\"]"), "{saved}");
+    let error = disk.set("geometry.zones[7].angles.cylinder_step", "17/134").unwrap_err();
+    assert!(
+        error.to_string().ends_with("geometry.zones[7].angles.cylinder_step: `17/134` has no unit"),
+        "{error}"
+    );
+    assert!(error.advice().unwrap().contains("\"17/134turn\" or \"17/134sectors\""), "{error:?}");
+}
+
+#[test]
 fn refused_value_changes_nothing() {
     let mut disk = catalog::find("hp-c2247a").unwrap();
     let before = disk.to_toml();
@@ -291,6 +308,7 @@ fn value_outside_its_declared_range_is_refused() {
     };
     for (name, key, value, expected) in [
         ("hp-c2247a", "rpm_error", "50%", "mechanics.rpm_error: 0.5; allowed: less than 50%"),
+        ("hp-c2247a", "start_phase", "1", "mechanics.start_phase: 1; allowed: less than 100%"),
         ("hp-c2247a", "rpm", "14rpm", "mechanics.rpm: 14rpm; allowed: 15rpm to 1000000rpm"),
         ("hp-c2247a", "read_watermark", "101%", "electronics.bus.read_watermark: 1.01; allowed: at most 1"),
         ("hp-c2247a", "geometry.block_size", "0B", "geometry.block_size: 0B; allowed: 1B to 16MiB"),

@@ -1,13 +1,14 @@
 //! The mapping between logical blocks and places on the media.
 //!
-//! Each zone is a function from the zone's data blocks to its sectors that ascends with gaps:
-//! spare sectors end each *region* (a track, a cylinder, a range of cylinders or the zone), and each
-//! slipped defect pushes the rest of its region on. Both directions are closed forms over sorted
-//! breakpoints; nothing walks sector by sector.
+//! A zone uses its tracks in an [order](super::tracks), which numbers its sectors. Each zone is a
+//! function from the zone's data blocks to its sectors that ascends with gaps: spare sectors end each
+//! *region* (a track, a cylinder, a range of cylinders or the zone), and each slipped defect pushes the
+//! rest of its region on. Both directions are closed forms over sorted breakpoints; nothing walks sector
+//! by sector.
 //!
 //! ```text
 //! lbn ─▶ data block of the zone ─▶ region, block in region ─▶ + slips before it ─▶ sector of the zone
-//!     ─▶ track, sector of the track ─▶ cylinder, head ─▶ angle (zone offset + skews)
+//!     ─▶ track, sector of the track ─▶ cylinder, head ─▶ angle (sum of steps)
 //! ```
 //!
 //! # References
@@ -15,8 +16,10 @@
 
 use seeklab_core::Angle;
 
+use super::angles::{TrackAngles, Turns};
 use super::divisor::Divisor;
-use super::geometry::{Geometry, Mapping, Sparing, ZoneParameters};
+use super::geometry::{Geometry, Sparing, ZoneParameters};
+use super::tracks::{Spot, TrackOrder};
 use crate::error::{DescriptionError, check};
 
 /// Blocks that lie one behind the other on one track.
@@ -34,7 +37,7 @@ pub struct Extent {
     pub span: u32,
     /// True if the extent is everything of its track that holds logical blocks from its start on.
     pub to_track_end: bool,
-    /// Index of the zone.
+    /// Index of the zone; where the sectors per track differ by surface, each surface of a zone has its own.
     pub zone: u32,
     /// Angle at which the first block begins.
     pub angle: Angle,
@@ -55,8 +58,10 @@ pub struct PhysicalBlock {
 #[derive(Debug, Clone)]
 pub struct Layout {
     zones: Vec<Zone>,
-    heads: Divisor,
-    mapping: Mapping,
+    /// First block of each zone.
+    first_lbns: Vec<u64>,
+    /// Sectors on each track, by the index that extents have.
+    sectors_per_track: Vec<u32>,
     blocks: u64,
 }
 
@@ -67,20 +72,22 @@ struct Zone {
     blocks: u64,
     first_cylinder: u64,
     cylinders: u64,
-    sectors_per_track: Divisor,
-    sector_angle: u64,
-    first_block_offset: u64,
+    surfaces: u32,
+    /// Index of the zone, or of its first surface if surfaces differ, and whether they do.
+    index: u32,
+    surfaces_differ: bool,
+    tracks: TrackOrder,
     reserved_blocks: u64,
-    track_skew: u64,
-    cylinder_skew: u64,
+    angles: TrackAngles,
     region_sectors: Divisor,
     region_blocks: Divisor,
     /// `(data block, shift)`: from that data block of the zone on, sectors lie `shift` further.
     breaks: Vec<(u64, u64)>,
-    /// First sectors of what is slipped, ascending, and how many sectors each slip takes.
+    /// First sectors of what is slipped, ascending.
     slips: Vec<u64>,
-    slip_sectors: u64,
-    slips_push_skew: bool,
+    /// Sectors that the slips before each take, and at the end those that all take.
+    slipped: Vec<u64>,
+    slip_skew: SlipSkew,
     /// `(data block, sector used instead)`, ascending.
     remaps: Vec<(u64, u64)>,
 }
@@ -93,11 +100,17 @@ impl Layout {
     pub fn new(geometry: &Geometry) -> Result<Self, DescriptionError> {
         geometry.check()?;
         let mut zones = Vec::with_capacity(geometry.zones.len());
-        let mut first_lbn = 0;
+        let mut sectors_per_track = Vec::with_capacity(geometry.zones.len());
+        let (mut first_lbn, mut last_angle) = (0, None);
         for (index, parameters) in geometry.zones.iter().enumerate() {
-            let zone = Zone::new(geometry, parameters, first_lbn)
+            let start = ZoneStart { lbn: first_lbn, index: sectors_per_track.len() as u32, last_angle };
+            let zone = Zone::new(geometry, parameters, &start)
                 .map_err(|error| error.under(&format!("zones[{index}]")))?;
             first_lbn += zone.blocks;
+            let last_track = zone.tracks.spot(zone.tracks.start(zone.tracks.tracks() - 1));
+            last_angle = Some(zone.angles.of_sector(last_track, 0));
+            let differing = if zone.surfaces_differ { geometry.surfaces } else { 1 };
+            sectors_per_track.extend((0..differing).map(|head| parameters.sectors_on(head)));
             zones.push(zone);
         }
         check(
@@ -106,12 +119,8 @@ impl Layout {
             geometry.capacity_blocks.to_string(),
             format!("1 to {first_lbn}, which is what the zones hold"),
         )?;
-        Ok(Self {
-            zones,
-            heads: Divisor::new(u64::from(geometry.surfaces)),
-            mapping: geometry.mapping,
-            blocks: first_lbn,
-        })
+        let first_lbns = zones.iter().map(|zone| zone.first_lbn).collect();
+        Ok(Self { zones, first_lbns, sectors_per_track, blocks: first_lbn })
     }
 
     /// Logical blocks that the zones hold; a drive may report fewer.
@@ -119,14 +128,14 @@ impl Layout {
         self.blocks
     }
 
-    /// Sectors on each track of a zone.
+    /// Sectors on each track of a zone, which an extent names.
     pub fn sectors_per_track(&self, zone: u32) -> u32 {
-        self.zones[zone as usize].sectors_per_track.get() as u32
+        self.sectors_per_track[zone as usize]
     }
 
-    /// Returns the number of zones.
+    /// Returns the number of zones; where the sectors per track differ by surface, each surface of a zone counts.
     pub fn zone_count(&self) -> usize {
-        self.zones.len()
+        self.sectors_per_track.len()
     }
 
     /// The longest run of at most `blocks` blocks from `lbn` that lies on one track.
@@ -135,34 +144,12 @@ impl Layout {
     /// If `lbn` lies beyond the zones or `blocks` is zero.
     pub fn extent(&self, lbn: u64, blocks: u32) -> Extent {
         debug_assert!(blocks > 0 && lbn < self.blocks);
-        let zone_index = self.zone_of(lbn);
-        let zone = &self.zones[zone_index];
+        let zone = self.zone_of(lbn);
         let data_block = lbn - zone.first_lbn + zone.reserved_blocks;
-        let (run, first) =
-            if zone.remaps.is_empty() { zone.run(data_block) } else { zone.run_with_remaps(data_block) };
-        let in_zone = zone.blocks - (lbn - zone.first_lbn);
-        let available = u64::from(run.blocks).min(in_zone);
-        let to_track_end = u64::from(blocks) >= available;
-        let blocks = u64::from(blocks).min(available);
-        let span = if blocks == u64::from(run.blocks) {
-            u64::from(run.span)
-        } else if run.span == run.blocks {
-            blocks
+        if zone.remaps.is_empty() {
+            zone.extent(data_block, blocks, zone.run(data_block))
         } else {
-            zone.sector_of(data_block + blocks - 1) + 1 - first
-        };
-        let (track, sector) = zone.sectors_per_track.div_rem(first);
-        let (cylinder, logical_head) = self.heads.div_rem(track);
-        let angle = zone.angle(track, cylinder, logical_head, sector, self.heads.get());
-        Extent {
-            cylinder: (zone.first_cylinder + cylinder) as u32,
-            head: self.head(zone, cylinder, logical_head) as u32,
-            sector: sector as u32,
-            blocks: blocks as u32,
-            span: span as u32,
-            to_track_end,
-            zone: zone_index as u32,
-            angle,
+            zone.extent_beside_remaps(data_block, blocks)
         }
     }
 
@@ -171,10 +158,11 @@ impl Layout {
     /// # Panics
     /// If `lbn` lies beyond the zones.
     pub fn track_bounds(&self, lbn: u64) -> (u64, u64) {
-        let zone = &self.zones[self.zone_of(lbn)];
+        let zone = self.zone_of(lbn);
         let data_block = lbn - zone.first_lbn + zone.reserved_blocks;
-        let sectors = zone.sectors_per_track.get();
-        let track_start = zone.sector_of(data_block) / sectors * sectors;
+        let first_sector = zone.sector_of(data_block);
+        let Spot { sector, sectors, .. } = zone.tracks.spot(first_sector);
+        let track_start = first_sector - sector;
         let first = zone.data_blocks_before(track_start).max(zone.reserved_blocks);
         let end = zone.data_blocks_before(track_start + sectors).min(zone.reserved_blocks + zone.blocks);
         (first - zone.reserved_blocks + zone.first_lbn, end - zone.reserved_blocks + zone.first_lbn)
@@ -211,58 +199,90 @@ impl Layout {
             .zones
             .iter()
             .find(|zone| (zone.first_cylinder..zone.first_cylinder + zone.cylinders).contains(&cylinder))?;
-        let sectors = zone.sectors_per_track.get();
-        if u64::from(place.head) >= self.heads.get() || u64::from(place.sector) >= sectors {
+        if place.head >= zone.surfaces {
             return None;
         }
-        let relative = cylinder - zone.first_cylinder;
-        let logical_head = self.head(zone, relative, u64::from(place.head));
-        let sector = (relative * self.heads.get() + logical_head) * sectors + u64::from(place.sector);
+        let (first, sectors) = zone.tracks.track(cylinder - zone.first_cylinder, u64::from(place.head));
+        if u64::from(place.sector) >= sectors {
+            return None;
+        }
+        let sector = first + u64::from(place.sector);
         let data_block = zone.data_block_at(sector)?;
         (data_block >= zone.reserved_blocks && data_block - zone.reserved_blocks < zone.blocks)
             .then(|| data_block - zone.reserved_blocks + zone.first_lbn)
     }
 
-    fn zone_of(&self, lbn: u64) -> usize {
-        self.zones.partition_point(|zone| zone.first_lbn <= lbn) - 1
-    }
-
-    /// Physical head of a logical one, or the reverse: the mapping is its own inverse.
-    fn head(&self, zone: &Zone, cylinder: u64, head: u64) -> u64 {
-        let reversed = match self.mapping {
-            Mapping::Normal => false,
-            Mapping::SerpentinePerZone => cylinder % 2 == 1,
-            Mapping::Serpentine => (cylinder + zone.first_cylinder) % 2 == 1,
-        };
-        if reversed { self.heads.get() - 1 - head } else { head }
+    #[inline]
+    fn zone_of(&self, lbn: u64) -> &Zone {
+        &self.zones[self.first_lbns.partition_point(|first| *first <= lbn) - 1]
     }
 }
 
-/// Blocks of a run and the sectors that they span.
+/// Tracks of a zone that begin one sector later for each slip before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlipSkew {
+    None,
+    /// Tracks behind that of the slip.
+    LaterTracks,
+    /// Tracks of the cylinders behind that of the slip.
+    LaterCylinders,
+}
+
+impl SlipSkew {
+    /// Returns the tracks that a slip pushes in DiskSim's model of `sparing`.
+    const fn of(sparing: Sparing) -> Self {
+        match sparing {
+            Sparing::SectorsPerTrack => Self::LaterTracks,
+            Sparing::SectorsPerCylinder => Self::LaterCylinders,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Blocks on one track from a data block on.
 struct Run {
+    /// Sector of the zone that holds the first.
+    first: u64,
+    /// Place of that sector.
+    spot: Spot,
     blocks: u32,
+    /// Sectors from the first block to the last.
     span: u32,
 }
 
-impl Zone {
+/// Ends of the zones before a zone.
+struct ZoneStart {
+    lbn: u64,
+    index: u32,
+    last_angle: Option<Turns>,
+}
+
+/// Regions of a zone, each of which ends in spare space.
+struct Regions {
+    /// Sectors of a region.
+    sectors: u64,
+    /// Sectors of a region that are spare.
+    spare_sectors: u64,
+    /// Slips that a region has spare space for.
+    spare_slips: u64,
+}
+
+impl Regions {
     fn new(
         geometry: &Geometry,
         parameters: &ZoneParameters,
-        first_lbn: u64,
+        tracks: &TrackOrder,
     ) -> Result<Self, DescriptionError> {
-        let sectors_per_track = u64::from(parameters.sectors_per_track);
-        let track_sectors = sectors_per_track;
-        let cylinder_sectors = track_sectors * u64::from(geometry.surfaces);
-        let cylinders = parameters.cylinders();
-        let zone_sectors = cylinder_sectors * cylinders;
+        let zone_sectors = tracks.sectors();
+        let cylinder_sectors = zone_sectors / parameters.cylinders();
         let spares = u64::from(parameters.spares);
-        let slip_sectors = if geometry.sparing == Sparing::TracksAtZoneEnd { track_sectors } else { 1 };
-        // Sectors of a region, and how many of them are spare.
-        let (region, region_spares) = match geometry.sparing {
+        let (sectors, spare_sectors) = match geometry.sparing {
             Sparing::None => (zone_sectors, 0),
-            Sparing::TracksAtZoneEnd => (zone_sectors, spares * track_sectors),
+            Sparing::TracksAtZoneEnd => {
+                (zone_sectors, zone_sectors - tracks.start(tracks.tracks().saturating_sub(spares)))
+            }
             Sparing::SectorsPerCylinder => (cylinder_sectors, spares),
-            Sparing::SectorsPerTrack => (track_sectors, spares),
+            Sparing::SectorsPerTrack => (u64::from(parameters.sectors_per_track), spares),
             Sparing::SectorsAtDiskEnd => (zone_sectors, parameters.slips.len() as u64),
             Sparing::SectorsPerCylinderRange => {
                 (cylinder_sectors * u64::from(geometry.sparing_range), spares)
@@ -270,54 +290,92 @@ impl Zone {
             Sparing::SectorsAtZoneEnd => (zone_sectors, spares),
         };
         check(
-            region_spares < region.min(zone_sectors),
+            spare_sectors < sectors.min(zone_sectors),
             "spares",
             format!("{spares} spares leave no data"),
-            format!("fewer than the {region} sectors of their region"),
+            format!("fewer than the {sectors} sectors of their region"),
         )?;
-        let region_blocks = region - region_spares;
+        let spare_slips = match geometry.sparing {
+            Sparing::TracksAtZoneEnd => spares,
+            _ => spare_sectors,
+        };
+        Ok(Self { sectors, spare_sectors, spare_slips })
+    }
+
+    /// First sectors of the slips, and the sectors that the slips before each take.
+    fn slips(
+        &self,
+        geometry: &Geometry,
+        parameters: &ZoneParameters,
+        tracks: &TrackOrder,
+    ) -> Result<(Vec<u64>, Vec<u64>), DescriptionError> {
+        let (mut slips, mut slipped) = (Vec::with_capacity(parameters.slips.len()), vec![0]);
+        let mut all = 0;
+        let mut in_region = (u64::MAX, 0);
+        for number in parameters.slips.iter().copied() {
+            let (first, sectors) = match geometry.sparing {
+                Sparing::TracksAtZoneEnd => {
+                    let first = tracks.start(number);
+                    (first, tracks.start(number + 1) - first)
+                }
+                _ => (number, 1),
+            };
+            let region = first / self.sectors;
+            in_region = if in_region.0 == region { (region, in_region.1 + 1) } else { (region, 1) };
+            check(
+                in_region.1 <= self.spare_slips,
+                "slips",
+                format!("slip {number} is one too many for the spares of its place"),
+                format!(
+                    "at most {} slips for each place with {} spares",
+                    self.spare_slips, parameters.spares
+                ),
+            )?;
+            all += sectors;
+            slips.push(first);
+            slipped.push(all);
+        }
+        Ok((slips, slipped))
+    }
+}
+
+impl Zone {
+    fn new(
+        geometry: &Geometry,
+        parameters: &ZoneParameters,
+        start: &ZoneStart,
+    ) -> Result<Self, DescriptionError> {
+        let tracks = TrackOrder::new(geometry, parameters);
+        let zone_sectors = tracks.sectors();
+        let regions = Regions::new(geometry, parameters, &tracks)?;
+        let region_blocks = regions.sectors - regions.spare_sectors;
         // A last region that the zone cuts short keeps its data; its spares would lie beyond.
-        let whole_regions = zone_sectors / region;
-        let data = whole_regions * region_blocks + (zone_sectors % region).min(region_blocks);
+        let whole_regions = zone_sectors / regions.sectors;
+        let data = whole_regions * region_blocks + (zone_sectors % regions.sectors).min(region_blocks);
         check(
             parameters.reserved_blocks < data,
             "reserved_blocks",
             parameters.reserved_blocks.to_string(),
             format!("fewer than the {data} data blocks of the zone"),
         )?;
-        let slips: Vec<u64> = parameters.slips.iter().map(|slip| slip * slip_sectors).collect();
-        let mut region_of_slip = (u64::MAX, 0);
-        for slip in &slips {
-            let index = slip / region;
-            region_of_slip = if region_of_slip.0 == index {
-                (index, region_of_slip.1 + slip_sectors)
-            } else {
-                (index, slip_sectors)
-            };
-            check(
-                region_of_slip.1 <= region_spares,
-                "slips",
-                format!("slip {} is one too many for the spares of its place", slip / slip_sectors),
-                format!("at most {} slips for each place with {spares} spares", region_spares / slip_sectors),
-            )?;
-        }
+        let (slips, slipped) = regions.slips(geometry, parameters, &tracks)?;
         let mut zone = Self {
-            first_lbn,
+            first_lbn: start.lbn,
             blocks: data - parameters.reserved_blocks,
             first_cylinder: u64::from(parameters.first_cylinder),
-            cylinders,
-            sectors_per_track: Divisor::new(sectors_per_track),
-            sector_angle: u64::MAX / sectors_per_track,
-            first_block_offset: u64::from(parameters.first_block_offset),
+            cylinders: parameters.cylinders(),
+            surfaces: geometry.surfaces,
+            index: start.index,
+            surfaces_differ: !parameters.surface_sectors.is_empty(),
+            tracks,
             reserved_blocks: parameters.reserved_blocks,
-            track_skew: u64::from(parameters.track_skew),
-            cylinder_skew: u64::from(parameters.cylinder_skew),
-            region_sectors: Divisor::new(region),
+            angles: TrackAngles::new(geometry, parameters, start.last_angle),
+            region_sectors: Divisor::new(regions.sectors),
             region_blocks: Divisor::new(region_blocks),
             breaks: Vec::new(),
             slips,
-            slip_sectors,
-            slips_push_skew: geometry.sparing == Sparing::SectorsPerTrack,
+            slipped,
+            slip_skew: SlipSkew::of(geometry.sparing),
             remaps: Vec::new(),
         };
         zone.breaks = zone.find_breaks();
@@ -327,7 +385,7 @@ impl Zone {
             last < zone_sectors,
             "slips",
             format!("{} slips push the last block out of the zone", parameters.slips.len()),
-            format!("at most the zone's spares ({spares})"),
+            format!("at most the zone's spares ({})", parameters.spares),
         )?;
         Ok(zone)
     }
@@ -337,7 +395,7 @@ impl Zone {
         let mut breaks = Vec::new();
         let mut open_region = None;
         let mut shift = 0;
-        for slip in &self.slips {
+        for (slip, slipped) in self.slips.iter().zip(self.slipped.windows(2)) {
             let (region, in_region) = self.region_sectors.div_rem(*slip);
             if open_region != Some(region) {
                 if let Some(last) = open_region {
@@ -350,7 +408,7 @@ impl Zone {
             if block_in_region >= self.region_blocks.get() {
                 continue; // a slip among the spares pushes nothing
             }
-            shift += self.slip_sectors;
+            shift += slipped[1] - slipped[0];
             let block = region * self.region_blocks.get() + block_in_region;
             match breaks.last_mut() {
                 Some((last, last_shift)) if *last == block => *last_shift = shift,
@@ -404,12 +462,15 @@ impl Zone {
     fn data_blocks_before(&self, sector: u64) -> u64 {
         let (region, in_region) = self.region_sectors.div_rem(sector);
         let region_start = region * self.region_sectors.get();
-        let first = self.slips.partition_point(|slip| *slip < region_start);
-        let slipped: u64 = self.slips[first..]
-            .iter()
-            .take_while(|slip| **slip < sector)
-            .map(|slip| self.slip_sectors.min(sector - slip))
-            .sum();
+        let end = self.slips.partition_point(|slip| *slip < sector);
+        let first = self.slips[..end].partition_point(|slip| *slip < region_start);
+        let slipped = if first == end {
+            0
+        } else {
+            let last = end - 1;
+            let of_last = (self.slipped[end] - self.slipped[last]).min(sector - self.slips[last]);
+            self.slipped[last] - self.slipped[first] + of_last
+        };
         region * self.region_blocks.get() + (in_region - slipped).min(self.region_blocks.get())
     }
 
@@ -423,14 +484,15 @@ impl Zone {
         (holds_it && self.remaps.binary_search_by_key(&block, |(from, _)| *from).is_err()).then_some(block)
     }
 
-    /// Blocks from `block` to the end of its track, and the sector at which they begin.
-    fn run(&self, block: u64) -> (Run, u64) {
+    /// Blocks from `block` to the end of its track, remapped defects aside.
+    #[inline]
+    fn run(&self, block: u64) -> Run {
         let (region, in_region) = self.region_blocks.div_rem(block);
         let index = self.breaks.partition_point(|(from, _)| *from <= block);
         let shift = if index == 0 { 0 } else { self.breaks[index - 1].1 };
         let first = region * self.region_sectors.get() + in_region + shift;
-        let (_, on_track) = self.sectors_per_track.div_rem(first);
-        let to_track_end = self.sectors_per_track.get() - on_track;
+        let spot = self.tracks.spot(first);
+        let to_track_end = spot.sectors - spot.sector;
         let to_region_end = self.region_blocks.get() - in_region;
         let mut blocks = to_track_end.min(to_region_end);
         let mut span = blocks;
@@ -449,36 +511,62 @@ impl Zone {
             }
             (blocks, span) = (fitting, fitting + pushed);
         }
-        (Run { blocks: blocks as u32, span: span as u32 }, first)
+        Run { first, spot, blocks: blocks as u32, span: span as u32 }
     }
 
-    /// As [`run`](Self::run), ending before a remapped block or being that block alone.
-    fn run_with_remaps(&self, block: u64) -> (Run, u64) {
+    /// At most `blocks` blocks from a data block of the zone, of the run that begins there.
+    #[inline]
+    fn extent(&self, data_block: u64, blocks: u32, run: Run) -> Extent {
+        let in_zone = self.reserved_blocks + self.blocks - data_block;
+        let available = u64::from(run.blocks).min(in_zone);
+        let to_track_end = u64::from(blocks) >= available;
+        let blocks = u64::from(blocks).min(available);
+        let span = if blocks == u64::from(run.blocks) {
+            u64::from(run.span)
+        } else if run.span == run.blocks {
+            blocks
+        } else {
+            self.sector_of(data_block + blocks - 1) + 1 - run.first
+        };
+        let spot = run.spot;
+        Extent {
+            cylinder: (self.first_cylinder + spot.cylinder) as u32,
+            head: spot.head as u32,
+            sector: spot.sector as u32,
+            blocks: blocks as u32,
+            span: span as u32,
+            to_track_end,
+            zone: if self.surfaces_differ { self.index + spot.head as u32 } else { self.index },
+            angle: self.angle(run.first, spot),
+        }
+    }
+
+    /// As [`extent`](Self::extent), ending before a remapped block or being that block alone.
+    #[inline(never)]
+    fn extent_beside_remaps(&self, block: u64, blocks: u32) -> Extent {
+        let mut run = self.run(block);
         let index = self.remaps.partition_point(|(from, _)| *from < block);
-        match self.remaps.get(index) {
-            Some((from, to)) if *from == block => (Run { blocks: 1, span: 1 }, *to),
-            next => {
-                let (run, first) = self.run(block);
-                let limit = next.map_or(u64::MAX, |(from, _)| from - block);
-                if u64::from(run.blocks) <= limit {
-                    return (run, first);
-                }
-                let span = self.sector_of(block + limit - 1) + 1 - first;
-                (Run { blocks: limit as u32, span: span as u32 }, first)
+        if let Some((from, to)) = self.remaps.get(index) {
+            if *from == block {
+                run = Run { first: *to, spot: self.tracks.spot(*to), blocks: 1, span: 1 };
+            } else if u64::from(run.blocks) > from - block {
+                run.blocks = (from - block) as u32;
+                run.span = (self.sector_of(from - 1) + 1 - run.first) as u32;
             }
         }
+        self.extent(block, blocks, run)
     }
 
-    fn angle(&self, track: u64, cylinder: u64, logical_head: u64, sector: u64, heads: u64) -> Angle {
-        let mut sectors = self.first_block_offset
-            + (logical_head + (heads - 1) * cylinder) * self.track_skew
-            + cylinder * self.cylinder_skew;
-        if self.slips_push_skew {
-            let track_start = track * self.sectors_per_track.get();
-            sectors += self.slips.partition_point(|slip| *slip < track_start) as u64;
-        }
-        let (_, offset) = self.sectors_per_track.div_rem(sectors + sector);
-        Angle::from_raw(offset * self.sector_angle)
+    /// Angle of a sector of the zone at its place.
+    #[inline]
+    fn angle(&self, sector: u64, spot: Spot) -> Angle {
+        let pushing = match self.slip_skew {
+            SlipSkew::None => None,
+            SlipSkew::LaterTracks => Some(sector - spot.sector),
+            SlipSkew::LaterCylinders => Some(self.tracks.group_start(spot.group)),
+        };
+        let pushed = pushing.map_or(0, |start| self.slips.partition_point(|slip| *slip < start) as u64);
+        self.angles.of_sector(spot, pushed).to_angle()
     }
 }
 

@@ -36,6 +36,11 @@ pub(crate) trait Media {
     /// Time until `angle` comes under the heads.
     fn latency(&self, now: Instant, angle: Angle) -> Duration;
 
+    /// Time at which `angle` comes under the heads, or came just before `now` if the heads still catch it.
+    fn begins(&self, now: Instant, angle: Angle) -> Instant {
+        now + self.latency(now, angle)
+    }
+
     /// Time for `sectors` sectors of a zone to pass.
     fn passing(&self, zone: u32, sectors: u32) -> Duration;
 

@@ -152,7 +152,8 @@ impl Mechanism {
         if let Some(first) = positioning_min.first_mut() {
             *first = 0;
         }
-        let spindle = Spindle::new(speed);
+        let start = Angle::from_turns(parameters.start_phase.as_f64());
+        let spindle = Spindle::new(speed).with_start(start);
         let sector_time = sector_times(&layout, &spindle);
         let (seek, positioning_min) = (seek.into(), positioning_min.into());
         Ok(Self { layout, spindle, seek, positioning_min, head_switch, write_settle, sector_time })
@@ -160,7 +161,7 @@ impl Mechanism {
 
     /// The same mechanism turning at another speed; the seek times are shared.
     pub(super) fn at_speed(&self, speed: RotationSpeed) -> Self {
-        let spindle = Spindle::new(speed);
+        let spindle = Spindle::new(speed).with_start(self.spindle.start());
         Self { spindle, sector_time: sector_times(&self.layout, &spindle), ..self.clone() }
     }
 
@@ -227,12 +228,11 @@ impl Mechanism {
 
     /// Passes over `extent`, first sector first, from `now` on its track.
     pub fn pass_in_order(&self, now: Instant, lbn: u64, extent: &Extent, parts: &mut AccessParts) -> Pass {
-        let latency = self.latency(now, extent.angle);
-        let transfer = self.passing(extent.zone, extent.span);
-        parts.rotation += latency;
-        parts.transfer += transfer;
-        let start = now + latency;
-        Pass::new(lbn, extent, start, start + transfer, 0)
+        let start = self.begins(now, extent.angle);
+        let end = start + self.passing(extent.zone, extent.span);
+        parts.rotation += start.saturating_since(now);
+        parts.transfer += end - start.max(now);
+        Pass::new(lbn, extent, start, end, 0)
     }
 
     /// Passes over `extent` from whichever of its sectors comes first after `now` on its track.
@@ -259,8 +259,18 @@ impl Mechanism {
 
     /// Time until `angle` comes under the heads.
     pub fn latency(&self, now: Instant, angle: Angle) -> Duration {
+        self.begins(now, angle).saturating_since(now)
+    }
+
+    /// Time at which `angle` comes under the heads, or came within the tolerance before `now`. Times that
+    /// follow from it stay exact, so that the tolerance is not used up over many sectors.
+    fn begins(&self, now: Instant, angle: Angle) -> Instant {
         let latency = self.spindle.time_to_turn(angle - self.spindle.angle_at(now));
-        if latency.as_ns() + CATCH_NS >= self.spindle.period().as_ns() { Duration::ZERO } else { latency }
+        let late = self.spindle.period().saturating_sub(latency);
+        if late.as_ns() > CATCH_NS || late.as_ns() > now.as_ns() {
+            return now + latency;
+        }
+        Instant::from_ns(now.as_ns() - late.as_ns())
     }
 
     fn positioned(&self, arm: Arm, cylinder: u32, head: u32, write: bool) -> Positioned {
@@ -307,6 +317,10 @@ impl Media for Mechanism {
 
     fn latency(&self, now: Instant, angle: Angle) -> Duration {
         Self::latency(self, now, angle)
+    }
+
+    fn begins(&self, now: Instant, angle: Angle) -> Instant {
+        Self::begins(self, now, angle)
     }
 
     fn passing(&self, zone: u32, sectors: u32) -> Duration {
@@ -362,6 +376,36 @@ mod tests {
 
     use super::*;
     use crate::catalog;
+
+    #[test]
+    fn contiguous_requests_lose_no_turn_to_rounding() {
+        let disk = catalog::find("nearline-7200").unwrap().bare().unwrap();
+        let mut device = disk.build(Seed(1), "disk0").unwrap();
+        let (mut now, mut completions) = (Instant::ZERO, Vec::new());
+        for id in 0..5_000 {
+            device.submit(now, Request::new(id, Operation::Read, 4_085_363_371 + 16 * id, 16)).unwrap();
+            now = device.next_event().unwrap();
+            device.poll(now, &mut completions);
+            let rotation = completions.pop().unwrap().breakdown.rotation;
+            assert!(id == 0 || rotation < Duration::from_ms(1), "request {id}: {rotation}");
+        }
+    }
+
+    #[test]
+    fn start_phase_is_the_angle_under_the_heads_at_time_zero() {
+        let latency = |phase: &str| {
+            let mut disk = catalog::find("nearline-7200").unwrap().bare().unwrap();
+            disk.set("start_phase", phase).unwrap();
+            let device = disk.build(Seed(1), "disk0").unwrap();
+            let positioning = device.positioning().unwrap();
+            let first = positioning.locate(&Request::new(0, Operation::Read, 0, 1));
+            positioning.positioning_time(Instant::ZERO, Operation::Read, &first).as_ms()
+        };
+        let turn_ms = 60_000.0 / 7_200.0;
+        for (phase, turns) in [("0", 0.0), ("1/4", 0.75), ("87.5%", 0.125)] {
+            assert!((latency(phase) - turns * turn_ms).abs() < 1e-5, "{phase}: {} ms", latency(phase));
+        }
+    }
 
     #[test]
     fn write_settles_only_after_a_movement() {

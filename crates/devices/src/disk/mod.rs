@@ -14,6 +14,7 @@
 //! \[RW94\] C. Ruemmler, J. Wilkes: An introduction to disk drive modeling. IEEE Computer 27(3), 1994.
 //! \[DS4\] J. Bucy et al.: The DiskSim simulation environment version 4.0. CMU-PDL-08-101, 2008.
 
+mod angles;
 mod device;
 mod divisor;
 pub mod electronics;
@@ -24,10 +25,11 @@ mod mechanism;
 mod params;
 mod seek;
 mod spindle;
+mod tracks;
 
 pub use device::{Disk, DiskBlueprint};
 pub use electronics::ElectronicsParameters;
-pub use geometry::{Geometry, Mapping, Sparing, ZoneParameters};
+pub use geometry::{Alternation, AngleSteps, Geometry, Mapping, Sparing, ZoneParameters};
 pub use layout::{Extent, Layout, PhysicalBlock};
 pub use mechanism::{AccessParts, Arm, Mechanism, Pass};
 pub use params::{DiskParameters, MechanicsParameters, QueueParameters};

@@ -55,6 +55,10 @@ pub struct MechanicsParameters {
     #[serde(default)]
     #[schemars(extend("x-below" = "50%"))]
     pub rpm_error: Ratio,
+    /// Part of a turn by which the platters stand past their zero angle at the start of a run.
+    #[serde(default)]
+    #[schemars(extend("x-below" = "100%"))]
+    pub start_phase: Ratio,
     /// Seek time by distance.
     pub seek: SeekCurve,
     /// Time to activate another head.

@@ -5,20 +5,22 @@
 
 use seeklab_core::{Angle, Duration, Instant, RotationSpeed};
 
-/// A spindle turning at a constant speed, at angle zero at time zero.
+/// A spindle turning at a constant speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spindle {
     /// Turns per nanosecond in units of 2⁻¹²⁸.
     rate: u128,
     /// Nanoseconds per turn in units of 2⁻³².
     period: u64,
+    /// Raw angle at time zero.
+    start: u64,
 }
 
 /// Micro-turns per minute in one turn per nanosecond.
 const MICRO_RPM_OF_ONE_TURN_PER_NS: u128 = 60_000_000_000_000_000;
 
 impl Spindle {
-    /// A spindle of that speed.
+    /// A spindle of that speed, at angle zero at time zero.
     ///
     /// # Panics
     /// If a turn takes longer than four seconds (below 15 rpm); the loader of parameters checks that.
@@ -28,12 +30,24 @@ impl Spindle {
         let rest = (speed << 64) % MICRO_RPM_OF_ONE_TURN_PER_NS;
         let rate = (whole << 64) | ((rest << 64) / MICRO_RPM_OF_ONE_TURN_PER_NS);
         let period = (MICRO_RPM_OF_ONE_TURN_PER_NS << 32) / speed;
-        Self { rate, period: u64::try_from(period).expect("a turn takes at most four seconds") }
+        let period = u64::try_from(period).expect("a turn takes at most four seconds");
+        Self { rate, period, start: 0 }
+    }
+
+    /// Returns the same spindle with the angle `start` at time zero.
+    #[must_use]
+    pub const fn with_start(self, start: Angle) -> Self {
+        Self { start: start.as_raw(), ..self }
+    }
+
+    /// The angle at time zero.
+    pub const fn start(&self) -> Angle {
+        Angle::from_raw(self.start)
     }
 
     /// The angle under the heads at `time`.
     pub const fn angle_at(&self, time: Instant) -> Angle {
-        Angle::from_raw(((time.as_ns() as u128).wrapping_mul(self.rate) >> 64) as u64)
+        Angle::from_raw(self.turned(time.as_ns()).wrapping_add(self.start))
     }
 
     /// Returns the time to turn by `angle`, rounded to the nearest nanosecond.
@@ -45,7 +59,12 @@ impl Spindle {
     /// Returns the angle by which the platters turn in `time`, the inverse of
     /// [`time_to_turn`](Self::time_to_turn).
     pub const fn turn_in(&self, time: Duration) -> Angle {
-        self.angle_at(Instant::from_ns(time.as_ns()))
+        Angle::from_raw(self.turned(time.as_ns()))
+    }
+
+    /// The raw angle by which the platters turn in `ns` nanoseconds.
+    const fn turned(&self, ns: u64) -> u64 {
+        ((ns as u128).wrapping_mul(self.rate) >> 64) as u64
     }
 
     /// One turn, rounded to the nearest nanosecond.
@@ -72,6 +91,17 @@ mod tests {
             let from_zero = angle.min(1.0 - angle);
             assert!(from_zero < 1e-9, "after {minutes} minutes: {angle} turns");
         }
+    }
+
+    #[test]
+    fn start_shifts_the_angle_and_no_duration() {
+        let spindle = Spindle::new(RotationSpeed::from_rpm(7_200));
+        let shifted = spindle.with_start(Angle::from_fraction(3, 8));
+        let time = Instant::from_ns(123_456_789);
+        assert_eq!(shifted.start(), shifted.angle_at(Instant::ZERO));
+        assert_eq!(shifted.angle_at(time) - spindle.angle_at(time), Angle::from_fraction(3, 8));
+        assert_eq!(shifted.turn_in(Duration::from_us(777)), spindle.turn_in(Duration::from_us(777)));
+        assert_eq!(shifted.period(), spindle.period());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::cell::Cell;
 
 use crate::clones::clones;
 use crate::drives::{bare, device};
+use crate::layouts::sampled_disks;
 use seeklab_core::{Completion, Device, Instant, Operation, Request, Seed, Stream};
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::{Description, catalog};
@@ -88,7 +89,10 @@ fn serve(
 }
 
 fn check(description: &Description) {
-    let device = description.build(Seed(1), "disk0").unwrap();
+    check_device(&description.name, description.build(Seed(1), "disk0").unwrap());
+}
+
+fn check_device(name: &str, device: Box<dyn Device>) {
     let mut device = queue_before(device, &"fcfs".parse().unwrap(), 1).unwrap();
     let mut completions = Vec::with_capacity(64);
     let mut stream = Seed(3).stream("allocations.address");
@@ -104,9 +108,9 @@ fn check(description: &Description) {
             device.fork_into(&mut fork);
         });
     });
-    println!("{}: {serving} allocations serving, {forking} serving and forking", description.name);
-    assert_eq!(serving, 0, "{} allocates while it serves", description.name);
-    assert_eq!(forking, 0, "{} allocates while it is forked into a fork", description.name);
+    println!("{name}: {serving} allocations serving, {forking} serving and forking");
+    assert_eq!(serving, 0, "{name} allocates while it serves");
+    assert_eq!(forking, 0, "{name} allocates while it is forked into a fork");
 }
 
 /// A trace may name thousands of volumes: what they have in common is there once, and buffers grow when they are used.
@@ -136,6 +140,13 @@ fn warm_disk_does_not_allocate() {
         // Schedulers that keep requests in order allocate for each; first come, first served does not.
         check(&device(name, &[("queue.scheduler", "fcfs")]));
         check(&bare(name, &[]));
+    }
+}
+
+#[test]
+fn warm_disk_of_a_random_layout_does_not_allocate() {
+    for (name, disk) in sampled_disks("hp-c2247a") {
+        check_device(&name, Box::new(disk));
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::clones::{clones, of_every_kind};
 use crate::drives::{bare, device, disks, parameters};
+use crate::layouts::sampled_disks;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
@@ -442,6 +443,13 @@ fn every_device_keeps_the_contract() {
         }),
         200,
     );
+}
+
+#[test]
+fn disks_of_random_layouts_keep_the_contract() {
+    // One drive for each controller with a buffer.
+    let disks = ["hp-c2247a", "atlas10k", "cheetah9lp"].into_iter().flat_map(sampled_disks);
+    check_all(disks.map(|(name, disk)| subject(name, Box::new(disk), 25)), 12);
 }
 
 #[test]

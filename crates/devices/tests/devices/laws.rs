@@ -151,6 +151,18 @@ fn drives_from_data_sheets_have_the_published_figures() {
         285.0,
         0.01,
     );
+    // [Wong19]: 500 and 229 sectors on a track; 314 of 315 changes of the track take 1/16 turn less 8 millionths, and one 9/16.
+    let (outer, inner) = media_mb_per_s("desktop-7200");
+    let sector_rate = 7_199.6 / 60.0 * 4_096.0 / 1e6;
+    check("desktop-7200: outer media rate in MB/s", outer, 500.0 * sector_rate, 0.0001);
+    check("desktop-7200: inner media rate in MB/s", inner, 229.0 * sector_rate, 0.0001);
+    let turns_per_track = 1.0 + (314.0 * (1.0 / 16.0 - 0.000_008) + 9.0 / 16.0) / 315.0;
+    check(
+        "desktop-7200: outer streaming rate in MB/s",
+        streaming_mb_per_s("desktop-7200", 20 * 315 * 500),
+        500.0 * sector_rate / turns_per_track,
+        0.0005,
+    );
     let superdisk = disk(&device("superdisk", &[]));
     let longest = parameters(&device("superdisk", &[])).geometry.cylinders() - 1;
     check("superdisk: longest seek in ms", superdisk.mechanism().seek_time(longest).as_ms(), 8.5, 0.001);

@@ -40,7 +40,7 @@ pub struct HeadRequest {
     pub response_ns: Option<u64>,
     /// Time in queues.
     pub queue_ns: Option<u64>,
-    /// Think time before the arrival.
+    /// Think time from the completion to the next arrival.
     pub think_ns: Option<u64>,
 }
 

@@ -5,14 +5,21 @@
 //! R Hit  3962268  12   6657.00000  64047.00000
 //! R Hit  3962296  16   1825.00000  36016.00000
 //! ```
-//! One request at a time: the next is issued `think_us` after this one completes. So the first
-//! arrives at zero and `arrival[i + 1] = completion[i] + think[i]`; nothing ever queues, and
-//! arrival, issue and start of service are one.
+//! One request at a time, so nothing ever queues, and arrival, issue and start of service are one. The format leaves
+//! open to which side of its request a think time belongs:
+//!
+//! | option | arrivals | traces |
+//! | --- | --- | --- |
+//! | `think=after` | the first at zero; `arrival[i + 1] = completion[i] + think[i]` | drives of 1992-94 |
+//! | `think=before` | the first at `think[0]`; `arrival[i + 1] = completion[i] + think[i + 1]` | drives of 1997-99 |
+//!
+//! DiskSim replays all with the first reading. `docs/models/measured-drives.md` shows which reading each published trace needs.
 //!
 //! # Scope and limits
 //! The label counts how often the drive left the bus (`Hit`, `Miss`, `Doub`, `Trip`). In most of the
 //! published traces it is `Hit` in every row, so the label is checked but not interpreted as a buffer hit.
-//! Writing needs reads and writes to device 0 that never overlap; the time before the first request is lost.
+//! Writing needs reads and writes to device 0 that never overlap. Think times are written after their requests, and the
+//! time before the first request is lost.
 
 use std::path::Path;
 
@@ -20,6 +27,7 @@ use seeklab_core::{BufferOutcome, Duration, Instant, Operation, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::Metadata;
+use crate::options::{Allowed, FormatOption};
 use crate::output::TextOutput;
 use crate::output::losses::Holds;
 use crate::parse::number::{integer, push_decimal, push_unsigned, time};
@@ -27,7 +35,7 @@ use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no
 use crate::row::check_extent;
 use crate::schema::Column;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
 
 /// DiskSim validate.
 pub(super) struct DiskSimValidate;
@@ -38,10 +46,27 @@ const LABELS: [&[u8]; 4] = [b"Hit", b"Miss", b"Doub", b"Trip"];
 /// Digits of a microsecond down to the nanosecond.
 const SCALE: u32 = 3;
 
-/// Knows when the next request arrives.
+const THINK: FormatOption = FormatOption {
+    name: "think",
+    allowed: Allowed::OneOf(&["after", "before"]),
+    default: "after",
+    meaning: "side of the request on which the think time of its line lies",
+};
+
+/// Side of a request on which the think time of its line lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum ThinkSide {
+    #[default]
+    After,
+    Before,
+}
+
+/// Knows when the request before was over.
 #[derive(Default)]
 struct Parser {
-    arrival_ns: u64,
+    think_side: ThinkSide,
+    /// Completion of the request before, with the think time after it where that stood on its line.
+    before_ns: u64,
 }
 
 impl LineParser for Parser {
@@ -62,13 +87,18 @@ impl LineParser for Parser {
         check_extent(op, lbn, blocks)?;
         let response_ns = time(FIELDS[4], response, SCALE, "microseconds")?;
         let think_ns = time(FIELDS[5], think, SCALE, "microseconds")?;
-        let arrival = Instant::from_ns(self.arrival_ns);
-        let completion_ns = self.arrival_ns.checked_add(response_ns);
-        let next = completion_ns.and_then(|completion| completion.checked_add(think_ns));
-        let (Some(completion_ns), Some(next)) = (completion_ns, next) else {
+        let (think_before_ns, think_after_ns) = match self.think_side {
+            ThinkSide::After => (0, think_ns),
+            ThinkSide::Before => (think_ns, 0),
+        };
+        let arrival_ns = self.before_ns.checked_add(think_before_ns);
+        let completion_ns = arrival_ns.and_then(|arrival| arrival.checked_add(response_ns));
+        let next = completion_ns.and_then(|completion| completion.checked_add(think_after_ns));
+        let (Some(arrival_ns), Some(completion_ns), Some(next)) = (arrival_ns, completion_ns, next) else {
             return Err(Problem::new(FIELDS[5], think, "the clock ends after 584 years"));
         };
-        self.arrival_ns = next;
+        self.before_ns = next;
+        let arrival = Instant::from_ns(arrival_ns);
         Ok(Parsed::Row(TraceRecord {
             issue: Some(arrival),
             start: Some(arrival),
@@ -77,6 +107,40 @@ impl LineParser for Parser {
             queue_length: Some(0),
             ..TraceRecord::new(arrival, op, lbn, blocks)
         }))
+    }
+}
+
+/// Rows whose think times precede them, turned into rows with the think time that follows: that of the next line.
+struct PrecedingThinkTimes {
+    rows: TextReader<Parser>,
+    /// The row before, or an error that came behind one.
+    held: Option<Result<TraceRecord, TraceError>>,
+}
+
+impl Iterator for PrecedingThinkTimes {
+    type Item = Result<TraceRecord, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = match self.held.take().or_else(|| self.rows.next())? {
+            Ok(row) => row,
+            failure => return Some(failure),
+        };
+        self.held = self.rows.next();
+        let think = match &self.held {
+            Some(Ok(next)) => next.think,
+            _ => None,
+        };
+        Some(Ok(TraceRecord { think, ..row }))
+    }
+}
+
+impl TraceReader for PrecedingThinkTimes {
+    fn metadata(&self) -> &Metadata {
+        self.rows.metadata()
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        self.rows.notes()
     }
 }
 
@@ -93,12 +157,25 @@ impl TraceFormat for DiskSimValidate {
         &["validate"]
     }
 
+    fn options(&self) -> &'static [FormatOption] {
+        &[THINK]
+    }
+
     fn sniff(&self, head: Head<'_>) -> Sniff {
         sniff_lines(head, |line| Parser::default().parse(line, &mut Metadata::default()).is_ok())
     }
 
     fn open(&self, source: Source, options: &ReadOptions) -> Result<Box<dyn TraceReader>, TraceError> {
-        Ok(Box::new(TextReader::new(source, Parser::default(), Order::AsWritten, options)))
+        let think_side = match THINK.text(options)? {
+            "before" => ThinkSide::Before,
+            _ => ThinkSide::After,
+        };
+        let parser = Parser { think_side, ..Parser::default() };
+        let rows = TextReader::new(source, parser, Order::AsWritten, options);
+        Ok(match think_side {
+            ThinkSide::After => Box::new(rows),
+            ThinkSide::Before => Box::new(PrecedingThinkTimes { rows, held: None }),
+        })
     }
 
     fn is_writable(&self) -> bool {

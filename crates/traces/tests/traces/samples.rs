@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use seeklab_core::{BufferOutcome, ByteSize, Instant, Operation, Seed, TraceRecord};
+use seeklab_core::{BufferOutcome, ByteSize, Duration, Instant, Operation, Seed, TraceRecord};
 use seeklab_traces::{FORMATS, Note, OpenTrace, ReadOptions, open_with};
 
 fn sample(name: &str) -> PathBuf {
@@ -60,6 +60,30 @@ fn next_arrival_is_the_completion_plus_the_think_time() {
     assert_eq!((rows[1].arrival, rows[1].completion), (Instant::from_ns(70_704_000), at(87_925_001)));
     assert_eq!(rows[2].arrival, Instant::from_ns(87_925_001 + 21_894_380));
     assert!(rows.iter().all(|row| row.issue == Some(row.arrival) && row.buffer == BufferOutcome::None));
+}
+
+#[test]
+fn think_time_before_its_request_is_read_on_demand() {
+    let read = |think: &str| {
+        let settings = vec![format!("think={think}").parse().unwrap()];
+        let options = ReadOptions { settings, ..ReadOptions::default() };
+        rows(&mut open_with(FORMATS, &sample("disksim-validate/sample.validate"), None, &options).unwrap())
+    };
+    let before = read("before");
+    assert_eq!((before[0].arrival, before[0].completion), (Instant::from_ns(64_047_000), at(70_704_000)));
+    assert_eq!((before[1].arrival, before[1].completion), (Instant::from_ns(92_598_380), at(109_819_381)));
+    assert_eq!(before[2].arrival, Instant::from_ns(109_819_381 + 13_876_270));
+    // The think time of a record follows it, whichever line states it; nothing is known behind the last request.
+    let think =
+        |rows: &[TraceRecord]| rows.iter().map(|row| row.think.map(Duration::as_ns)).collect::<Vec<_>>();
+    assert_eq!(think(&before), [Some(21_894_380), Some(13_876_270), None]);
+    let after = read("after");
+    assert_eq!(think(&after), [Some(64_047_000), Some(21_894_380), Some(13_876_270)]);
+    let default = rows(&mut open("disksim-validate/sample.validate", "disksim-validate"));
+    assert_eq!(after, default);
+    for (row, other) in before.iter().zip(&after) {
+        assert_eq!((row.op, row.lbn, row.response_time()), (other.op, other.lbn, other.response_time()));
+    }
 }
 
 #[test]

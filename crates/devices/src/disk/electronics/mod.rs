@@ -168,4 +168,6 @@ impl Default for ElectronicsParameters {
 }
 
 #[cfg(test)]
+mod contents;
+#[cfg(test)]
 mod tests;

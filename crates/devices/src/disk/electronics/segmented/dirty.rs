@@ -11,61 +11,69 @@ pub(super) struct DirtyExtent {
     pub(super) start: u64,
     /// Block after the last.
     pub(super) end: u64,
+    /// Segment that holds them.
+    pub(super) segment: u64,
+    /// Time at which the first of the blocks was in the buffer.
+    pub(super) begun: Instant,
     /// Time at which the last of the blocks was in the buffer.
-    ready: Instant,
+    pub(super) ready: Instant,
 }
 
 impl DirtyExtent {
     pub(super) fn blocks(&self) -> u32 {
         (self.end - self.start) as u32
     }
+
+    /// Returns true if `start..end` of `segment` can be written together with the extent.
+    fn joins(&self, start: u64, segment: u64) -> bool {
+        (self.end, self.segment) == (start, segment)
+    }
 }
 
-/// Extents that wait to be written, first come, first served. Contiguous requests wait together.
+/// Extents that wait to be written, first come, first served. Contiguous requests of one segment wait together.
 #[derive(Debug)]
 pub(super) struct Dirty {
     extents: VecDeque<DirtyExtent>,
     extents_max: usize,
-    blocks_max: u64,
 }
 
 impl Dirty {
-    pub(super) fn new(extents_max: usize, blocks_max: u32) -> Self {
-        Self { extents: VecDeque::new(), extents_max, blocks_max: u64::from(blocks_max) }
+    pub(super) fn new(extents_max: u32) -> Self {
+        Self { extents: VecDeque::new(), extents_max: extents_max as usize }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
-    /// Returns the time at which writing the first extent can begin, if the media is free from
+    /// Returns true if there is room for one extent more.
+    pub(super) fn has_room(&self) -> bool {
+        self.extents.len() < self.extents_max
+    }
+
+    /// Returns the time at which the arm can move for the first extent, if the media is free from
     /// `media_free` on.
     pub(super) fn begins(&self, media_free: Instant) -> Option<Instant> {
-        self.extents.front().map(|extent| extent.ready.max(media_free))
+        self.extents.front().map(|extent| extent.begun.max(media_free))
     }
 
-    /// Returns true if `start..end` continues the last extent and fits in with it.
-    pub(super) fn continues(&self, start: u64, end: u64) -> bool {
-        self.extents.back().is_some_and(|last| last.end == start && end - last.start <= self.blocks_max)
+    /// Returns true if a write from `start` to that segment continues the last extent.
+    pub(super) fn continues(&self, start: u64, segment: Option<u64>) -> bool {
+        segment.is_some_and(|segment| self.extents.back().is_some_and(|last| last.joins(start, segment)))
     }
 
-    /// Returns true if there is room for `start..end`.
-    pub(super) fn has_room(&self, start: u64, end: u64) -> bool {
-        end - start <= self.blocks_max
-            && (self.extents.len() < self.extents_max || self.continues(start, end))
-    }
-
-    /// Adds `start..end`, which was in the buffer at `ready` and for which there is room.
-    pub(super) fn add(&mut self, start: u64, end: u64, ready: Instant) {
-        if self.continues(start, end) {
-            let last = self.extents.back_mut().expect("it continues the last");
+    /// Adds an extent for which there is room. Returns false if it is written together with the last one.
+    pub(super) fn add(&mut self, extent: DirtyExtent) -> bool {
+        let DirtyExtent { start, end, segment, ready, .. } = extent;
+        if let Some(last) = self.extents.back_mut().filter(|last| last.joins(start, segment)) {
             last.end = end;
             last.ready = ready;
-        } else {
-            // Room for all at the first, so that no later one allocates.
-            self.extents.reserve_exact(self.extents_max.saturating_sub(self.extents.len()));
-            self.extents.push_back(DirtyExtent { start, end, ready });
+            return false;
         }
+        // Room for all at the first, so that no later one allocates.
+        self.extents.reserve_exact(self.extents_max.saturating_sub(self.extents.len()));
+        self.extents.push_back(extent);
+        true
     }
 
     pub(super) fn take(&mut self) -> Option<DirtyExtent> {
@@ -74,11 +82,6 @@ impl Dirty {
 
     pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
         self.extents.iter().any(|extent| extent.start < end && start < extent.end)
-    }
-
-    /// Returns true if one extent holds all of `start..end`.
-    pub(super) fn covers(&self, start: u64, end: u64) -> bool {
-        self.extents.iter().any(|extent| extent.start <= start && end <= extent.end)
     }
 }
 
@@ -93,6 +96,6 @@ impl Clone for Dirty {
         self.extents.clear();
         self.extents.reserve_exact(source.extents.capacity());
         self.extents.extend(&source.extents);
-        (self.extents_max, self.blocks_max) = (source.extents_max, source.blocks_max);
+        self.extents_max = source.extents_max;
     }
 }

@@ -8,16 +8,36 @@
 //!              │          │ seek │ rotation │ transfer …………│ reselect │ completion
 //! write-back   │ overhead │ bus ……………│ completion            the media follows when it is free
 //! ```
+//! # Reads
 //! After a read the drive reads on into the same segment until its limit or the next command that needs
-//! the media. A read whose first block is in a segment, or becomes so while read-ahead runs, is a hit;
-//! what is missing at its end is read on from where read-ahead stands.
+//! the media. The read-ahead of a read that continues the one before overwrites what was read. A read is a hit if
+//! the buffer holds its first block, or if read-ahead is reading that block or finishes the sector before it.
+//! What is missing behind is read on from where read-ahead stands, or else after a positioning. A read of which the
+//! buffer holds only later blocks is a miss and reads all of its blocks from the media.
+//!
+//! # Writes
+//! Written data answers reads from its arrival until its segment is reused: while it waits, while it is written to the
+//! media, and afterwards.
+//!
+//! - A write goes into the written segment that holds its first block or ends there, if it fits, else into
+//!   a segment of its own. Reads and writes share the segments: the least recently used one gives way, unless
+//!   it holds unwritten data, which takes up to `write_segments`. With `separate_write_segment` one segment
+//!   serves writes alone and answers no read: a read of unwritten data waits until that data is on the media,
+//!   and reads it there.
+//! - Overwritten blocks leave the other segments: a segment read from the media is dropped, a written one
+//!   keeps its other blocks. Read-ahead ends before blocks that are written; the head stays.
+//! - Write-back data is written first come, first served, contiguous requests together: the arm moves when the
+//!   first block has arrived and the media is free, and waits for the last block over the track. A read of the
+//!   media waits for what is being written, and for what waits as far as the read needs it. A write that finds no
+//!   segment is processed and waits for one.
+//! - Flush waits for all unwritten data. FUA writes and requests larger than a segment are written through:
+//!   they complete on the media, and the buffer keeps their last blocks as far as a segment holds them.
+//! - A discard costs a command overhead, drops segments that hold discarded blocks and were read, and takes the
+//!   discarded blocks out of written ones: of a segment that they divide, the first part stays. Discarded data that waits
+//!   is written all the same. Write-zeroes is a write without its bus time.
 //!
 //! # Scope and limits
-//! - A write drops the segments that it overlaps. Read-ahead ends with it; the head stays.
-//! - Write-back data is written first come, first served, contiguous requests together, as soon as the
-//!   media is free; what is being written is finished before a read, the rest waits behind it unless the
-//!   read needs it. Flush waits for all of it; FUA and requests larger than a segment are written through.
-//! - Discard costs a command overhead, write-zeroes a write without its bus time.
+//! - The heads do not wait for the bus where a request is larger than its segment.
 //! - The bus is the drive's alone: no arbitration with other devices.
 //!
 //! # References
@@ -95,7 +115,12 @@ impl<P: Position> Segmented<P> {
 
     fn destage_next(&mut self, mechanism: &impl Mechanics<P>, begin: Instant) {
         if let Some(extent) = self.dirty.take() {
-            let begin = begin.max(self.arm_free);
+            let parts = &mut Default::default();
+            let mut begin = begin.max(self.arm_free);
+            if begin < extent.ready {
+                let first = mechanism.extent(extent.start, extent.blocks());
+                begin = mechanism.move_to(&mut self.arm, begin, &first, true, parts).max(extent.ready);
+            }
             self.media_free = mechanism.access(
                 &mut self.arm,
                 begin,
@@ -103,10 +128,17 @@ impl<P: Position> Segmented<P> {
                 extent.blocks(),
                 true,
                 self.zero_latency_write,
-                &mut Default::default(),
+                parts,
                 |_| {},
             );
+            self.segments.write_out(extent.segment, self.media_free);
         }
+    }
+
+    /// Writes the oldest unwritten data from `now` on, or later.
+    fn destage_oldest(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+        let begin = self.dirty.begins(self.media_free).expect("unwritten data takes the room");
+        self.destage_next(mechanism, begin.max(now));
     }
 
     /// Writes what overlaps `start..end`, and what waits before it; returns when that is done.
@@ -118,8 +150,7 @@ impl<P: Position> Segmented<P> {
         end: u64,
     ) -> Instant {
         while self.dirty.overlaps(start, end) {
-            let begin = self.dirty.begins(self.media_free).unwrap_or(now).max(now);
-            self.destage_next(mechanism, begin);
+            self.destage_oldest(mechanism, now);
         }
         now.max(self.media_free)
     }
@@ -146,7 +177,8 @@ impl<P: Position> Segmented<P> {
     fn discard(&mut self, now: Instant, request: &Request) -> Served {
         let overheads = &self.parameters.overheads;
         let overhead = self.after(overheads.write_hit_after_read, overheads.write_hit_after_write);
-        self.segments.invalidate(request.lbn, request.end());
+        self.segments.discard(request.lbn, request.end());
+        self.end_read_ahead_before(request);
         let completed = now + overhead;
         Account { overhead, ..Account::default() }.close(now, completed, completed, BufferOutcome::None)
     }
@@ -159,14 +191,13 @@ impl<P: Position> Controller<P> for Segmented<P> {
         parameters.check()?;
         let mechanics = &disk.mechanics;
         let buffer = &parameters.buffer;
-        let read_segments = buffer.segments - u32::from(buffer.separate_write_segment);
         Ok(Self {
             zero_latency_read: mechanics.zero_latency_read,
             zero_latency_write: mechanics.zero_latency_write,
             arm: P::default(),
-            segments: Segments::new(read_segments as usize, buffer.segment_blocks),
+            segments: Segments::new(parameters),
             reading: None,
-            dirty: Dirty::new(buffer.segments as usize, buffer.segment_blocks),
+            dirty: Dirty::new(buffer.segments),
             arm_free: Instant::ZERO,
             media_free: Instant::ZERO,
             bus_free: Instant::ZERO,
@@ -210,12 +241,13 @@ impl<P: Position> Controller<P> for Segmented<P> {
     fn holds(&self, _mechanism: &impl Mechanics<P>, request: &Request) -> bool {
         match request.op {
             Operation::Read => {
-                self.segments.holding(request.lbn).is_some() || self.dirty.covers(request.lbn, request.end())
+                self.segments.holding(request.lbn).is_some() || self.reads_ahead_to(request.lbn)
             }
-            Operation::Write => self.takes_at_once(request),
+            Operation::Write | Operation::WriteZeroes => {
+                self.takes_at_once(request, Instant::from_ns(u64::MAX))
+            }
             Operation::Flush => self.dirty.is_empty(),
             Operation::Discard => true,
-            Operation::WriteZeroes => false,
         }
     }
 }

@@ -151,6 +151,10 @@ pub struct Buffer {
     /// True if one segment serves writes alone. Otherwise written data answers reads.
     #[serde(default)]
     pub separate_write_segment: bool,
+    /// Segments that can hold unwritten data at a time; zero: all, or the one that serves writes alone.
+    #[serde(default)]
+    #[schemars(range(max = 256), extend("x-unit" = "segments"))]
+    pub write_segments: u32,
     /// Reading on of the drive after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
@@ -207,6 +211,16 @@ impl SegmentedParameters {
     /// Returns true if completed writes can be lost before a flush.
     pub fn write_back(&self) -> bool {
         self.buffer.write_back != WriteBack::None
+    }
+
+    /// Segments that can hold unwritten data at a time.
+    pub(super) fn unwritten_segments_max(&self) -> u32 {
+        let buffer = &self.buffer;
+        match (buffer.separate_write_segment, buffer.write_segments) {
+            (true, _) => 1,
+            (false, 0) => buffer.segments,
+            (false, some) => some,
+        }
     }
 
     /// Checks that a controller can have these parameters.

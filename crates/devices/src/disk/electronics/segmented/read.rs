@@ -3,6 +3,7 @@
 use seeklab_core::{BufferOutcome, Instant, Request};
 
 use super::delivery::{deliver, deliver_in_portions, sendable_at};
+use super::segments::{Origin, Segment};
 use super::{Account, ReadAhead, Segmented, Served};
 use crate::disk::mechanics::{Mechanics, Position};
 
@@ -25,11 +26,11 @@ impl<P: Position> Segmented<P> {
     pub(super) fn read(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let sequential = self.after_read && request.lbn == self.read_end;
         self.sequential_reads = if sequential { self.sequential_reads + 1 } else { 0 };
-        let served = if self.dirty.covers(request.lbn, request.end()) {
-            self.read_dirty(now, request)
-        } else if let Some(segment) = self.segments.holding(request.lbn) {
-            self.segments.touch(segment.id);
-            self.read_hit(mechanism, now, request, segment.id, segment.end)
+        let hit = self.segments.holding(request.lbn).is_some()
+            || (!self.dirty.overlaps(request.lbn, request.end())
+                && self.catch_read_ahead(mechanism, now, request));
+        let served = if hit {
+            self.read_hit(mechanism, now, request)
         } else {
             self.read_miss(mechanism, now, request)
         };
@@ -39,46 +40,77 @@ impl<P: Position> Segmented<P> {
         served
     }
 
-    /// A read of data that still waits to be written.
-    fn read_dirty(&mut self, now: Instant, request: &Request) -> Served {
-        let overheads = &self.parameters.overheads;
-        let overhead = self.after(overheads.read_hit_after_read, overheads.read_hit_after_write);
-        let bus = (now + overhead + overheads.data_preparation).max(self.bus_free);
-        let completed =
-            bus + self.parameters.bus.read_block * u64::from(request.blocks) + overheads.read_completion;
-        let account = Account { overhead, ..Account::default() };
-        account.close(now, completed, completed, BufferOutcome::Hit)
+    /// Returns true if block `lbn` is the next that read-ahead reads.
+    pub(super) fn reads_ahead_to(&self, lbn: u64) -> bool {
+        self.reading.is_some_and(|reading| reading.next == lbn && lbn < reading.limit)
     }
 
-    fn read_hit(
-        &mut self,
-        mechanism: &impl Mechanics<P>,
-        now: Instant,
-        request: &Request,
-        segment: u64,
-        segment_end: u64,
-    ) -> Served {
+    /// Returns true if read-ahead is reading the first block of `request`, or finishes the sector before it.
+    fn catch_read_ahead(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> bool {
+        if self.reads_ahead_to(request.lbn) {
+            return true;
+        }
+        let Some(reading) = &mut self.reading else { return false };
+        if reading.next + 1 != request.lbn || request.lbn >= reading.limit {
+            return false;
+        }
+        let extent = mechanism.extent(reading.next, 1);
+        let start = mechanism.begins(reading.time, extent.angle);
+        let on_track = (extent.cylinder, extent.head) == (self.arm.cylinder(), self.arm.head());
+        if !on_track || start > now {
+            return false;
+        }
+        reading.next = request.lbn;
+        reading.time = start + mechanism.passing(extent.zone, extent.span);
+        self.segments.fill(reading.segment, reading.next);
+        true
+    }
+
+    /// Ends read-ahead before the blocks of a write or discard, or altogether if its segment has gone.
+    pub(super) fn end_read_ahead_before(&mut self, request: &Request) {
+        let Some(reading) = &mut self.reading else { return };
+        if reading.next < request.end() {
+            reading.limit = reading.limit.min(request.lbn);
+        }
+        if !self.segments.has(reading.segment) {
+            self.reading = None;
+        }
+    }
+
+    fn read_hit(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let parameters = std::sync::Arc::clone(&self.parameters);
         let (overheads, bus) = (&parameters.overheads, &parameters.bus);
-        let running = self.reading.is_some_and(|reading| reading.segment == segment);
-        let have = u32::try_from(segment_end - request.lbn).unwrap_or(u32::MAX).min(request.blocks);
+        let (held_end, source) = self.segments.held(request.lbn, request.end());
+        self.segments.touch(request.lbn, held_end);
+        let partial = held_end < request.end();
+        let mut account = Account::default();
+        if partial && self.dirty.overlaps(held_end, request.end()) {
+            self.reading = None;
+            account.internal = self.destage_overlap(mechanism, now, held_end, request.end()) - now;
+        }
+        let running = self.reading.is_some_and(|reading| {
+            (partial && reading.next == held_end)
+                || source.is_some_and(|segment| segment.id == reading.segment)
+        });
         let mut overhead = self.after(overheads.read_hit_after_read, overheads.read_hit_after_write);
         if running {
             overhead += overheads.busy_hit;
         }
         let (limit, crosses_tracks) = self.read_ahead_limit(mechanism, request);
+        let is_written = source.is_some_and(|segment| segment.origin == Origin::Host);
         if running {
             let reading = self.reading.as_mut().expect("it is running");
             reading.limit = reading.limit.max(limit);
-        } else {
-            self.restart_reading(mechanism, now, request, segment, segment_end, have, limit, crosses_tracks);
+        } else if let Some(source) = source
+            && (partial || !is_written)
+        {
+            self.restart_reading(mechanism, now, request, source, limit, crosses_tracks);
         }
+        account.overhead = overhead;
         let start = (now + overhead + overheads.data_preparation).max(self.bus_free);
-        let mut account = Account { overhead, ..Account::default() };
-        if have < request.blocks {
+        if partial {
             let completed =
-                self.read_rest(mechanism, request, segment, segment_end, have, start, &mut account)
-                    + overheads.read_completion;
+                self.read_rest(mechanism, request, held_end, start, &mut account) + overheads.read_completion;
             let free = self.reading.map_or(completed, |reading| reading.time.max(now));
             return account.close(now, completed, free, BufferOutcome::Hit);
         }
@@ -95,26 +127,23 @@ impl<P: Position> Segmented<P> {
         account.close(now, completed, completed, BufferOutcome::Hit)
     }
 
-    /// The part of a hit that read-ahead has not reached: read on, continuing the sector in progress.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one read")]
+    /// The part of a hit that read-ahead has not reached, from block `from` on: read on, continuing the sector in
+    /// progress.
     fn read_rest(
         &mut self,
         mechanism: &impl Mechanics<P>,
         request: &Request,
-        segment: u64,
         from: u64,
-        have: u32,
         bus: Instant,
         account: &mut Account,
     ) -> Instant {
-        let rest = request.blocks - have;
-        let begin = self.reading.map_or(bus, |reading| reading.time);
-        let end = self.pass_over(mechanism, begin, from, rest, account);
-        self.segments.fill(segment, from + u64::from(rest));
-        if let Some(reading) = self.reading.as_mut() {
-            reading.next = from + u64::from(rest);
-            reading.time = end;
-        }
+        let (have, rest) = ((from - request.lbn) as u32, (request.end() - from) as u32);
+        let mut reading = self.reading.expect("a partial hit lets read-ahead go on");
+        let end = self.pass_over(mechanism, reading.time, from, rest, account);
+        self.segments.fill(reading.segment, request.end());
+        self.segments.touch_segment(reading.segment);
+        (reading.next, reading.time) = (request.end(), end);
+        self.reading = Some(reading);
         let bus_parameters = &self.parameters.bus;
         let block = bus_parameters.read_block;
         if bus_parameters.portion_blocks > 0 {
@@ -125,25 +154,30 @@ impl<P: Position> Segmented<P> {
         deliver(mechanism, &self.passes, bus + block * u64::from(have), block, bus_parameters.delivery)
     }
 
-    /// A hit makes a stopped read-ahead go on.
-    #[expect(clippy::too_many_arguments, reason = "the state of one read-ahead")]
+    /// A hit makes a stopped read-ahead go on behind `source`, the last segment that the hit found.
     fn restart_reading(
         &mut self,
         mechanism: &impl Mechanics<P>,
         now: Instant,
         request: &Request,
-        segment: u64,
-        next: u64,
-        have: u32,
+        source: Segment,
         limit: u64,
         crosses_tracks: bool,
     ) {
         self.reading = None;
-        let partial = have < request.blocks;
+        let next = source.end;
+        let partial = next < request.end();
         let limit = limit.max(request.end());
-        if next >= limit || !(partial || self.parameters.buffer.read_ahead_on_hit) {
+        let goes_on = self.parameters.buffer.read_ahead_on_hit && self.dirty.is_empty();
+        if next >= limit || !(partial || goes_on) {
             return;
         }
+        let segment = if source.origin == Origin::Host {
+            self.make_room_to_read(mechanism, now);
+            self.segments.read_into(next, next, self.media_free)
+        } else {
+            source.id
+        };
         let overheads = &self.parameters.overheads;
         let miss = self.after(overheads.read_miss_after_read, overheads.read_miss_after_write);
         let overhead = if partial && !overheads.partial_hit.is_zero() { overheads.partial_hit } else { miss };
@@ -157,18 +191,22 @@ impl<P: Position> Segmented<P> {
         self.reading = Some(Reading { segment, next, time, limit, crosses_tracks });
     }
 
+    /// Writes unwritten data until a segment is free for blocks from the media.
+    fn make_room_to_read(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+        while !self.segments.has_room_to_read() {
+            self.destage_oldest(mechanism, now);
+        }
+    }
+
     fn read_miss(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         self.reading = None;
         let parameters = std::sync::Arc::clone(&self.parameters);
         let (overheads, bus) = (&parameters.overheads, &parameters.bus);
         let overhead = self.after(overheads.read_miss_after_read, overheads.read_miss_after_write);
         let ready = now + overhead;
-        let written = if self.dirty.overlaps(request.lbn, request.end()) {
-            self.destage_overlap(mechanism, now, request.lbn, request.end())
-        } else {
-            self.media_free
-        };
-        let begin = ready.max(self.arm_free).max(written);
+        self.destage_overlap(mechanism, now, request.lbn, request.end());
+        self.make_room_to_read(mechanism, now);
+        let begin = ready.max(self.arm_free).max(self.media_free);
         let mut account = Account { overhead, internal: begin - ready, ..Account::default() };
         let media_end = self.pass_over(mechanism, begin, request.lbn, request.blocks, &mut account);
         let start = if bus.never_disconnect {
@@ -187,7 +225,7 @@ impl<P: Position> Segmented<P> {
             deliver(mechanism, &self.passes, start, bus.read_block, bus.delivery)
         };
         let completed = delivered.max(media_end) + overheads.read_completion;
-        let segment = self.segments.make(request.lbn, request.end());
+        let segment = self.segments.read_into(request.lbn, request.end(), begin);
         let (limit, crosses_tracks) = self.read_ahead_limit(mechanism, request);
         if limit > request.end() {
             self.reading =
@@ -227,15 +265,17 @@ impl<P: Position> Segmented<P> {
     fn read_ahead_limit(&self, mechanism: &impl Mechanics<P>, request: &Request) -> (u64, bool) {
         let buffer = &self.parameters.buffer;
         let segment = u64::from(buffer.segment_blocks);
-        let from = if buffer.read_ahead_beyond_request { request.end() } else { request.lbn };
-        let most = from + u64::from(buffer.read_ahead_blocks);
+        // What a sequential read has delivered, its read-ahead may overwrite.
+        let overwrites = buffer.read_ahead_beyond_request || self.sequential_reads > 0;
+        let from = if overwrites { request.end() } else { request.lbn };
+        let most = from + u64::from(buffer.read_ahead_blocks).min(segment);
         if request.end() >= mechanism.blocks() {
             return (request.end(), false);
         }
         let (limit, crosses) = match buffer.read_ahead {
             ReadAhead::None => (request.end(), false),
             ReadAhead::ToTrackEnd => (most, false),
-            ReadAhead::FillSegment => (most.min(request.lbn + segment), true),
+            ReadAhead::FillSegment => (most, true),
             ReadAhead::NextTrackIfSequential if self.sequential_reads == 0 => (most, false),
             ReadAhead::NextTrackIfSequential => {
                 let (_, end) = mechanism.track_bounds(request.end() - 1);
@@ -270,7 +310,7 @@ impl<P: Position> Segmented<P> {
                     mechanism.move_to(&mut self.arm, reading.time, &extent, false, &mut Default::default());
                 self.arm_free = reading.time;
             }
-            let start = reading.time + mechanism.latency(reading.time, extent.angle);
+            let start = mechanism.begins(reading.time, extent.angle);
             if start >= now {
                 break false;
             }

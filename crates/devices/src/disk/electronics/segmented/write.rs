@@ -2,6 +2,7 @@
 
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
+use super::dirty::DirtyExtent;
 use super::{Account, Segmented, Served, WriteBack};
 use crate::disk::layout::Extent;
 use crate::disk::mechanics::{Mechanics, Position};
@@ -26,17 +27,12 @@ impl Incoming {
 
 impl<P: Position> Segmented<P> {
     pub(super) fn write(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
-        self.segments.invalidate(request.lbn, request.end());
         let served = if self.is_buffered(request) {
             self.write_back(mechanism, now, request)
         } else {
             self.write_through(mechanism, now, request)
         };
-        if !self.parameters.buffer.separate_write_segment
-            && self.parameters.buffer.write_back == WriteBack::None
-        {
-            self.segments.make(request.lbn, request.end());
-        }
+        self.end_read_ahead_before(request);
         self.write_end = Some(request.end());
         self.after_read = false;
         self.sequential_reads = 0;
@@ -50,35 +46,71 @@ impl<P: Position> Segmented<P> {
         buffer.write_back != WriteBack::None && !request.fua && request.blocks <= buffer.segment_blocks
     }
 
-    /// Returns true if the buffer takes a write without waiting for the media.
-    pub(super) fn takes_at_once(&self, request: &Request) -> bool {
+    /// Returns true if at `now` the buffer takes a write without waiting for the media.
+    pub(super) fn takes_at_once(&self, request: &Request, now: Instant) -> bool {
+        let (start, end) = (request.lbn, request.end());
+        let continues = || self.dirty.continues(start, self.segments.home(start, end));
         let fits = match self.parameters.buffer.write_back {
             WriteBack::None => false,
-            WriteBack::Sequential => {
-                self.dirty.is_empty() || self.dirty.continues(request.lbn, request.end())
-            }
-            WriteBack::All => self.dirty.has_room(request.lbn, request.end()),
+            WriteBack::Sequential => self.dirty.is_empty() || continues(),
+            WriteBack::All => self.dirty.has_room() || continues(),
         };
-        fits && self.is_buffered(request)
+        fits && self.is_buffered(request) && self.segments.has_room_to_write(start, end, now)
     }
 
     fn write_back(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served {
         let overheads = self.parameters.overheads.clone();
         let overhead = self.after(overheads.write_hit_after_read, overheads.write_hit_after_write);
         let mut room = now;
-        while !self.takes_at_once(request) {
+        while !self.takes_at_once(request, room) {
             self.reading = None;
-            let begin = self.dirty.begins(self.media_free).unwrap_or(now).max(now);
-            self.destage_next(mechanism, begin);
-            room = now.max(self.media_free);
+            if self.segments.written_at() <= room {
+                self.destage_oldest(mechanism, room);
+            }
+            room = room.max(self.segments.written_at());
         }
-        let start = (room + overhead + overheads.data_preparation).max(self.bus_free);
+        // The command is processed while it waits.
+        let processed = now + overhead;
+        let start = (processed.max(room) + overheads.data_preparation).max(self.bus_free);
         let block = self.write_block(request);
         let there = start + block * u64::from(request.blocks);
-        self.dirty.add(request.lbn, request.end(), there);
+        let segment = self.segments.write_into(request.lbn, request.end(), room);
+        let extent = DirtyExtent {
+            start: request.lbn,
+            end: request.end(),
+            segment,
+            begun: start + block,
+            ready: there,
+        };
+        if self.dirty.add(extent) {
+            self.segments.wait(segment);
+        }
         let completed = there + overheads.write_completion;
-        let account = Account { overhead, internal: room - now, ..Account::default() };
+        let internal = room.saturating_since(processed);
+        let account = Account { overhead, internal, ..Account::default() };
         account.close(now, completed, completed, BufferOutcome::Hit)
+    }
+
+    /// Puts the data of a write in the buffer that goes through to the media from `begin` on; returns when there is
+    /// room for it.
+    fn keep_written_through(
+        &mut self,
+        mechanism: &impl Mechanics<P>,
+        begin: Instant,
+        request: &Request,
+    ) -> Instant {
+        let (start, end) = (request.lbn, request.end());
+        if self.parameters.buffer.separate_write_segment {
+            self.segments.discard(start, end);
+            return begin;
+        }
+        let mut room = begin;
+        while !self.segments.has_room_to_write(start, end, room) {
+            self.destage_oldest(mechanism, room);
+            room = room.max(self.media_free);
+        }
+        self.segments.write_into(start, end, room);
+        room
     }
 
     fn write_block(&self, request: &Request) -> Duration {
@@ -92,6 +124,7 @@ impl<P: Position> Segmented<P> {
         } else {
             now.max(self.media_free)
         };
+        let begin = self.keep_written_through(mechanism, begin, request);
         let parameters = std::sync::Arc::clone(&self.parameters);
         let (overheads, bus) = (&parameters.overheads, &parameters.bus);
         let sequential = !self.after_read && self.write_end == Some(request.lbn);

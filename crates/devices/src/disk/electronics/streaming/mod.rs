@@ -9,13 +9,15 @@
 //! write       overhead │ bus        the data is written to the media behind the host's back
 //! ```
 //! - **Stream.** After a read from the media the heads read on for `stream.read_ahead` blocks. A later
-//!   read within what is left of that is a hit, and waits where the heads have not come by yet. The
-//!   read itself is not kept: reading it again is a miss. Another miss replaces the stream.
+//!   read within what is left of that is a hit, and waits where the heads have not come by yet. So is a read
+//!   that begins there and goes beyond, unless a write came in between or waits in its place: the heads read on.
+//!   The read itself is not kept: reading it again is a miss. Another miss replaces the stream.
 //! - **Live.** The drive answers faster until it has left the stream: after some idle time
 //!   (`idle_timer`) or when the read-ahead is over (`reading_ahead`); in any case after a write.
 //! - **Writes** are complete when they are in the buffer. One within the stream takes with it what lies
-//!   before its end; too many since the read from the media end the stream. The last written extents
-//!   (`write.kept`) answer reads until the next read from the media.
+//!   before its end; too many since the read from the media end the stream. The last writes (`write.kept`), each for
+//!   itself, answer reads until later writes take their segments. A read from the media does not: the Cheetah's
+//!   trace has one read of data written before such a read, and it hits.
 //! - **Destaging.** Written extents wait in a bounded list, oldest first, contiguous ones as one. A write
 //!   ends the read-ahead, which leaves the mechanism to them; after a read miss they wait for the end of
 //!   its read-ahead. What has begun is finished, and a miss waits for it (`internal`); what has not
@@ -37,19 +39,13 @@
 //! # Evidence
 //! The rules and the overheads were re-identified from published response-time traces of both drives
 //! (10,000 requests each, `../shared/reference/measured/`), overheads as medians over the first half of
-//! each. `tests/measured_seagate.rs` repeats the comparison.
+//! each. `tests/devices/measured_buffers.rs` repeats the comparison, and `docs/models/measured-drives.md`
+//! lists for each rule the requests that show it and those that contradict it.
 //!
-//! Two findings stand beside them. **In the traces of 1997-99 the think time stands one line early**: the
-//! number on a line is the time before the request on that line, not after it. Over pairs of media reads
-//! on one track the phases of the platter agree (1 = perfectly) to .93 with that reading against .11
-//! with the other for the Cheetah 9LP, .96 against .08 for the Barracuda, .90 against .61 for the Atlas
-//! 10K (ten pairs); in the traces of 1992-94 it is the reverse, .36 against .93 for the HP C2247A. And
-//! the buffer agrees: hits of the live stream, 0.18 and 0.38 ms faster than others, occur exactly where
-//! the line's own number is short. With it, 97 % of the Cheetah's read hits lie within 5 % of the
-//! measurement, without it 73 %: their class depends on idle time. Published comparisons with these
-//! traces, and ours, replay them the other way, as `think_after`. Second, **the skews in the published
-//! parameters are not those of the drives**; with skews fitted to the phases 94 % of the media reads lie
-//! within 5 % too. The catalog keeps the published skews.
+//! The think times of these traces precede the request on their line. Hits of the live stream, 0.18 and
+//! 0.38 ms faster than others, occur exactly where the line's own number is short. The skews in the
+//! published parameters are not those of the drives; with skews fitted to the phases 94 % of the media
+//! reads lie within 5 % too. The catalog keeps the published skews.
 //!
 //! # References
 //! Traces and the parameters compared with: \[DS4\], validation suite.
@@ -133,13 +129,20 @@ enum Hit {
 impl<P: Position> Streaming<P> {
     fn find(&self, range: Range) -> Option<Hit> {
         if let Some(stream) = &self.stream
-            && stream.ahead.holds(range)
+            && (stream.ahead.holds(range) || self.reads_on_to(stream, range))
         {
             return Some(Hit::Stream { sequential: range.lbn == stream.last_end });
         }
         let written = self.kept.as_slice().iter().any(|kept| kept.holds(range))
             || self.dirty.as_slice().iter().any(|dirty| dirty.range.holds(range));
         written.then_some(Hit::Written)
+    }
+
+    /// Returns true if a read begins in the stream, goes beyond its end, and the heads read on behind it.
+    fn reads_on_to(&self, stream: &Stream, range: Range) -> bool {
+        let undisturbed =
+            stream.writes == 0 && !self.dirty.as_slice().iter().any(|dirty| dirty.range.overlaps(range));
+        stream.ahead.lbn <= range.lbn && range.lbn < stream.ahead.end && undisturbed
     }
 }
 

@@ -168,7 +168,7 @@ pub struct WriteParameters {
     /// Blocks of one such extent; a longer write goes through to the media.
     #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
     pub segment_blocks: u32,
-    /// Written extents that later reads find in the buffer until the next read from the media.
+    /// Written extents that later reads find in the buffer.
     #[schemars(range(max = KEPT_MAX), extend("x-unit" = "extents"))]
     pub kept: u32,
 }

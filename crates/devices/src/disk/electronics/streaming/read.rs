@@ -21,6 +21,9 @@ impl<P: Position> Streaming<P> {
         let overhead = self.hit_overhead(hit);
         let mut account = Account { overhead, ..Account::default() };
         let mut completed = now + overhead + bus_per_block * range.blocks();
+        if matches!(hit, Hit::Stream { .. }) {
+            self.read_on_to(range.end, now);
+        }
         if let Some(run) = &self.read_ahead
             && matches!(hit, Hit::Stream { .. })
             && run.next() < range.end
@@ -62,9 +65,12 @@ impl<P: Position> Streaming<P> {
         }
         stream.ahead.lbn = range.end;
         let end = read_ahead_end(mechanism, range.end, self.rules.stream.read_ahead);
-        if end <= stream.ahead.end {
-            return;
-        }
+        self.read_on_to(end, now);
+    }
+
+    /// Lets the heads read on until the stream ends at `end`, if it ends before.
+    fn read_on_to(&mut self, end: u64, now: Instant) {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.ahead.end < end) else { return };
         let next = std::mem::replace(&mut stream.ahead.end, end);
         match &mut self.read_ahead {
             Some(run) => run.extend(end),
@@ -119,7 +125,6 @@ impl<P: Position> Streaming<P> {
         self.read_ahead = Some(ReadAhead::new(range.end, end, media_end, self.place));
         self.stream = Some(Stream { ahead: Range { lbn: range.end, end }, last_end: range.end, writes: 0 });
         self.live = true;
-        self.kept.clear();
         self.previous = Previous::ReadMiss;
         account.close(now, completed, completed, BufferOutcome::Miss)
     }

@@ -139,19 +139,12 @@ impl<P: Position> Streaming<P> {
         self.live = false;
         self.previous = Previous::Write;
         let (kept, limit) = (self.rules.write.kept as usize, u64::from(self.rules.write.segment_blocks));
-        match self.kept.last_mut() {
-            Some(newest) if newest.end == range.lbn => newest.end = range.end,
-            _ if kept > 0 => {
-                if self.kept.len() == kept {
-                    self.kept.drop_oldest();
-                }
-                self.kept.push(range);
+        if kept > 0 {
+            if self.kept.len() == kept {
+                self.kept.drop_oldest();
             }
-            _ => {}
-        }
-        if let Some(newest) = self.kept.last_mut() {
             // A segment holds the last of what is longer.
-            newest.lbn = newest.lbn.max(newest.end.saturating_sub(limit));
+            self.kept.push(Range { lbn: range.lbn.max(range.end.saturating_sub(limit)), end: range.end });
         }
     }
 }

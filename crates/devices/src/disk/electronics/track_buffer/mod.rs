@@ -38,7 +38,7 @@
 //! # Evidence
 //! A closed trace of 10,000 requests to one drive, `../shared/reference/measured/atlas10k.csv.gz`. The rules
 //! are regularities of the whole trace; the times come from its first half, the class of each request being
-//! the model's own decision, and are judged by the second: `tests/measured_atlas10k.rs` asserts the accuracy.
+//! the model's own decision, and are judged by the second: `tests/devices/measured_buffers.rs` asserts the accuracy.
 //! Of 6,569 reads all but four are decided as measured. The platters' angle is not in the trace, so the times
 //! of single media reads are not predicted, only their distribution.
 //!
