@@ -5,15 +5,15 @@
 use std::path::PathBuf;
 
 /// A page under `docs/`.
-pub struct Page {
+pub(crate) struct Page {
     path: PathBuf,
     /// Text of the file.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Page {
     /// Reads the page of that name.
-    pub fn read(name: &str) -> Self {
+    pub(crate) fn read(name: &str) -> Self {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
         let text =
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -22,7 +22,7 @@ impl Page {
 
     /// Asserts that the page has this text, or writes it if `SEEKLAB_WRITE_DOCS` is set.
     #[track_caller]
-    pub fn has(&self, current: &str) {
+    pub(crate) fn has(&self, current: &str) {
         if std::env::var_os("SEEKLAB_WRITE_DOCS").is_some() {
             std::fs::write(&self.path, current).unwrap();
             return;
