@@ -230,7 +230,7 @@ fn saturated_cells_have_no_figures() {
 fn parameter_without_effect_is_reported() {
     let bench = Bench::new(&SMALL.replace("schedulers =", "arrivals = [\"closed 2\"]\nschedulers ="));
     let (stdout, _) = bench.succeed(&[]);
-    assert!(stdout.contains("warning: nothing distinguishes some cells but their names"), "{stdout}");
+    assert!(stdout.contains("warning: some cells differ only in their names"), "{stdout}");
 }
 
 #[test]

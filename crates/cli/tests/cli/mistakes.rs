@@ -60,7 +60,11 @@ fn hostile_traces_are_reported_with_the_place_of_the_mistake() {
         ("minus.csv", rows("-5,1000,0,read,0,8\n"), ["minus.csv, line 3", "`-5`"]),
         ("mixed.csv", rows("0,303567,3584,w,0.000000\n"), ["mixed.csv, line 3", "`w`"]),
         ("long.csv", rows(&"7".repeat(1 << 20)), ["long.csv, line 3", "longer than 65536 bytes"]),
-        ("minus.spc", "0,1,512,w,0.5\n0,2,512,r,-1.5\n".to_owned(), ["no trace format", "as `spc`, which"]),
+        (
+            "minus.spc",
+            "0,1,512,w,0.5\n0,2,512,r,-1.5\n".to_owned(),
+            ["no trace format", "as `spc`, the format of that file name"],
+        ),
         ("far.spc", format!("0,1,512,w,0.5\n0,{far},512,r,1.5\n"), ["far.spc, line 2", far]),
         ("other.spc", "no trace at all\n".to_owned(), ["no trace format", "hint: name the format"]),
     ] {

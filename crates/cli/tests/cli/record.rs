@@ -46,7 +46,7 @@ impl Recorded {
 
     /// Interrupts it and returns its exit code and its document.
     fn end(mut self) -> (Option<i32>, serde_json::Value) {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         let status = self.child.wait().unwrap();
         let document = serde_json::from_reader(self.child.stdout.take().unwrap());
         (status.code(), document.unwrap())

@@ -44,7 +44,7 @@ impl Served {
     }
 
     fn interrupt(mut self) -> serde_json::Value {
-        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}");
         serde_json::from_reader(self.child.stdout.take().unwrap()).unwrap()

@@ -12,6 +12,7 @@ mod measured_buffers;
 mod measured_page;
 mod measured_relations;
 mod mechanics;
+mod page;
 mod schedules;
 mod sequential;
 mod shared;

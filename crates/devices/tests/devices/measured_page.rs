@@ -2,12 +2,9 @@
 //!
 //! `SEEKLAB_WRITE_DOCS=1 cargo test -p seeklab-devices --test devices measured_page` writes them.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "documents are read and written")]
-
-use std::path::Path;
-
 use crate::measured::coherence;
 use crate::measured_relations::{Relation, relations};
+use crate::page::Page;
 use crate::shared::measured::{
     DRIVES, Measured, Think, buffered, demerits_of_jittered_requests, demerits_of_start_phases, replay,
     spread,
@@ -197,11 +194,10 @@ fn replace(page: &str, name: &str, table: &str) -> String {
 #[test]
 #[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
 fn tables_of_the_page_on_measured_drives_are_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models/measured-drives.md");
-    let page = std::fs::read_to_string(&path).unwrap();
+    let page = Page::read("models/measured-drives.md");
     let drives = Answered::all();
     let (classes, far) = classes(&drives);
-    let mut current = page.clone();
+    let mut current = page.text.clone();
     for (name, table) in [
         ("the readings", readings(&drives)),
         ("the figures", figures(&drives)),
@@ -210,18 +206,10 @@ fn tables_of_the_page_on_measured_drives_are_current() {
     ] {
         current = replace(&current, name, &table);
     }
-    if std::env::var_os("SEEKLAB_WRITE_DOCS").is_some() {
-        std::fs::write(&path, &current).unwrap();
-    } else {
-        assert!(
-            page == current,
-            "the tables are out of date: run `SEEKLAB_WRITE_DOCS=1 cargo test -p seeklab-devices --test devices \
-             measured_page`"
-        );
-    }
+    page.has(&current);
     for (title, class) in far {
         let cause = format!("| {title} | {class} | ");
-        let (_, causes) = page.split_once("## Causes").expect("the page has a section on causes");
+        let (_, causes) = page.text.split_once("## Causes").expect("the page has a section on causes");
         assert!(causes.contains(&cause), "`{class}` of {title} has no cause on the page");
     }
 }

@@ -118,9 +118,8 @@ fn prose_of_code(line: &str, in_literal: &mut bool) -> String {
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if *in_literal => {
-                if letters.next().is_none() {
-                    return prose; // The literal continues on the next line.
-                }
+                // At the end of the line, the literal continues on the next.
+                let Some(_escaped) = letters.next() else { return prose };
             }
             // Not the character '"'.
             '"' if before != '\'' => {

@@ -291,15 +291,11 @@ impl StreamModel {
         }
         self.live = false;
         let (kept, size) = (self.rules.write.kept as usize, self.rules.write.segment_blocks as usize);
-        match self.kept.back_mut() {
-            Some(newest) if newest.last().unwrap() + 1 == blocks.start => newest.extend(blocks.clone()),
-            _ if kept > 0 => {
-                if self.kept.len() == kept {
-                    self.kept.pop_front();
-                }
-                self.kept.push_back(list(blocks.clone()));
+        if kept > 0 {
+            if self.kept.len() == kept {
+                self.kept.pop_front();
             }
-            _ => {}
+            self.kept.push_back(list(blocks.clone()));
         }
         if let Some(newest) = self.kept.back_mut() {
             newest.drain(..newest.len().saturating_sub(size));
