@@ -25,7 +25,7 @@ pub enum Mistake {
     NotSupplied,
 }
 
-/// A mistake in the description of a device, a workload or an experiment: the place, the value seen, and what is
+/// A mistake in the description of a device, a workload or an experiment: the place, the value found, and what is
 /// allowed.
 ///
 /// `Display` writes `FILE, line N: KEY: PROBLEM`. The hint is printed separately, as the binary does for every error.
@@ -136,7 +136,7 @@ impl DescriptionError {
         &self.path
     }
 
-    /// The problem, which names the value seen.
+    /// The problem, which names the value found.
     pub fn problem(&self) -> &str {
         &self.problem
     }

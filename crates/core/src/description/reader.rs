@@ -1,4 +1,4 @@
-//! Reading of tables into declared structs, so that a mistake names its key, the value seen and what is allowed.
+//! Reading of tables into declared structs, so that a mistake names its key, the value found and what is allowed.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Tests that every mistake in a description names its file, line and key, the value seen and what is allowed.
+//! Tests that every mistake in a description names its file, line and key, the value found and what is allowed.
 
 use super::Description;
 
