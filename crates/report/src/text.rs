@@ -118,7 +118,7 @@ impl TextTable {
 const GAP: usize = 2;
 
 /// Width from which a cell of text is folded.
-const TEXT_WIDTH: usize = 44;
+const TEXT_WIDTH: usize = 48;
 
 /// Breaks `text` at blanks into lines of at most [`WIDTH`] characters, the later ones indented by `indent`.
 /// A percent sign stays with its number, and a longer word keeps its line.

@@ -146,7 +146,8 @@ fn human_bytes(bytes: u64) -> String {
 }
 
 fn page(description: &Description) -> Result<String, Failure> {
-    let mut text = format!("{}: {}\n", description.name, description.header.title);
+    let heading = format!("{}: {}", description.name, description.header.title);
+    let mut text = folded(&heading, 2) + "\n";
     for (name, value) in [
         ("kind", format!("{}, {}", description.kind().name, description.kind().description)),
         ("capacity", capacity(&DeviceSummary::new(description)?)),

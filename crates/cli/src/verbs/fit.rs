@@ -127,7 +127,7 @@ impl Arguments {
         }
         if let Some(more) = self.more.first() {
             return Err(Failure::new(format!(
-                "{}: a second file, but a model is of one trace",
+                "{}: a second file, but a model is fitted to one trace",
                 more.display()
             ))
             .hint("only results of fio (`--output-format=json`) may lie in several files"));
@@ -229,8 +229,8 @@ fn evaluated(result: &FitResult) -> String {
     let statements: Vec<String> = statements(report).iter().map(|text| folded(text, 0)).collect();
     let bounds = folded(&report::verdicts(report).caption, 0);
     format!(
-        "\n{}:\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
-        folded(&parts(result).unwrap_or_default(), 2),
+        "\n{}\n\n{times}\n{demerits}\n{verdicts}{bounds}\n\n{}\n\n{slow}{caption}\n\n{density}",
+        folded(&(parts(result).unwrap_or_default() + ":"), 2),
         statements.join("\n"),
     )
 }

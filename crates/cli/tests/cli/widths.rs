@@ -33,7 +33,7 @@ fn simulations_and_comparisons_fit() {
     for part in ["busy %", "±95%", "p99.9", "max", "where the time goes"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let queued = ["--scheduler", "aged-sptf(10ms)", "--depth", "4", "-w", "random,closed=64,requests=20000"];
+    let queued = ["--scheduler", "aged-sptf(10ms)", "--depth", "1", "-w", "random,closed=64,requests=20000"];
     assert_fits(&bench, &[&["simulate", long, "nearline-7200"], &queued[..]].concat());
     bench.run(&["simulate", "cheetah-36es", "-w", "a.csv", "--out", "b.csv"]).done();
     assert_fits(&bench, &["compare", "a.csv", "b.csv"]);
@@ -48,7 +48,6 @@ fn traces_and_devices_fit() {
     bench.run(&["simulate", "hp-c2247a", "-w", "random,closed=8,requests=3000", "--out", trace]).done();
     assert_fits(&bench, &["trace", "info", trace]);
     assert_fits(&bench, &["trace", "head", trace]);
-    assert_fits(&bench, &["trace", "remap", trace, "-o", "moved.csv", "--hottest", "20"]);
     let list = assert_fits(&bench, &["devices"]);
     assert!(list.contains("hp-c2247a") && list.contains("validated against"), "{list}");
     for device in ["hp-c2247a", "nearline-7200", "immediate", long_name(&bench)] {

@@ -102,7 +102,7 @@ fn holds(request: &Request, other: &Request) -> bool {
     request.lbn <= other.lbn && other.end() <= request.end()
 }
 
-/// Returns the relation of each read, `None` for writes. Reads from the media are told by the measured times.
+/// Returns the relation of each read, `None` for writes. Measured times show which reads are from the media.
 pub(crate) fn relations(measured: &Measured) -> Vec<Option<Relation>> {
     let disk = disk(&measured.description());
     let layout = disk.mechanism().layout();

@@ -152,7 +152,7 @@ impl Arm {
 
 /// Part that the buffer has in a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Outcome {
+enum Prediction {
     /// The command does not wait for the media.
     Hit,
     /// The buffer answers, and waits for the media.
@@ -161,8 +161,8 @@ enum Outcome {
     Miss,
 }
 
-impl Outcome {
-    /// The outcome as the controller reports it.
+impl Prediction {
+    /// The prediction as the controller reports it.
     fn of(served: &Served) -> Self {
         let parts = &served.breakdown;
         let media = parts.internal + parts.seek + parts.head_switch + parts.rotation + parts.transfer;
@@ -176,15 +176,15 @@ impl Outcome {
 
 /// A model of a buffer's contents.
 trait Model {
-    /// Predicts the outcome of a command that begins at `now`, and takes it in.
-    fn predict(&mut self, now: Instant, request: &Request) -> Outcome;
+    /// Predicts the prediction of a command that begins at `now`, and takes it in.
+    fn predict(&mut self, now: Instant, request: &Request) -> Prediction;
 
     /// Takes in the times at which the command was served.
     fn served(&mut self, served: &Served);
 
-    /// Outcome of a command as the controller shows it.
-    fn outcome(&self, served: &Served) -> Outcome {
-        Outcome::of(served)
+    /// Prediction of a command as the controller shows it.
+    fn prediction(&self, served: &Served) -> Prediction {
+        Prediction::of(served)
     }
 }
 
@@ -252,10 +252,10 @@ impl Operations {
     }
 }
 
-/// Counts of the outcomes of reads and of writes.
+/// Counts of the predictions of reads and of writes.
 type Counts = [[u64; 3]; 2];
 
-/// Serves random operations and compares each outcome with the model's.
+/// Serves random operations and compares each prediction with the model's.
 fn compare<C: Controller<Head>>(
     context: &str,
     mut controller: C,
@@ -269,11 +269,11 @@ fn compare<C: Controller<Head>>(
         let request = operations.next(id);
         let predicted = model.predict(now, &request);
         let served = controller.serve(&Platter, now, &request);
-        let outcome = model.outcome(&served);
-        assert_eq!(outcome, predicted, "{context}: operation {id} at {now}: {request:?}\n{served:?}");
+        let prediction = model.prediction(&served);
+        assert_eq!(prediction, predicted, "{context}: operation {id} at {now}: {request:?}\n{served:?}");
         model.served(&served);
         if matches!(request.op, Operation::Read | Operation::Write) {
-            counts[usize::from(request.op == Operation::Write)][outcome as usize] += 1;
+            counts[usize::from(request.op == Operation::Write)][prediction as usize] += 1;
         }
         now = served.free.max(served.completed) + operations.think();
     }

@@ -4,7 +4,7 @@ use seeklab_core::{Duration, Instant, Operation, Request};
 
 use super::super::segmented::{ReadAhead, Segmented, SegmentedParameters, WriteBack};
 use super::super::{Controller, Served};
-use super::{Arm, BLOCKS, Head, Model, Operations, Outcome, SECTOR, TRACK, compare, disk, until};
+use super::{Arm, BLOCKS, Head, Model, Operations, Prediction, SECTOR, TRACK, compare, disk, until};
 
 /// Blocks in a part of the buffer.
 #[derive(Debug, Clone, Default)]
@@ -343,7 +343,7 @@ impl SegmentedModel {
         if blocks.end >= BLOCKS { (blocks.end, false) } else { (limit.min(BLOCKS).max(blocks.end), crosses) }
     }
 
-    fn read(&mut self, now: Instant, blocks: std::ops::Range<u64>) -> Outcome {
+    fn read(&mut self, now: Instant, blocks: std::ops::Range<u64>) -> Prediction {
         self.run = if self.read_end == Some(blocks.start) { self.run + 1 } else { 0 };
         self.read_end = Some(blocks.end);
         let (names, missing) = self.found(blocks.clone());
@@ -376,7 +376,7 @@ impl SegmentedModel {
             }
         }
         if !partial {
-            return Outcome::Hit;
+            return Prediction::Hit;
         }
         let Ahead { part, at, .. } = self.ahead.unwrap();
         self.media_free = self.arm.pass(at, rest.clone());
@@ -387,7 +387,7 @@ impl SegmentedModel {
         let ahead = self.ahead.as_mut().unwrap();
         (ahead.next, ahead.at) = (blocks.end, self.media_free);
         self.media_end = Some(self.media_free.max(now));
-        Outcome::Wait
+        Prediction::Wait
     }
 
     /// Lets read-ahead that has stopped go on behind a part.
@@ -431,7 +431,7 @@ impl SegmentedModel {
         true
     }
 
-    fn read_miss(&mut self, now: Instant, blocks: std::ops::Range<u64>) -> Outcome {
+    fn read_miss(&mut self, now: Instant, blocks: std::ops::Range<u64>) -> Prediction {
         self.ahead = None;
         self.write_all_of(now, &blocks);
         self.room_to_read(now);
@@ -442,22 +442,23 @@ impl SegmentedModel {
         self.ahead =
             (end > blocks.end).then_some(Ahead { part, next: blocks.end, end, at: self.media_free, crosses });
         self.media_end = Some(self.media_free);
-        Outcome::Miss
+        Prediction::Miss
     }
 
-    fn write(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn write(&mut self, now: Instant, request: &Request) -> Prediction {
         let blocks = request.lbn..request.end();
         self.read_end = None;
         self.run = 0;
         let buffer = &self.rules.buffer;
         let through =
             buffer.write_back == WriteBack::None || request.fua || request.blocks as usize > self.size();
-        let outcome = if through { self.write_through(now, request) } else { self.write_back(now, request) };
+        let prediction =
+            if through { self.write_through(now, request) } else { self.write_back(now, request) };
         self.restrain(&blocks);
-        outcome
+        prediction
     }
 
-    fn write_through(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn write_through(&mut self, now: Instant, request: &Request) -> Prediction {
         let blocks = &(request.lbn..request.end());
         self.ahead = None;
         self.write_all_of(now, blocks);
@@ -481,10 +482,10 @@ impl SegmentedModel {
         }
         self.media_free = self.arm.pass(start, blocks.clone());
         self.media_end = Some(self.media_free);
-        Outcome::Miss
+        Prediction::Miss
     }
 
-    fn write_back(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn write_back(&mut self, now: Instant, request: &Request) -> Prediction {
         let blocks = request.lbn..request.end();
         let mut room = now;
         while !self.takes(&blocks, room) {
@@ -508,7 +509,7 @@ impl SegmentedModel {
                 self.part(part).unwritten += 1;
             }
         }
-        if room > processed { Outcome::Wait } else { Outcome::Hit }
+        if room > processed { Prediction::Wait } else { Prediction::Hit }
     }
 
     fn takes(&self, blocks: &std::ops::Range<u64>, now: Instant) -> bool {
@@ -527,7 +528,7 @@ impl SegmentedModel {
 }
 
 impl Model for SegmentedModel {
-    fn predict(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn predict(&mut self, now: Instant, request: &Request) -> Prediction {
         self.advance(now);
         self.media_end = None;
         match request.op {
@@ -540,13 +541,13 @@ impl Model for SegmentedModel {
                 while !self.queue.is_empty() {
                     self.write_oldest(now);
                 }
-                if self.media_free > now { Outcome::Wait } else { Outcome::Hit }
+                if self.media_free > now { Prediction::Wait } else { Prediction::Hit }
             }
             Operation::Discard => {
                 let blocks = request.lbn..request.end();
                 self.forget(&blocks, None);
                 self.restrain(&blocks);
-                Outcome::Hit
+                Prediction::Hit
             }
         }
     }
@@ -618,5 +619,5 @@ fn segments_hold_what_the_brute_force_model_says() {
             *sum += count;
         }
     }
-    assert!(all.iter().flatten().all(|count| *count > share / 10), "all outcomes occur: {all:?}");
+    assert!(all.iter().flatten().all(|count| *count > share / 10), "all predictions occur: {all:?}");
 }

@@ -7,7 +7,7 @@ use seeklab_core::{Duration, Instant, Operation, Request};
 
 use super::super::streaming::{Consumption, LiveRule, Streaming, StreamingParameters};
 use super::super::{Controller, Served};
-use super::{Arm, BLOCKS, Head, Model, Operations, Outcome, SECTOR, TRACK, compare, disk, until};
+use super::{Arm, BLOCKS, Head, Model, Operations, Prediction, SECTOR, TRACK, compare, disk, until};
 
 /// Heads that read on.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +168,7 @@ impl StreamModel {
         last.map_or(usize::from(self.writing), |last| last + 1)
     }
 
-    fn read(&mut self, now: Instant, blocks: Range<u64>) -> Outcome {
+    fn read(&mut self, now: Instant, blocks: Range<u64>) -> Prediction {
         if let Some(stream) = &self.stream
             && stream.blocks.contains(&blocks.start)
         {
@@ -180,7 +180,7 @@ impl StreamModel {
         }
         let written = self.kept.iter().any(|kept| holds(kept, &blocks))
             || self.unwritten.iter().any(|one| holds(&one.blocks, &blocks));
-        if written { Outcome::Hit } else { self.read_miss(now, blocks) }
+        if written { Prediction::Hit } else { self.read_miss(now, blocks) }
     }
 
     /// Lets the stream go on to `end`.
@@ -198,18 +198,18 @@ impl StreamModel {
         }
     }
 
-    fn read_stream(&mut self, now: Instant, blocks: Range<u64>) -> Outcome {
+    fn read_stream(&mut self, now: Instant, blocks: Range<u64>) -> Prediction {
         self.go_on(now, blocks.end);
         let answered =
             now + self.rules.read_hit.written + self.rules.bus_per_block * (blocks.end - blocks.start);
-        let mut outcome = Outcome::Hit;
+        let mut prediction = Prediction::Hit;
         if let Some(run) = self.run
             && run.next < blocks.end
         {
             let mut to = Run { end: blocks.end, ..run };
             to.advance(Instant::from_ns(u64::MAX));
             if to.at + self.rules.bus_per_block > answered {
-                outcome = Outcome::Wait;
+                prediction = Prediction::Wait;
             }
         }
         if self.live || self.rules.stream.consumed == Consumption::Always {
@@ -218,10 +218,10 @@ impl StreamModel {
             let end = (blocks.end + u64::from(self.rules.stream.read_ahead)).min(BLOCKS);
             self.go_on(now, end);
         }
-        outcome
+        prediction
     }
 
-    fn read_miss(&mut self, now: Instant, blocks: Range<u64>) -> Outcome {
+    fn read_miss(&mut self, now: Instant, blocks: Range<u64>) -> Prediction {
         self.stop(now);
         self.write_oldest(now, self.before(&blocks));
         let begin = (now + self.rules.read_miss.same_cylinder).max(self.free);
@@ -230,10 +230,10 @@ impl StreamModel {
         self.stream = Some(Stream { blocks: (blocks.end..end).collect(), edge: end, writes: 0 });
         self.run = Some(Run { next: blocks.end, end, at: self.free, arm: self.arm });
         self.live = true;
-        Outcome::Miss
+        Prediction::Miss
     }
 
-    fn write(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn write(&mut self, now: Instant, request: &Request) -> Prediction {
         let blocks = request.lbn..request.end();
         let size = self.rules.write.segment_blocks as usize;
         if request.fua || request.blocks as usize > size {
@@ -242,15 +242,15 @@ impl StreamModel {
             let begin = (now + self.rules.write.same_track).max(self.free);
             self.free = self.arm.pass(begin, blocks.clone());
             self.note(&blocks);
-            return Outcome::Miss;
+            return Prediction::Miss;
         }
-        let mut outcome = Outcome::Hit;
+        let mut prediction = Prediction::Hit;
         let mut start = now;
         if !self.joins(&blocks) && self.unwritten.len() >= self.rules.write.segments as usize {
             self.stop(now);
             self.write_oldest(now, 1);
             start = now.max(self.free);
-            outcome = Outcome::Miss;
+            prediction = Prediction::Miss;
         }
         let zeroes = request.op == Operation::WriteZeroes;
         let moved = if zeroes { 0 } else { u64::from(request.blocks) };
@@ -266,7 +266,7 @@ impl StreamModel {
             self.unwritten.push_back(Unwritten { blocks: list(blocks.clone()), since });
         }
         self.note(&blocks);
-        outcome
+        prediction
     }
 
     /// True if the newest unwritten blocks take in those.
@@ -304,19 +304,19 @@ impl StreamModel {
 }
 
 impl Model for StreamModel {
-    fn predict(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn predict(&mut self, now: Instant, request: &Request) -> Prediction {
         self.advance(now, request.op);
         match request.op {
             Operation::Read => self.read(now, request.lbn..request.end()),
             Operation::Write | Operation::WriteZeroes => self.write(now, request),
-            Operation::Discard => Outcome::Hit,
+            Operation::Discard => Prediction::Hit,
             Operation::Flush => {
                 if self.unwritten.is_empty() {
-                    return Outcome::Hit;
+                    return Prediction::Hit;
                 }
                 self.stop(now);
                 self.write_oldest(now, self.unwritten.len());
-                if self.free > now + self.rules.without_data { Outcome::Wait } else { Outcome::Hit }
+                if self.free > now + self.rules.without_data { Prediction::Wait } else { Prediction::Hit }
             }
         }
     }

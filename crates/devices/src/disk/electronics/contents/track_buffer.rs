@@ -7,7 +7,7 @@ use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 
 use super::super::track_buffer::{TrackBuffer, TrackBufferParameters};
 use super::super::{Controller, Served};
-use super::{Arm, BLOCKS, Head, Model, Operations, Outcome, SECTOR, TRACK, TURN, compare, disk, until};
+use super::{Arm, BLOCKS, Head, Model, Operations, Prediction, SECTOR, TRACK, TURN, compare, disk, until};
 
 /// Contents of a segment: of one track.
 #[derive(Debug, Clone)]
@@ -188,7 +188,7 @@ impl TrackModel {
         blocks.clone().all(|lbn| written.contains(&lbn)).then_some((slot, now, now))
     }
 
-    fn read(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn read(&mut self, now: Instant, request: &Request) -> Prediction {
         let sequential = self.read_end == Some(request.lbn);
         self.run = if sequential { self.run + 1 } else { 0 };
         self.read_end = Some(request.end());
@@ -227,9 +227,9 @@ impl TrackModel {
         self.after_write = false;
         self.least = self.rules.read_hit + self.rules.bus_per_block * u64::from(request.blocks);
         match (passed, bus.unwrap() > now + self.least) {
-            (Some(_), _) => Outcome::Miss,
-            (None, true) => Outcome::Wait,
-            (None, false) => Outcome::Hit,
+            (Some(_), _) => Prediction::Miss,
+            (None, true) => Prediction::Wait,
+            (None, false) => Prediction::Hit,
         }
     }
 
@@ -245,7 +245,7 @@ impl TrackModel {
         there.max(start + if self.after_write { rules.read_setup_after_write } else { rules.read_setup })
     }
 
-    fn write(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn write(&mut self, now: Instant, request: &Request) -> Prediction {
         self.end_run();
         let zeroes = request.op == Operation::WriteZeroes;
         let bus = if zeroes { Duration::ZERO } else { self.rules.bus_per_block };
@@ -279,9 +279,9 @@ impl TrackModel {
             while own.is_some_and(|own| own > self.destages) {
                 self.destage();
             }
-            return Outcome::Miss;
+            return Prediction::Miss;
         }
-        if waited { Outcome::Wait } else { Outcome::Hit }
+        if waited { Prediction::Wait } else { Prediction::Hit }
     }
 
     /// Puts written blocks of one track in a slot and in the queue of what is unwritten.
@@ -325,7 +325,7 @@ fn pieces(request: &Request) -> Vec<Range<u64>> {
 }
 
 impl Model for TrackModel {
-    fn predict(&mut self, now: Instant, request: &Request) -> Outcome {
+    fn predict(&mut self, now: Instant, request: &Request) -> Prediction {
         self.advance(now);
         self.least = Duration::ZERO;
         match request.op {
@@ -336,25 +336,25 @@ impl Model for TrackModel {
                 while !self.queue.is_empty() {
                     self.destage();
                 }
-                if self.media_free > now + self.rules.write_hit { Outcome::Wait } else { Outcome::Hit }
+                if self.media_free > now + self.rules.write_hit { Prediction::Wait } else { Prediction::Hit }
             }
             Operation::Discard => {
                 self.end_run();
-                Outcome::Hit
+                Prediction::Hit
             }
         }
     }
 
     fn served(&mut self, _served: &Served) {}
 
-    fn outcome(&self, served: &Served) -> Outcome {
+    fn prediction(&self, served: &Served) -> Prediction {
         let waits = served.breakdown.service() > self.least;
         if self.least.is_zero() || served.buffer != BufferOutcome::Hit {
-            Outcome::of(served)
+            Prediction::of(served)
         } else if waits {
-            Outcome::Wait
+            Prediction::Wait
         } else {
-            Outcome::Hit
+            Prediction::Hit
         }
     }
 }
@@ -382,5 +382,5 @@ fn track_buffer_holds_what_the_brute_force_model_says() {
             *sum += count;
         }
     }
-    assert!(all.iter().flatten().all(|count| *count > share / 100), "all outcomes occur: {all:?}");
+    assert!(all.iter().flatten().all(|count| *count > share / 100), "all predictions occur: {all:?}");
 }
