@@ -196,8 +196,8 @@ fn swept_sizes_and_times_are_numbers_with_their_unit_in_the_name() {
         (&Value::from(8192), &Value::from(5400.0))
     );
     assert_eq!(cells.last().unwrap()["workload.size_bytes"], 1 << 20);
-    let (told, _) = bench.succeed(&[]);
-    assert!(told.contains("8KiB") && told.contains("7200rpm"), "the table for people keeps units: {told}");
+    let (table, _) = bench.succeed(&[]);
+    assert!(table.contains("8KiB") && table.contains("7200rpm"), "the table for people keeps units: {table}");
     assert!(text(&bench.read("e.csv")).contains(",8192,5400,3,0,"), "{}", text(&bench.read("e.csv")));
 }
 

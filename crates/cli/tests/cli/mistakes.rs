@@ -281,9 +281,12 @@ fn wrong_arguments_are_reported() {
         &["immediate", "-w", RANDOM, "--scheduler", "sptf"],
         &["immediate: --scheduler: sptf", "hint: "],
     );
-    simulate(&["hp-c2247a", "-w", "randm"], &["`randm`", "hint: did you mean `random`"]);
+    simulate(&["hp-c2247a", "-w", "randm"], &["`randm`", "did you mean `random`?", "hint: allowed: "]);
     simulate(&["hp-c2247a", "-w", "random,poisson=20"], &["arrivals.rate: `20` has no unit", "hint: "]);
-    simulate(&["hp-c2247a", "-w", "random,sise=8KiB"], &["`sise`", "hint: did you mean `size`"]);
+    simulate(
+        &["hp-c2247a", "-w", "random,sise=8KiB"],
+        &["`sise`", "did you mean `size`?", "hint: allowed: "],
+    );
     simulate(&["hp-c2247a", "-w", "replay"], &["names no trace", "hint: "]);
     simulate(&["hp-c2247a", "barracuda", "-w", RANDOM, "--out", "x.csv"], &["x.csv", "{device}"]);
     simulate(&["hp-c2247a", "hp-c2247a", "-w", RANDOM, "--out", "{device}.csv"], &["two devices", "hint: "]);
