@@ -17,7 +17,7 @@ pub(super) fn print_parameters(
     if json {
         return print_json(&ParametersDocument { kind, parameters });
     }
-    let mut text = format!("{kind}: {description}\n");
+    let mut text = folded(&format!("{kind}: {description}"), 2) + "\n";
     let mut only_if = String::new();
     for parameter in &parameters {
         if parameter.only_if != only_if {
