@@ -223,12 +223,13 @@ fn print_parameters(kind: &Kind, json: bool) -> Result<(), Failure> {
     if json {
         return print_json(&ParametersDocument::new(kind));
     }
-    let mut text = format!("{}: {}\n", kind.name, kind.description);
+    let mut text = folded(&format!("{}: {}", kind.name, kind.description), 2) + "\n";
     let mut only_if = String::new();
     for parameter in &kind.parameters() {
         if parameter.only_if != only_if {
             only_if.clone_from(&parameter.only_if);
-            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
+            let condition = folded(&format!("if {only_if}:"), 2);
+            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\n{condition}\n") };
         }
         let default = match &parameter.default {
             None => " (required)".to_owned(),
