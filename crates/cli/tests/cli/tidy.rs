@@ -307,8 +307,10 @@ fn item_docs_say_what_an_item_is_and_ask_nothing() {
         let mut before = "";
         for (number, line) in text.lines().enumerate() {
             let is_first = item_doc(before).is_none();
+            let opens_with_it = is_first && opens(line);
+            let goes_on_with_it = begins_a_sentence(before) && hides_its_subject(line);
             assert!(
-                !(is_first && opens(line)) && !(begins_a_sentence(before) && hides_its_subject(line)),
+                !opens_with_it && !goes_on_with_it,
                 "{}:{}: {}: write what the item is or does",
                 path.display(),
                 number + 1,
