@@ -1,4 +1,4 @@
-//! What the fuzz targets share: read every row of a trace, or an error; panics and hangs are bugs.
+//! The common part of the fuzz targets: they read every row of a trace, or an error; panics and hangs are bugs.
 //!
 //! ```text
 //! cargo install cargo-fuzz

@@ -10,7 +10,7 @@ use seeklab_core::Instant;
 
 /// Things that happen later, in order of time; of two at once the first pushed comes first.
 ///
-/// What is moved about is small; the things themselves stay in their place.
+/// Sorting moves small entries only; the things themselves stay in their place.
 #[derive(Debug, Clone)]
 pub(crate) struct Outstanding<T> {
     /// Time, ascending number, and place of each entry.

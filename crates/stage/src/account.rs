@@ -55,7 +55,7 @@ impl Account {
     /// The user who called sudo, if one did and is not root.
     ///
     /// # Errors
-    /// When that user does not exist any more.
+    /// A user who no longer exists.
     pub fn of_sudo() -> Result<Option<Self>, Missing> {
         let uid = env::var("SUDO_UID").ok().filter(|_| Uid::effective().is_root());
         match uid.as_deref() {

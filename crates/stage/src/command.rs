@@ -32,7 +32,7 @@ pub enum CommandLine {
 /// A name without a slash is looked for in PATH, another is a path from the working directory.
 ///
 /// # Errors
-/// When there is no word, no such program, or one that cannot be executed.
+/// A command without words, or a program that is absent or cannot be executed.
 pub fn resolve(words: &[OsString]) -> Result<Vec<OsString>, Missing> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(Missing::new("no command is given", "write it after `--`, for example `-- ls -l`"));

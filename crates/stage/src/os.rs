@@ -99,7 +99,7 @@ pub(crate) fn restore_default_dispositions() {
 /// that a signal ended before its exec, the time is when this process noticed that.
 ///
 /// # Errors
-/// Those of fork, of the change of user, and of exec.
+/// A failure of fork, of the change of user or of exec.
 pub(crate) fn spawn(mut command: Command, account: Option<&Account>) -> io::Result<(Child, u64)> {
     let (receive, send) = pipe_with(PipeFlags::CLOEXEC)?;
     let identity = account.map(|account| Identity {

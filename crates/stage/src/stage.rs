@@ -98,7 +98,7 @@ impl Stage {
     /// `stop` stops this stage from now on, instead of the one that it stopped before.
     ///
     /// # Errors
-    /// When it was stopped already, namespaces or the private mounts are refused.
+    /// A stage that was stopped already, and namespaces or private mounts that are refused.
     /// [`preflight`](crate::preflight()) knows before.
     pub fn open(options: &StageOptions, stop: &Stop) -> Result<Self, Error> {
         let start = |what| move |source| Error::Start { what, source };
@@ -159,7 +159,7 @@ impl Stage {
     /// nothing happens.
     ///
     /// # Errors
-    /// When it cannot be mounted, changed or unmounted.
+    /// A file system that cannot be mounted, changed or unmounted.
     pub fn give_to_user(&mut self) -> Result<(), Error> {
         self.ask(&Request::GiveToUser).map(drop)
     }
@@ -181,7 +181,7 @@ impl Stage {
     /// Ends the process inside and waits until it, and with it everything that it held, is gone.
     ///
     /// # Errors
-    /// When it does not end in order; it is then killed.
+    /// A child that does not end in order and is killed.
     pub fn end(mut self) -> Result<(), Error> {
         let asked = self.control.send(&Request::End);
         let ended = asked.is_ok() && matches!(self.replies.next(), Ok(Some(Reply::Done)));

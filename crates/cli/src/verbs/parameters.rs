@@ -22,7 +22,8 @@ pub(super) fn print_parameters(
     for parameter in &parameters {
         if parameter.only_if != only_if {
             only_if.clone_from(&parameter.only_if);
-            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\nif {only_if}:\n") };
+            let condition = folded(&format!("if {only_if}:"), 2);
+            text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\n{condition}\n") };
         }
         let default = match &parameter.default {
             None => " (required)".to_owned(),

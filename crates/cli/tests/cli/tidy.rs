@@ -277,6 +277,19 @@ fn opens_with_a_question(text: &str) -> bool {
         || RIDDLES.iter().any(|riddle| text.starts_with(riddle))
 }
 
+/// Returns true if the line behind `before` begins a paragraph or a sentence of the same documentation.
+fn begins_a_sentence(before: &str) -> bool {
+    item_doc(before).is_some_and(|text| text.is_empty() || text.starts_with('#') || text.ends_with('.'))
+}
+
+/// Returns true if a line of item documentation begins with a question word in place of its subject. A clause with
+/// "when", "where" or "that" names its subject later.
+fn hides_its_subject(line: &str) -> bool {
+    let word =
+        item_doc(line).unwrap_or_default().split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    QUESTION_WORDS.contains(&word) && !["When", "Where", "That"].contains(&word)
+}
+
 /// Returns the text of a line of item documentation.
 fn item_doc(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -288,11 +301,16 @@ fn item_docs_say_what_an_item_is_and_ask_nothing() {
     let opens = |line: &str| item_doc(line).is_some_and(opens_with_a_question);
     assert!(opens("    /// Whether writes are refused.") && opens("//! Of these, one."));
     assert!(!opens("/// Whatever comes first.") && !opens("// What is this?"));
+    assert!(begins_a_sentence("/// # Errors") && hides_its_subject("/// What is wrong."));
+    assert!(!begins_a_sentence("/// Says to the reader") && !hides_its_subject("/// Where it can, it does."));
     for (path, text) in sources() {
         let mut before = "";
         for (number, line) in text.lines().enumerate() {
+            let is_first = item_doc(before).is_none();
+            let opens_with_it = is_first && opens(line);
+            let goes_on_with_it = begins_a_sentence(before) && hides_its_subject(line);
             assert!(
-                item_doc(before).is_some() || !opens(line),
+                !opens_with_it && !goes_on_with_it,
                 "{}:{}: {}: write what the item is or does",
                 path.display(),
                 number + 1,

@@ -30,7 +30,11 @@ pub enum Mistake {
 ///
 /// `Display` writes `FILE, line N: KEY: PROBLEM`. The hint is printed separately, as the binary does for every error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DescriptionError {
+pub struct DescriptionError(Box<Parts>);
+
+/// The parts of a mistake, behind a pointer: every `Result` of a constructor would carry their size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
     mistake: Mistake,
     label: String,
     line: Option<usize>,
@@ -42,14 +46,14 @@ pub struct DescriptionError {
 impl DescriptionError {
     /// A mistake at the key of that path, which is empty for the description as a whole.
     pub fn new(mistake: Mistake, path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Parts {
             mistake,
             label: String::new(),
             line: None,
             path: path.into(),
             problem: problem.into(),
             hint: None,
-        }
+        }))
     }
 
     /// A value that cannot be read, or a combination of values that cannot be.
@@ -88,62 +92,69 @@ impl DescriptionError {
 
     /// The same mistake with a hint.
     #[must_use]
-    pub fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
     }
 
     /// The same mistake, its path beginning with `key`.
     #[must_use]
-    pub fn under(self, key: &str) -> Self {
-        Self { path: join(key, &self.path), ..self }
+    pub fn under(mut self, key: &str) -> Self {
+        self.0.path = join(key, &self.0.path);
+        self
     }
 
     /// The same mistake, found through the key at `path`; the problem then names the key that is at fault.
     #[must_use]
-    pub fn through(self, path: &str) -> Self {
-        let problem = match self.path.as_str() {
-            "" => self.problem,
-            own => format!("{own}: {}", self.problem),
-        };
-        Self { path: path.to_owned(), problem, ..self }
+    pub fn through(mut self, path: &str) -> Self {
+        let own = std::mem::replace(&mut self.0.path, path.to_owned());
+        if !own.is_empty() {
+            self.0.problem = format!("{own}: {}", self.0.problem);
+        }
+        self
     }
 
     /// The same mistake in the file, or at the option, `label`.
     #[must_use]
-    pub fn within(self, label: &str) -> Self {
-        let label = if self.label.is_empty() { label.to_owned() } else { format!("{label}: {}", self.label) };
-        Self { label, ..self }
+    pub fn within(mut self, label: &str) -> Self {
+        let own = std::mem::replace(&mut self.0.label, label.to_owned());
+        if !own.is_empty() {
+            self.0.label = format!("{label}: {own}");
+        }
+        self
     }
 
     /// The same mistake with the line of its key in `text`, the file's TOML.
     #[must_use]
-    pub fn located(self, text: &str) -> Self {
-        Self { line: self.line.or_else(|| line_of(text, &self.path)), ..self }
+    pub fn located(mut self, text: &str) -> Self {
+        self.0.line = self.0.line.or_else(|| line_of(text, &self.0.path));
+        self
     }
 
     /// The same mistake on that line.
-    pub(super) fn on_line(self, line: usize) -> Self {
-        Self { line: Some(line), ..self }
+    pub(super) fn on_line(mut self, line: usize) -> Self {
+        self.0.line = Some(line);
+        self
     }
 
     /// The kind of the mistake.
     pub const fn mistake(&self) -> Mistake {
-        self.mistake
+        self.0.mistake
     }
 
     /// Dotted path of the key, such as `geometry.zones[2].spares`; empty for the description as a whole.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.0.path
     }
 
     /// The problem, which names the value found.
     pub fn problem(&self) -> &str {
-        &self.problem
+        &self.0.problem
     }
 
     /// A hint at what is allowed, if there is one.
     pub fn advice(&self) -> Option<&str> {
-        self.hint.as_deref()
+        self.0.hint.as_deref()
     }
 }
 
@@ -159,17 +170,17 @@ pub(super) fn join(path: &str, key: &str) -> String {
 
 impl fmt::Display for DescriptionError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
-        match (label, self.line) {
+        let label = Some(self.0.label.as_str()).filter(|label| !label.is_empty());
+        match (label, self.0.line) {
             (Some(label), Some(line)) => write!(f, "{label}, line {line}: ")?,
             (Some(label), None) => write!(f, "{label}: ")?,
             (None, Some(line)) => write!(f, "line {line}: ")?,
             (None, None) => {}
         }
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+        if !self.0.path.is_empty() {
+            write!(f, "{}: ", self.0.path)?;
         }
-        f.write_str(&self.problem)
+        f.write_str(&self.0.problem)
     }
 }
 

@@ -139,7 +139,7 @@ impl PickCounts {
     /// Reads what [`write`](Self::write) has written.
     ///
     /// # Errors
-    /// What is wrong with the line.
+    /// A line that is no ranks with counts: its index, and the form that is allowed.
     pub(super) fn read(lines: &[String]) -> Result<Self, (usize, String)> {
         let mut counts = Self::default();
         for (index, line) in lines.iter().enumerate() {

@@ -92,7 +92,7 @@ impl Times {
     /// Reads what [`Counts::write`] has written.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// A text that is no list of buckets with counts.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (mut counts, mut bucket) = (Vec::new(), 0_u32);
         for (index, item) in text.split_ascii_whitespace().enumerate() {

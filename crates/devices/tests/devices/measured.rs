@@ -11,11 +11,7 @@ use crate::drives::disk;
 use crate::shared::measured::{
     DRIVES, Measured, Pace, Think, demerits_of_jittered_requests, demerits_of_start_phases, replay, spread,
 };
-use crate::shared::{ns, reference, request, rows, serve};
-
-use seeklab_core::{Instant, Operation, Request, Seed};
-use seeklab_devices::catalog;
-use seeklab_devices::layer::queue_before;
+use seeklab_core::Operation;
 
 /// Least share within 5 % and greatest demerit, on the whole trace, in percent. The demerit of the newer three is the
 /// mean over eight angles of the platters at the start.
@@ -109,37 +105,5 @@ fn phase_coherence_decides_the_side_of_think_times() {
         assert!(pairs >= 250, "{}: {pairs} pairs", drive.title);
         assert!((0.51..=0.97).contains(&right), "{}: {right} read rightly", drive.title);
         assert!(wrong <= 0.07, "{}: {wrong} read wrongly", drive.title);
-    }
-}
-
-/// With the source's constants the segmented controller is the validated configuration of DiskSim.
-#[test]
-#[cfg_attr(not(shared_reference), ignore = "needs ../shared/reference")]
-fn means_of_the_validated_configuration_are_reproduced() {
-    let disk = "hp_c2247a";
-    for name in
-        ["rand8k_read_low", "rand8k_write_low", "mixed8k_open_70", "seq64k_read_backlog", "seq64k_read_paced"]
-    {
-        let trace = reference(&format!("disksim/{disk}/traces/{name}.csv.gz"));
-        let results = reference(&format!("disksim/{disk}/results/{name}__validated.csv.gz"));
-        let requests: Vec<(Instant, Request)> =
-            rows(&trace).iter().enumerate().map(|(id, row)| request(id, row)).collect();
-        let device = catalog::find("hp-c2247a").unwrap().build(Seed(1), "disk0").unwrap();
-        let mut queue = queue_before(device, &"fcfs".parse().unwrap(), 1).unwrap();
-        let completions = serve(&mut queue, &requests);
-        let mean =
-            completions.iter().map(|c| c.response_time().as_ms()).sum::<f64>() / completions.len() as f64;
-        let results = rows(&results);
-        let expected = results
-            .iter()
-            .map(|row| {
-                let number: usize = row[0].parse().unwrap();
-                (ns(&row[2]) - requests[number].0.as_ns()) as f64 / 1e6
-            })
-            .sum::<f64>()
-            / results.len() as f64;
-        let error_pct = 100.0 * (mean / expected - 1.0);
-        println!("{disk} {name}: mean {mean:.4} ms against {expected:.4} ms, {error_pct:+.3} %");
-        assert!(error_pct.abs() <= 1.0, "{disk} {name}: {error_pct:+.3} %");
     }
 }

@@ -30,7 +30,7 @@ impl Calibration {
     /// The calibration of this user, machine, kernel and boot.
     ///
     /// # Errors
-    /// Why there is none; `.ok()` where that does not matter.
+    /// The reason for its absence. `.ok()` ignores it.
     pub fn load() -> Result<Self, NoCalibration> {
         Self::load_from(&Self::default_path()?, &Machine::this())
     }

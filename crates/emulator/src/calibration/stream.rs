@@ -192,7 +192,7 @@ impl Served {
     /// Ends serving; returns how the emulator waited.
     ///
     /// # Errors
-    /// What made serving end early.
+    /// The failure that ended serving early.
     pub fn finish(mut self) -> Result<Waited, CalibrationError> {
         self.end()
     }

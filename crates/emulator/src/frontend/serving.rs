@@ -35,7 +35,7 @@ pub trait Backend {
     /// Prepares replies that are due at `now`, or one that is due soon. The loop alone sends them.
     ///
     /// # Errors
-    /// What the backend cannot go on after.
+    /// A failure after which the backend cannot go on.
     fn reply(&mut self, now: Instant, frontend: &mut dyn Frontend) -> io::Result<Next>;
 
     /// The reply to `tag` has left, or never will.
@@ -54,7 +54,7 @@ const GRACE: Duration = Duration::from_s(5);
 /// seconds to take them), waiting by `waiter`.
 ///
 /// # Errors
-/// What a frontend cannot go on after; a client's misbehaviour is no such thing.
+/// A failure after which a frontend or the backend cannot go on. A client's misbehaviour is none.
 pub fn serve(
     frontend: &mut dyn Frontend,
     backend: &mut dyn Backend,

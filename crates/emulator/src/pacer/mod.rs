@@ -136,7 +136,7 @@ impl Pacer {
     /// `request` arrived at MP2 at `now`.
     ///
     /// # Errors
-    /// What the model does not take; no completion will follow.
+    /// A request that the model refuses. No completion follows it.
     pub fn arrive(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.model.capabilities().check(&request)?;
         self.now = self.now.max(now);

@@ -90,7 +90,7 @@ impl Backing {
     /// Opens the file or block device at `path`, which has to be there.
     ///
     /// # Errors
-    /// What keeps it from being a backing.
+    /// A path that cannot be opened, or is neither a file nor a block device of a size that can be served.
     pub fn open(path: &Path, access: Access) -> Result<Self, BackingError> {
         let failed = |source| BackingError::Open { path: path.to_owned(), source };
         let metadata = std::fs::metadata(path).map_err(failed)?;

@@ -168,7 +168,7 @@ impl<O> Running<O> {
     /// Ends it in order.
     ///
     /// # Errors
-    /// What it could not go on after, and a store that could not be flushed.
+    /// A failure that ended the emulation, or a store that could not be flushed.
     pub fn end(mut self) -> Result<O, Failure> {
         // What the host still holds of the block device is written while it is served.
         if let Some(block) = self.block.take() {

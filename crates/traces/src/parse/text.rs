@@ -93,7 +93,7 @@ impl<P: LineParser> TextReader<P> {
     /// Takes lines before the first row while `take` wants them.
     ///
     /// # Errors
-    /// Those of `take`, and those of the stream.
+    /// A failure of `take` or of the stream.
     pub(crate) fn preamble(
         &mut self,
         mut take: impl FnMut(&[u8], &mut P, &mut Metadata) -> Result<bool, Box<Problem>>,

@@ -95,7 +95,7 @@ impl Member {
 
     /// Begins to read it.
     ///
-    /// What is read of it counts in `position`.
+    /// Bytes that are read from it count in `position`.
     ///
     /// # Errors
     /// If it cannot be read, or is damaged at its start.

@@ -8,7 +8,7 @@
 //!   completed that one. The limit is fitted to the trace, of which arrivals may follow completions no more than chance
 //!   does ([`Following`](super::Following)).
 //!
-//! What else found the device busy keeps its distance from the request before it. So a slower device delays its load, as it
+//! Any other request that found the device busy keeps its distance from the one before it. So a slower device delays its load, as it
 //! would whoever made it, and does not drown in arrivals that its slowness would have prevented; a trace of one request
 //! at a time is replayed closed, with its think times; and bursts that wait for nothing stay bursts.
 //!

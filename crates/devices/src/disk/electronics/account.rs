@@ -21,7 +21,7 @@ pub(in crate::disk) struct Account {
 impl Account {
     /// Closes the account of a command that ran from `started` to `completed`.
     ///
-    /// What remains beside the parts is bus time. Where parts ran beside each other, the overhead and
+    /// Bus time is the rest beside the other parts. Where parts ran beside each other, the overhead and
     /// then the later parts of the access give way, so that the sum is exact.
     pub(in crate::disk) fn close(
         self,

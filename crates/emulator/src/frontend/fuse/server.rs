@@ -65,7 +65,7 @@ impl Server {
     /// looks at it waits. Arrival times are those of `clock`.
     ///
     /// # Errors
-    /// What is missing, and its remedy.
+    /// A missing program or permission, with its remedy.
     pub fn mount(export: Export, clock: Box<dyn Fn() -> Instant>, place: &Place) -> io::Result<Self> {
         let mount = Mount::new(place, export.read_only)?;
         let name = match place {

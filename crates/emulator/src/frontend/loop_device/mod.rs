@@ -76,7 +76,7 @@ impl LoopDevice {
     /// Makes a block device of `file`, which another thread is serving.
     ///
     /// # Errors
-    /// What is missing, and its remedy; a server that does not answer.
+    /// A missing driver or permission, with its remedy; a server that does not answer.
     pub fn attach(file: &DetachedFile, settings: &Settings) -> io::Result<Self> {
         let block = settings.block_size_bytes;
         if !block.is_power_of_two() || !(512..=4096).contains(&block) {

@@ -10,7 +10,7 @@
 //! every earlier change has ended, and is an ordinary `fdatasync`.
 //!
 //! # Scope and limits
-//! What is held in memory for transfers is bounded; beyond that [`Transfers::begin`] declines, and the caller does it
+//! The memory of transfers is bounded. Beyond the bound [`Transfers::begin`] declines, and the caller transfers the data
 //! synchronously after [`Transfers::settle`]. One thread drives it.
 
 mod helpers;

@@ -98,7 +98,7 @@ impl Ring {
     /// Hands what began to the kernel.
     ///
     /// # Errors
-    /// What is not the kernel being short of something just now, which the next call tries again.
+    /// A failure of the kernel, except a lack of resources: the next call tries again.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         if self.ring.submission().is_empty() {
             return Ok(());

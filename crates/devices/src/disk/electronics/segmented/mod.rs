@@ -12,8 +12,8 @@
 //! After a read the drive reads on into the same segment until its limit or the next command that needs
 //! the media. The read-ahead of a read that continues the one before overwrites what was read. A read is a hit if
 //! the buffer holds its first block, or if read-ahead is reading that block or finishes the sector before it.
-//! What is missing behind is read on from where read-ahead stands, or else after a positioning. A read of which the
-//! buffer holds only later blocks is a miss and reads all of its blocks from the media.
+//! The heads read its other blocks from the place where read-ahead stands, or else after a positioning. A read of which
+//! the buffer holds only later blocks is a miss and reads all of its blocks from the media.
 //!
 //! # Writes
 //! Written data answers reads from its arrival until its segment is reused: while it waits, while it is written to the
@@ -42,7 +42,7 @@
 //!
 //! # References
 //! \[DS4\] for what the parameters mean; the same constants give the same answers on the HP C2247A
-//! (`crates/devices/tests/devices/measured.rs`).
+//! (`crates/devices/tests/devices/validated.rs`).
 
 mod delivery;
 mod dirty;
