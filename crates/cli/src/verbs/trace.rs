@@ -127,9 +127,10 @@ fn print_columns(is_reference: bool, json: bool) -> Result<(), Failure> {
         return print_json(&columns);
     }
     let width = columns.columns.iter().map(|column| column.column.len()).max().unwrap_or(0);
-    let lines = columns.columns.iter().map(|column| {
-        folded(&format!("{:width$}  {}", column.column, column.description), width + 2) + "\n"
-    });
+    let lines = columns
+        .columns
+        .iter()
+        .map(|column| folded(&format!("{:width$}  {}", column.column, column.description), width + 2) + "\n");
     print(&lines.collect::<String>())
 }
 

@@ -63,9 +63,8 @@ fn list(json: bool) -> Result<(), Failure> {
     let kinds = workloads.kinds.iter().map(|kind| kind.kind);
     let names = kinds.chain(workloads.presets.iter().map(|preset| preset.preset));
     let width = names.map(str::len).max().unwrap_or(0);
-    let described = |name: &str, description: &str| {
-        folded(&format!("  {name:width$}  {description}"), width + 4) + "\n"
-    };
+    let described =
+        |name: &str, description: &str| folded(&format!("  {name:width$}  {description}"), width + 4) + "\n";
     let mut text = "Kinds:\n".to_owned();
     for kind in &workloads.kinds {
         text += &described(kind.kind, kind.description);

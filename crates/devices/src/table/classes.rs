@@ -60,7 +60,7 @@ impl Classes {
     /// Checks that there are 1, 2 or 4 for each doubling.
     ///
     /// # Errors
-    /// Which are not.
+    /// The first of the three numbers that is none of these.
     pub fn check(&self) -> Result<(), DescriptionError> {
         let all = [
             ("lengths_per_octave", self.lengths_per_octave),

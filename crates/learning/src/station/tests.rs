@@ -257,10 +257,8 @@ fn mistakes_in_a_description_are_named() {
     }
     assert!(problem(&|parameters| parameters.picks = vec!["2: 99*1".to_owned()]).contains("picks[0]"));
     assert!(problem(&|parameters| parameters.operations.clear()).contains("operations"));
-    assert!(
-        problem(&|parameters| parameters.operations.push(parameters.operations[0]))
-            .contains("each operation once")
-    );
+    let twice = problem(&|parameters| parameters.operations.push(parameters.operations[0]));
+    assert!(twice.contains(&format!("operations[{}].op", good.operations.len())), "{twice}");
     assert!(problem(&|parameters| parameters.capacity_blocks = 0).contains("capacity_blocks"));
 }
 

@@ -1,7 +1,7 @@
 //! No electronics but a constant overhead: the mechanics alone.
 
-use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, Request};
 use serde::{Deserialize, Serialize};
 

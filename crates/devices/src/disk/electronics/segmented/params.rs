@@ -1,7 +1,7 @@
 //! Parameters of a segmented buffer and the electronics around it.
 
-use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
+use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 

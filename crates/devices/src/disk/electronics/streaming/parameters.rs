@@ -1,8 +1,8 @@
 //! Parameters of a `streaming` controller, as they stand in a catalog file.
 
-use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::Duration;
+use seeklab_core::description::schema::check_ranges;
 use serde::{Deserialize, Serialize};
 
 use super::ranges::{DIRTY_MAX, KEPT_MAX};

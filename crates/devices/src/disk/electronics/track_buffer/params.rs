@@ -1,8 +1,8 @@
 //! Parameters of a drive that buffers whole tracks.
 
-use seeklab_core::description::schema::check_ranges;
 use schemars::JsonSchema;
 use seeklab_core::Duration;
+use seeklab_core::description::schema::check_ranges;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DescriptionError;
