@@ -36,7 +36,9 @@ pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
 pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
-pub use metrics::{BreakdownSummary, Metrics, MetricsSummary, SamplePoint, TimeBin, TimeSummary};
+pub use metrics::{
+    BreakdownSummary, Metrics, MetricsSummary, SamplePoint, StatusCounts, TimeBin, TimeSummary,
+};
 pub use part_times::PartTimes;
 pub use points::{
     Between, BetweenSummary, Evidence, LatenessSummary, MissCounts, Point, PointsError, Stamps, Trust,

@@ -97,7 +97,7 @@ impl Values {
         array: &dyn Array,
         names: &'static [&'static str],
     ) -> Result<(), (Option<usize>, Box<Problem>)> {
-        let code = |name: &str| names.iter().position(|known| *known == name).map(|code| code as u64);
+        let code = |name: &str| self.column.code(name);
         let unknown = |column: Column, index: usize, name: &str| {
             (Some(index), Problem::new(column.name(), name, format!("{} is allowed", names.join(", "))))
         };
@@ -126,7 +126,7 @@ impl Values {
         let column = self.column;
         let numbers = &mut self.numbers;
         for_each_string(array, |index, name| {
-            match name.map(|name| (name, code(name))) {
+            match name.map(|name| (name, column.code(name))) {
                 Some((_, Some(code))) => numbers.push(code),
                 None => numbers.push(0),
                 Some((name, None)) => {

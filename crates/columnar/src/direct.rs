@@ -28,9 +28,6 @@ const DIRECT: [Column; 12] = [
     Column::Status,
 ];
 
-/// The statuses in the order of their codes.
-const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
-
 /// Returns true if rows of these columns can be filled in this way.
 pub(crate) fn is_direct(columns: impl IntoIterator<Item = Column>) -> bool {
     columns.into_iter().all(|column| DIRECT.contains(&column))
@@ -70,7 +67,7 @@ fn fill_column(values: &Values, rows: Range<usize>, records: &mut [TraceRecord])
         Column::Priority => narrow(records, numbers, |record, priority: u8| record.priority = priority),
         Column::Fua => set(records, numbers, |record, fua| record.fua = *fua == 1),
         Column::Op => code(records, numbers, &Operation::ALL, |record, op| record.op = op),
-        Column::Status => code(records, numbers, &STATUSES, |record, status| record.status = status),
+        Column::Status => code(records, numbers, &Status::ALL, |record, status| record.status = status),
         Column::Criticality => code(records, numbers, &Criticality::ALL, |record, criticality| {
             record.criticality = criticality;
         }),

@@ -9,22 +9,101 @@ pub enum Status {
     /// The device carried out the request.
     #[default]
     Ok,
-    /// The device did not carry out the request.
-    Error,
+    /// The device carried out the request after it had corrected an error, for example by reading again.
+    Recovered,
+    /// A block cannot be read or written on the media.
+    MediumError,
+    /// The device ended the request without carrying it out.
+    Aborted,
+    /// No answer came in time.
+    Timeout,
+    /// The device refuses writes.
+    WriteProtected,
+    /// The device has no space for the data.
+    NoSpace,
+    /// The device is not there.
+    Gone,
 }
 
 impl Status {
+    /// Every status, in the order of its code in traces.
+    pub const ALL: [Self; 8] = [
+        Self::Ok,
+        Self::Recovered,
+        Self::MediumError,
+        Self::Aborted,
+        Self::Timeout,
+        Self::WriteProtected,
+        Self::NoSpace,
+        Self::Gone,
+    ];
+
     /// The name in traces and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
-            Self::Error => "error",
+            Self::Recovered => "recovered",
+            Self::MediumError => "medium_error",
+            Self::Aborted => "aborted",
+            Self::Timeout => "timeout",
+            Self::WriteProtected => "write_protected",
+            Self::NoSpace => "no_space",
+            Self::Gone => "gone",
         }
     }
 
-    /// The status of that name.
+    /// The status of that name. `error`, the only error of older traces, is [`Aborted`](Self::Aborted): the request
+    /// was not carried out, and the cause is not known.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Ok, Self::Error].into_iter().find(|status| status.name() == name)
+        let name = if name == Self::UNKNOWN_ERROR { Self::Aborted.name() } else { name };
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// Name of every error in traces of schema version 1.
+    pub const UNKNOWN_ERROR: &str = "error";
+
+    /// The status by which Linux reports that error number of a block device; 0 is no error. A number with several
+    /// causes, such as `EIO`, is [`Aborted`](Self::Aborted).
+    ///
+    /// # References
+    /// Linux, `block/blk-core.c`: table `blk_errors`.
+    pub const fn from_errno(errno: u32) -> Self {
+        match errno {
+            0 => Self::Ok,
+            1 | 30 => Self::WriteProtected,
+            6 | 19 | 67 | 108 => Self::Gone,
+            28 => Self::NoSpace,
+            61 => Self::MediumError,
+            62 | 110 => Self::Timeout,
+            _ => Self::Aborted,
+        }
+    }
+
+    /// Returns true if the request was carried out.
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Ok | Self::Recovered)
+    }
+}
+
+/// Outcome of a request: its status, and the blocks that are good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Status of the request.
+    pub status: Status,
+    /// Blocks from the first one on that were transferred without an error. All blocks of the request if the request
+    /// was carried out.
+    pub good_blocks: u32,
+}
+
+impl Outcome {
+    /// The request was carried out.
+    pub const fn ok(request: &Request) -> Self {
+        Self { status: Status::Ok, good_blocks: request.blocks }
+    }
+
+    /// The request failed with none of its blocks transferred.
+    pub const fn failed(status: Status) -> Self {
+        Self { status, good_blocks: 0 }
     }
 }
 
@@ -119,8 +198,8 @@ pub struct Completion {
     pub completed: Instant,
     /// Parts of the time from `submitted` to `completed`.
     pub breakdown: Breakdown,
-    /// Status of the request.
-    pub status: Status,
+    /// Status of the request and its good blocks.
+    pub outcome: Outcome,
     /// Effect of the device's buffer on the request.
     pub buffer: BufferOutcome,
     /// Cylinders between the arm's position before and the first track accessed.

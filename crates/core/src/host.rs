@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::completion::Status;
 use crate::request::Operation;
 use crate::units::{Duration, Instant};
 
@@ -56,6 +57,14 @@ impl HostRequest {
             process: 0,
             command: ProcessName([0; 16]),
             error: None,
+        }
+    }
+
+    /// Status of the request, from its error number.
+    pub const fn status(&self) -> Status {
+        match self.error {
+            Some(errno) => Status::from_errno(errno),
+            None => Status::Ok,
         }
     }
 

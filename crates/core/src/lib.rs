@@ -29,12 +29,12 @@ pub mod statistics;
 pub mod units;
 pub mod workload;
 
-pub use completion::{Breakdown, BufferOutcome, Completion, Status};
+pub use completion::{Breakdown, BufferOutcome, Completion, Outcome, Status};
 pub use description::{DescriptionError, Mistake};
 pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
-pub use random::{Seed, Stream};
+pub use random::{NumberedStreams, Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};

@@ -39,6 +39,11 @@ impl Seed {
         Stream(Pcg64::from_seed(bytes))
     }
 
+    /// Streams by number, under that name.
+    pub fn numbered(self, name: &str) -> NumberedStreams {
+        NumberedStreams(self.stream(name).bits())
+    }
+
     /// The root seed of repetition `index` of a series; repetition 0 keeps this seed.
     pub fn repetition(self, index: u64) -> Self {
         if index == 0 { self } else { Self(split_mix(&mut (self.0 ^ index.rotate_left(32)))) }
@@ -106,6 +111,22 @@ impl Stream {
     }
 }
 
+/// Streams by number, for draws that depend on a number alone and not on how many were drawn before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberedStreams(u64);
+
+impl NumberedStreams {
+    /// The stream of that number.
+    pub fn stream(self, number: u64) -> Stream {
+        let mut state = self.0 ^ split_mix(&mut number.clone());
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&split_mix(&mut state).to_le_bytes());
+        }
+        Stream(Pcg64::from_seed(bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +147,17 @@ mod tests {
         assert_ne!(draw(1, "a"), draw(2, "a"));
         assert_eq!(Seed(7).repetition(0), Seed(7));
         assert_ne!(Seed(7).repetition(1), Seed(7).repetition(2));
+    }
+
+    #[test]
+    fn numbered_streams_depend_on_seed_name_and_number_alone() {
+        let draw = |seed: u64, name: &str, number| Seed(seed).numbered(name).stream(number).bits();
+        assert_eq!(draw(1, "a", 7), draw(1, "a", 7));
+        let all = [draw(1, "a", 7), draw(1, "a", 8), draw(1, "b", 7), draw(2, "a", 7)];
+        assert!((0..4).all(|one| (0..one).all(|other| all[one] != all[other])));
+        let streams = Seed(3).numbered("chance");
+        let hits = (0..100_000).filter(|number| streams.stream(*number).chance(0.01)).count();
+        assert!((900..1_100).contains(&hits), "{hits}");
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct TraceRecord {
     pub priority: u8,
     /// Status of the request.
     pub status: Status,
+    /// Blocks before the first bad one, if the request failed and the number is known.
+    pub good_blocks: Option<u32>,
     /// Parts of the response time.
     pub breakdown: Option<Breakdown>,
     /// Cylinders that the arm moved to its first track.
@@ -74,6 +76,7 @@ impl TraceRecord {
             criticality: Criticality::TimeCritical,
             priority: 0,
             status: Status::Ok,
+            good_blocks: None,
             breakdown: None,
             seek_cylinders: None,
             buffer: BufferOutcome::None,
@@ -84,6 +87,11 @@ impl TraceRecord {
     /// Time from arrival to completion, where the completion is known.
     pub fn response_time(&self) -> Option<Duration> {
         self.completion.map(|completion| completion.saturating_since(self.arrival))
+    }
+
+    /// Time from arrival to completion, where the completion is known, of a request that was carried out.
+    pub fn successful_response_time(&self) -> Option<Duration> {
+        self.response_time().filter(|_| self.status.is_success())
     }
 
     /// Time from arrival to the start of service, where that is known.
@@ -130,7 +138,8 @@ impl From<&Completion> for TraceRecord {
             blocks: request.blocks,
             criticality: request.criticality,
             priority: request.priority,
-            status: completion.status,
+            status: completion.outcome.status,
+            good_blocks: (!completion.outcome.status.is_success()).then_some(completion.outcome.good_blocks),
             breakdown: Some(completion.breakdown),
             seek_cylinders: Some(completion.seek_cylinders),
             buffer: completion.buffer,

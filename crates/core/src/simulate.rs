@@ -235,7 +235,7 @@ mod tests {
     use std::any::Any;
 
     use super::*;
-    use crate::completion::{Breakdown, BufferOutcome, Status};
+    use crate::completion::{Breakdown, BufferOutcome, Outcome};
     use crate::device::Capabilities;
     use crate::request::Operation;
     use crate::units::Duration;
@@ -263,7 +263,7 @@ mod tests {
                     started: Instant::ZERO,
                     completed: now,
                     breakdown: Breakdown::default(),
-                    status: Status::Ok,
+                    outcome: Outcome::ok(&request),
                     buffer: BufferOutcome::None,
                     seek_cylinders: 0,
                     queue_length: 0,

@@ -32,7 +32,7 @@ use std::os::fd::BorrowedFd;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
     ArrivalOrder, Coverage, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId,
-    Status, TraceRecord,
+    TraceRecord,
 };
 
 use crate::calibration::SendCost;
@@ -412,9 +412,9 @@ impl Emulation {
             let mut outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
-            if due.completion.status == Status::Error {
+            if let Some(code) = ErrorCode::of(due.completion.outcome.status) {
                 self.statistics.failed_requests += 1;
-                outstanding.answer = Answer::Failed(ErrorCode::Io);
+                outstanding.answer = Answer::Failed(code);
             }
             let outstanding = match self.prepare_transferred(frontend, outstanding) {
                 Ok(outstanding) => outstanding,

@@ -1,6 +1,6 @@
 //! Counts of the requests that a model is fitted to.
 
-use seeklab_core::{Duration, Operation, Status, TraceRecord};
+use seeklab_core::{Duration, Operation, TraceRecord};
 
 use crate::backlog::Backlog;
 use crate::fit::FitSummary;
@@ -27,7 +27,7 @@ impl FitCounts {
             return None;
         };
         self.backlog.push(completion);
-        if record.status != Status::Ok {
+        if !record.status.is_success() {
             self.summary.failed_requests += 1;
             return None;
         }

@@ -8,6 +8,8 @@ use seeklab_analysis::{
 use seeklab_core::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
+use crate::number::count;
+
 /// A report: what was run, what came out, and how to run it again. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
@@ -171,6 +173,19 @@ impl ComparisonSection {
             error_histogram: comparison.error_histogram(),
             error_pct_histogram: comparison.error_pct_histogram(),
         }
+    }
+
+    /// A sentence on the requests that failed and are left out, if there are any.
+    pub(crate) fn failed_requests(&self) -> Option<String> {
+        let ComparisonSummary { reference_errors, other_errors, different_outcomes, .. } = self.summary;
+        (reference_errors + other_errors > 0).then(|| {
+            format!(
+                "left out: failed requests, {} in the reference and {} in the other trace; {} failed in one trace alone",
+                count(reference_errors),
+                count(other_errors),
+                count(different_outcomes),
+            )
+        })
     }
 }
 

@@ -26,8 +26,11 @@ pub struct Metadata {
     pub other: BTreeMap<String, String>,
 }
 
-/// The version of the canonical schema that this crate reads and writes.
-const SCHEMA: &str = "1";
+/// The version of the canonical schema that this crate writes.
+const SCHEMA: &str = "2";
+
+/// The versions that this crate reads.
+const READ: [&str; 2] = ["1", SCHEMA];
 
 /// Every key with a meaning of its own: key, value, meaning.
 pub(crate) const KEYS: [(&str, &str, &str); 8] = [
@@ -103,9 +106,9 @@ impl Metadata {
     /// If the value is not what the key demands.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), Box<Problem>> {
         match key {
-            "schema" if value == SCHEMA => {}
+            "schema" if READ.contains(&value) => {}
             "schema" => {
-                return Err(Problem::new("schema", value, "this program reads schema 1")
+                return Err(Problem::new("schema", value, "this program reads the schemas 1 and 2")
                     .hint("read the trace with the version of seeklab that wrote it, or a newer one"));
             }
             "block_size" => {
@@ -241,7 +244,7 @@ mod tests {
     #[test]
     fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
-        for (key, value) in [("schema", "2"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
+        for (key, value) in [("schema", "3"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
             let problem = metadata.set(key, value).unwrap_err();
             assert_eq!((&*problem.field, &*problem.value), (key, value));
         }

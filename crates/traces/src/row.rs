@@ -21,7 +21,7 @@ use seeklab_core::{
 use crate::error::Problem;
 // `Criticality` and `Status` are columns where a value stands and the types of core where a type does.
 use crate::schema::Column::{self, *};
-use crate::schema::{Content, STATUSES};
+use crate::schema::Content;
 
 /// The columns of one row; names and flags are held as their code.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,8 @@ impl Row {
         record.fua = self.one_of(Fua, &[false, true])?.unwrap_or_default();
         record.criticality = self.one_of(Criticality, &Criticality::ALL)?.unwrap_or_default();
         record.priority = self.narrow(Priority)?.unwrap_or_default();
-        record.status = self.one_of(Status, &STATUSES)?.unwrap_or_default();
+        record.status = self.one_of(Status, &seeklab_core::Status::ALL)?.unwrap_or_default();
+        record.good_blocks = self.good_blocks(record.status, blocks)?;
         record.breakdown = self.breakdown(&times)?;
         record.seek_cylinders = self.narrow(SeekCylinders)?;
         record.buffer = match self.one_of(CacheHit, &[BufferOutcome::Miss, BufferOutcome::Hit])? {
@@ -156,6 +157,20 @@ impl Row {
             mp2_completion: end(Mp2CompletionNs, Mp2ArrivalNs)?,
             miss_cause: self.one_of(MissCause, &seeklab_core::MissCause::ALL)?,
         })
+    }
+
+    /// Blocks before the first bad one: fewer than there are, and of a failed request alone.
+    fn good_blocks(&self, status: seeklab_core::Status, blocks: u32) -> Checked<Option<u32>> {
+        let Some(good) = self.narrow::<u32>(GoodBlocks)? else { return Ok(None) };
+        if status.is_success() {
+            let reason = format!("it is for failed requests, and the status is `{}`", status.name());
+            return Err(Problem::new(GoodBlocks.name(), good.to_string(), reason));
+        }
+        if good > 0 && good >= blocks {
+            let reason = format!("it is to be less than `blocks`, which is {blocks}");
+            return Err(Problem::new(GoodBlocks.name(), good.to_string(), reason));
+        }
+        Ok(Some(good))
     }
 
     fn times(&self) -> Checked<Times> {
@@ -291,7 +306,9 @@ impl Row {
         self.set(Blocks, u64::from(record.blocks));
         self.set(Criticality, code_of(&Criticality::ALL, record.criticality));
         self.set(Priority, u64::from(record.priority));
-        self.set(Status, code_of(&STATUSES, record.status));
+        self.set(Status, code_of(&seeklab_core::Status::ALL, record.status));
+        self.set_if(GoodBlocks, record.good_blocks.map(u64::from));
+        self.good_blocks(record.status, record.blocks)?;
         self.set_if(SeekCylinders, record.seek_cylinders.map(u64::from));
         if let Some(breakdown) = &record.breakdown {
             self.set_breakdown(breakdown)?;

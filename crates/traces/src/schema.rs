@@ -81,7 +81,9 @@ columns! {
     Priority "priority" since 1
         "Priority. A larger number is more urgent.",
     Status "status" since 1
-        "Status of the completed request.",
+        "Status of the completed request. Schema version 1 has `error` for every error, which is read as `aborted`.",
+    GoodBlocks "good_blocks" since 2
+        "Blocks of a failed request before the first bad one. Null for a request that was carried out.",
     OverheadNs "overhead_ns" since 1
         "Part of the service time: command processing by the electronics of the device.",
     SeekNs "seek_ns" since 1
@@ -157,10 +159,15 @@ const CAUSES: [&str; seeklab_core::MissCause::ALL.len()] = {
     names
 };
 
-/// Every status, in the order of its codes.
-pub(crate) const STATUSES: [Status; 2] = [Status::Ok, Status::Error];
-
-const STATUS_NAMES: [&str; 2] = [Status::Ok.name(), Status::Error.name()];
+const STATUSES: [&str; Status::ALL.len()] = {
+    let mut names = [""; Status::ALL.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = Status::ALL[index].name();
+        index += 1;
+    }
+    names
+};
 
 impl Column {
     /// The columns without which there is no trace.
@@ -185,7 +192,7 @@ impl Column {
     pub fn unit(self) -> &'static str {
         match self {
             Lbn => "block number",
-            Blocks => "blocks",
+            Blocks | GoodBlocks => "blocks",
             SeekCylinders => "cylinders",
             QueueLength => "requests",
             _ if self.name().ends_with("_ns") => "ns",
@@ -203,14 +210,24 @@ impl Column {
         match self {
             Op => Content::Name(&OPERATIONS),
             Criticality => Content::Name(&CRITICALITIES),
-            Status => Content::Name(&STATUS_NAMES),
+            Status => Content::Name(&STATUSES),
             MissCause => Content::Name(&CAUSES),
             Fua | CacheHit => Content::Flag,
             Priority => Content::Number(u8::MAX as u64),
             Device => Content::Number(u16::MAX as u64),
-            QueueLength | Initiator | Blocks | SeekCylinders => Content::Number(u32::MAX as u64),
+            QueueLength | Initiator | Blocks | GoodBlocks | SeekCylinders => Content::Number(u32::MAX as u64),
             _ => Content::Number(u64::MAX),
         }
+    }
+
+    /// Returns the code of a name in a column of names, today's or that of an older schema.
+    pub fn code(self, name: &str) -> Option<u64> {
+        let Content::Name(names) = self.content() else { return None };
+        let name = match self {
+            Status => Status::from_name(name)?.name(),
+            _ => name,
+        };
+        names.iter().position(|known| *known == name).map(|code| code as u64)
     }
 
     /// Returns true if the column may be null. All other columns have a value in every row that seeklab writes.

@@ -59,7 +59,7 @@ impl Hosts {
             }
             _ => host.others += 1,
         }
-        if let Some(response) = record.response_time() {
+        if let Some(response) = record.successful_response_time() {
             host.response.record(response.as_ns() as f64);
         }
     }

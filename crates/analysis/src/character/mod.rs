@@ -102,7 +102,7 @@ impl Character {
         self.arrivals.record(record.arrival);
         let outstanding = self.periods.record(record);
         self.over_time.record(record, bytes, outstanding, self.block_bytes);
-        if let Some(response) = record.response_time() {
+        if let Some(response) = record.successful_response_time() {
             self.response[direction].record(response);
         }
         if let Some(issue) = record.issue {

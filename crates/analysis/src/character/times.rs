@@ -90,7 +90,7 @@ impl OverTime {
         let direction = direction(record.op);
         cell.requests[direction] += 1;
         cell.bytes[direction] += bytes;
-        if let Some(response) = record.response_time() {
+        if let Some(response) = record.successful_response_time() {
             cell.times.record(response.as_ns().max(TIME_NS_MIN));
         }
         if let Some(outstanding) = outstanding {

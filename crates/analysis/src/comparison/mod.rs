@@ -13,6 +13,8 @@
 //! Each percentage is relative to the mean of the reference, not a mean of relative errors: in
 //! Griffin's Table 5.3 an EI_avg of 0.017 ms over a mean of 3.077 ms is 0.55 %.
 //!
+//! Times are compared of requests that were carried out in both traces. Those that failed in either are counted.
+//!
 //! # Scope and limits
 //! Requests pair in order of arrival and must agree in device, address, length and operation; for
 //! other traces compare the distributions alone with [`demerit()`]. Pairing holds 40 bytes per request
@@ -37,6 +39,7 @@ use serde::Serialize;
 use crate::curve::{CdfPoint, cdf_of_sorted};
 use crate::metrics::{SAMPLE_MAX, is_sampled};
 use crate::rounding::{percent, six_decimals};
+use pairing::{FailedRequests, Paired};
 
 pub use demerit::{Demerit, demerit};
 pub use error::{Address, ComparisonError, Side};
@@ -50,13 +53,20 @@ pub struct Comparison {
     other_ns: Vec<u64>,
     reference_sorted_ns: Vec<u64>,
     other_sorted_ns: Vec<u64>,
+    failed: FailedRequests,
 }
 
 /// The figures of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ComparisonSummary {
-    /// Requests compared.
+    /// Requests compared: those that were carried out in both traces.
     pub requests: u64,
+    /// Requests that failed in the reference.
+    pub reference_errors: u64,
+    /// Requests that failed in the other trace.
+    pub other_errors: u64,
+    /// Requests that failed in one of the traces and were carried out in the other.
+    pub different_outcomes: u64,
     /// Mean response time of the reference.
     pub reference_mean_ms: f64,
     /// Mean response time of the other trace.
@@ -108,8 +118,7 @@ where
 {
     let reference = pairing::read(Side::Reference, reference, &mut keep)?;
     let other = pairing::read(Side::Other, other, &mut keep)?;
-    let (reference_ns, other_ns) = pairing::pair(reference, other)?;
-    Comparison::of(reference_ns, other_ns)
+    Comparison::of(pairing::pair(reference, other)?)
 }
 
 impl Comparison {
@@ -122,10 +131,10 @@ impl Comparison {
     ) -> Result<Self, ComparisonError> {
         let (reference_ns, other_ns) =
             pairs.into_iter().map(|(reference, other)| (reference.as_ns(), other.as_ns())).unzip();
-        Self::of(reference_ns, other_ns)
+        Self::of(Paired { reference_ns, other_ns, failed: FailedRequests::default() })
     }
 
-    fn of(reference_ns: Vec<u64>, other_ns: Vec<u64>) -> Result<Self, ComparisonError> {
+    fn of(Paired { reference_ns, other_ns, failed }: Paired) -> Result<Self, ComparisonError> {
         if reference_ns.is_empty() {
             return Err(ComparisonError::Empty);
         }
@@ -135,7 +144,7 @@ impl Comparison {
             values
         };
         let (reference_sorted_ns, other_sorted_ns) = (sorted(&reference_ns), sorted(&other_ns));
-        Ok(Self { reference_ns, other_ns, reference_sorted_ns, other_sorted_ns })
+        Ok(Self { reference_ns, other_ns, reference_sorted_ns, other_sorted_ns, failed })
     }
 
     /// The figures.
@@ -155,6 +164,9 @@ impl Comparison {
             .expect("a comparison is never empty");
         ComparisonSummary {
             requests: self.reference_ns.len() as u64,
+            reference_errors: self.failed.reference,
+            other_errors: self.failed.other,
+            different_outcomes: self.failed.in_one,
             reference_mean_ms: six_decimals(reference_mean_ns / 1e6),
             other_mean_ms: six_decimals(mean_ns(&self.other_ns) / 1e6),
             ei_avg_ms: six_decimals(avg_ns / 1e6),

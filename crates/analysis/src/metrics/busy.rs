@@ -81,9 +81,9 @@ impl BusyTime {
         }
     }
 
-    /// The length of the union.
-    pub(crate) fn total(&self) -> Duration {
-        Duration::from_ns(self.busy_ns)
+    /// The length of the union, or `None` of no interval.
+    pub(crate) fn total(&self) -> Option<Duration> {
+        self.bounds_ns.map(|_| Duration::from_ns(self.busy_ns))
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
         for (start, length) in intervals {
             busy.record(Instant::from_ns(*start), Instant::from_ns(start + length));
         }
-        busy.total().as_ns()
+        busy.total().map_or(0, Duration::as_ns)
     }
 
     #[test]

@@ -12,6 +12,10 @@
 //! | buffer hits | share of the requests that looked into the buffer |
 //! | breakdown | mean of each part, over requests that carry a breakdown; the parts sum to the response time |
 //!
+//! A request that failed counts in `errors`, in its status and in the response times of errors, in the span, the
+//! utilisation, the number outstanding and the queue lengths, and in nothing else: every other count, rate and time is
+//! of requests that were carried out.
+//!
 //! Over a run that begins and ends empty the sum of the response times *is* the integral of the
 //! number outstanding, so the mean outstanding is exact and Little's law (mean outstanding =
 //! throughput × mean response time) holds by construction. That the two sides agree when the
@@ -24,20 +28,23 @@
 //! timeline (see [`TimeBin`]) and what utilisation sees beyond 1,024 idle gaps.
 
 mod busy;
+mod errors;
 mod sample;
 mod summary;
 mod timeline;
 
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{BufferOutcome, ByteSize, Duration, Instant, Operation, Status, TraceRecord};
+use seeklab_core::{BufferOutcome, ByteSize, Duration, Instant, Operation, TraceRecord};
 
 use crate::confidence::BatchMeans;
 use crate::curve::{self, CdfPoint, HistogramBin};
 use busy::BusyTime;
+use errors::Errors;
 use sample::Sample;
 pub(crate) use sample::{SAMPLE_MAX, is_sampled};
-use timeline::Timeline;
+use timeline::{Ended, Timeline};
 
+pub use errors::StatusCounts;
 pub use sample::SamplePoint;
 pub use summary::{BreakdownSummary, MetricsSummary, TimeSummary};
 pub use timeline::TimeBin;
@@ -49,11 +56,11 @@ pub use timeline::TimeBin;
 pub struct Metrics {
     block_size: ByteSize,
     counts: [Count; Operation::ALL.len()],
-    errors: u64,
+    errors: Errors,
     incomplete: u64,
     span: Option<(Instant, Instant)>,
     response: [Distribution; 3],
-    response_sum_ns: u128,
+    outstanding_ns: u128,
     response_batches: BatchMeans,
     queue: Distribution,
     service: Distribution,
@@ -114,11 +121,11 @@ impl Metrics {
         Self {
             block_size,
             counts: Default::default(),
-            errors: 0,
+            errors: Errors::default(),
             incomplete: 0,
             span: None,
             response: Default::default(),
-            response_sum_ns: 0,
+            outstanding_ns: 0,
             response_batches: BatchMeans::default(),
             queue: Distribution::default(),
             service: Distribution::default(),
@@ -134,19 +141,28 @@ impl Metrics {
 
     /// Takes one request in.
     pub fn record(&mut self, record: &TraceRecord) {
+        self.load(record);
+        self.errors.record(record);
+        if record.status.is_success() {
+            self.carried_out(record);
+        }
+    }
+
+    /// Takes in a request that was carried out.
+    fn carried_out(&mut self, record: &TraceRecord) {
         let response = record.response_time();
-        self.count(record, response);
+        let count = &mut self.counts[record.op as usize];
+        count.requests += 1;
+        count.blocks += u64::from(record.blocks);
         if let Some(response) = response {
             self.response[direction(record.op)].record(response);
-            self.response_sum_ns += u128::from(response.as_ns());
             self.response_batches.record(response.as_ns() as f64);
         }
         if let Some(queue) = record.queue_time() {
             self.queue.record(queue);
         }
-        if let Some((start, completion)) = record.start.zip(record.completion) {
-            self.service.record(completion.saturating_since(start));
-            self.busy.record(start, completion);
+        if let Some(service) = record.service_time() {
+            self.service.record(service);
         }
         if let Some(breakdown) = &record.breakdown {
             self.parts.requests += 1;
@@ -164,12 +180,9 @@ impl Metrics {
         });
     }
 
-    /// Counts, span and timeline.
-    fn count(&mut self, record: &TraceRecord, response: Option<Duration>) {
-        let count = &mut self.counts[record.op as usize];
-        count.requests += 1;
-        count.blocks += u64::from(record.blocks);
-        self.errors += u64::from(record.status == Status::Error);
+    /// Takes in the load on the device, whatever became of the request: span, timeline, time in service, number
+    /// outstanding and queue length.
+    fn load(&mut self, record: &TraceRecord) {
         self.incomplete += u64::from(record.completion.is_none());
         let end = record.completion.unwrap_or(record.arrival);
         let (first, last) = self.span.unwrap_or((record.arrival, end));
@@ -178,16 +191,25 @@ impl Metrics {
             Operation::Read | Operation::Write => u64::from(record.blocks) * self.block_size.as_bytes(),
             Operation::Flush | Operation::Discard | Operation::WriteZeroes => 0,
         };
-        self.timeline.record(record.arrival, end, ByteSize::from_bytes(moved), response);
-    }
-
-    /// Queue length, seek distance and buffer.
-    fn device_state(&mut self, record: &TraceRecord) {
+        let response = record.response_time();
+        let ended = match record.status.is_success() {
+            true => Ended::CarriedOut { size: ByteSize::from_bytes(moved), response },
+            false => Ended::Failed,
+        };
+        self.timeline.record(record.arrival, end, ended);
+        if let Some((start, completion)) = record.start.zip(record.completion) {
+            self.busy.record(start, completion);
+        }
+        self.outstanding_ns += response.map_or(0, |response| u128::from(response.as_ns()));
         if let Some(length) = record.queue_length {
             self.queue_length.requests += 1;
             self.queue_length.sum += u64::from(length);
             self.queue_length.max = self.queue_length.max.max(length);
         }
+    }
+
+    /// Seek distance and buffer.
+    fn device_state(&mut self, record: &TraceRecord) {
         if let Some(cylinders) = record.seek_cylinders
             && record.buffer != BufferOutcome::Hit
         {
@@ -208,7 +230,7 @@ impl Metrics {
         MetricsSummary::of(self)
     }
 
-    /// The response times of all requests.
+    /// The response times of all requests that were carried out.
     pub fn response(&self) -> Distribution {
         let mut all = Distribution::default();
         self.response.iter().for_each(|one| all.merge(one));

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Hits, Metrics};
+use super::{Hits, Metrics, StatusCounts};
 use crate::rounding::{percent, six_decimals};
 
 /// The figures of a run.
@@ -17,7 +17,7 @@ use crate::rounding::{percent, six_decimals};
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(transform = spread_times)]
 pub struct MetricsSummary {
-    /// All requests.
+    /// Requests that were carried out.
     pub requests: u64,
     /// Reads among them.
     pub reads: u64,
@@ -25,8 +25,10 @@ pub struct MetricsSummary {
     pub writes: u64,
     /// Flushes, discards and write-zeroes among them.
     pub others: u64,
-    /// Requests that ended in an error.
+    /// Requests that failed. They count in no other number of requests.
     pub errors: u64,
+    /// Requests by status, but for `ok`.
+    pub statuses: StatusCounts,
     /// Requests of which no completion is known.
     pub incomplete: u64,
     /// Bytes read.
@@ -37,6 +39,8 @@ pub struct MetricsSummary {
     pub duration_s: f64,
     /// Requests per second of that time.
     pub requests_per_second: Option<f64>,
+    /// Failed requests per second of that time.
+    pub errors_per_second: Option<f64>,
     /// MiB read and written per second of that time.
     pub mib_per_second: Option<f64>,
     /// Arrival to completion.
@@ -48,6 +52,8 @@ pub struct MetricsSummary {
     pub read_response: Option<TimeSummary>,
     /// Arrival to completion, of writes.
     pub write_response: Option<TimeSummary>,
+    /// Arrival to completion, of failed requests.
+    pub error_response: Option<TimeSummary>,
     /// Arrival to start of service.
     pub queue: Option<TimeSummary>,
     /// Start of service to completion.
@@ -212,20 +218,25 @@ impl MetricsSummary {
             (read_bytes as f64 + written_bytes as f64) / ByteSize::from_bytes(1 << 20).as_bytes() as f64;
         let service = TimeSummary::of(&metrics.service);
         let response = TimeSummary::of(&metrics.response());
+        let error_response = TimeSummary::of(metrics.errors.response());
         let mean = |sum: u64, of: u64| (of > 0).then(|| six_decimals(sum as f64 / of as f64));
         Self {
             requests,
             reads,
             writes,
             others: requests - reads - writes,
-            errors: metrics.errors,
+            errors: metrics.errors.failed(),
+            statuses: metrics.errors.summary(),
             incomplete: metrics.incomplete,
             read_bytes,
             written_bytes,
             duration_s: six_decimals(span_s),
             requests_per_second: per_second(requests as f64),
+            errors_per_second: per_second(metrics.errors.failed() as f64),
             mib_per_second: per_second(mib),
-            outstanding_mean: response.and_then(|_| per_second(metrics.response_sum_ns as f64 / 1e9)),
+            outstanding_mean: response
+                .or(error_response)
+                .and_then(|_| per_second(metrics.outstanding_ns as f64 / 1e9)),
             response,
             response_mean_half_width_95_ms: metrics
                 .response_batches
@@ -234,8 +245,9 @@ impl MetricsSummary {
                 .map(|half_width_ns| six_decimals(half_width_ns / 1e6)),
             read_response: TimeSummary::of(&metrics.response[0]),
             write_response: TimeSummary::of(&metrics.response[1]),
+            error_response,
             queue: TimeSummary::of(&metrics.queue),
-            utilisation_pct: service.and_then(|_| percent(metrics.busy.total().as_s(), span_s)),
+            utilisation_pct: metrics.busy.total().and_then(|busy| percent(busy.as_s(), span_s)),
             service,
             queue_length_mean: mean(metrics.queue_length.sum, metrics.queue_length.requests),
             queue_length_max: (metrics.queue_length.requests > 0).then_some(metrics.queue_length.max),
@@ -284,16 +296,19 @@ impl Serialize for MetricsSummary {
         map.serialize_entry("writes", &self.writes)?;
         map.serialize_entry("others", &self.others)?;
         map.serialize_entry("errors", &self.errors)?;
+        map.serialize_entry("statuses", &self.statuses)?;
         map.serialize_entry("incomplete", &self.incomplete)?;
         map.serialize_entry("read_bytes", &self.read_bytes)?;
         map.serialize_entry("written_bytes", &self.written_bytes)?;
         map.serialize_entry("duration_s", &self.duration_s)?;
         map.serialize_entry("requests_per_second", &self.requests_per_second)?;
+        map.serialize_entry("errors_per_second", &self.errors_per_second)?;
         map.serialize_entry("mib_per_second", &self.mib_per_second)?;
         for (of, summary) in [
             ("response", &self.response),
             ("read_response", &self.read_response),
             ("write_response", &self.write_response),
+            ("error_response", &self.error_response),
             ("queue", &self.queue),
             ("service", &self.service),
         ] {

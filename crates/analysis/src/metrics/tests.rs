@@ -1,7 +1,7 @@
 //! Metrics against figures computed the long way.
 
 use proptest::prelude::*;
-use seeklab_core::{Breakdown, Seed};
+use seeklab_core::{Breakdown, Seed, Status};
 
 use super::*;
 
@@ -40,11 +40,12 @@ fn figures_of_three_requests_match_manual_calculation() {
         op: Operation::Write,
         buffer: BufferOutcome::Hit,
         seek_cylinders: Some(0),
-        status: Status::Error,
+        status: Status::Recovered,
         ..served(30.0, 30.0, 40.0)
     };
     let summary = of(&[served(10.0, 10.0, 20.0), served(15.0, 20.0, 24.0), hit]).summary();
-    assert_eq!((summary.requests, summary.reads, summary.writes, summary.errors), (3, 2, 1, 1));
+    assert_eq!((summary.requests, summary.reads, summary.writes, summary.errors), (3, 2, 1, 0));
+    assert_eq!(summary.statuses.recovered, 1);
     assert_eq!((summary.read_bytes, summary.written_bytes), (16_384, 8_192));
     assert_eq!(summary.duration_s, 0.03);
     assert_eq!(summary.requests_per_second, Some(100.0));
@@ -63,6 +64,45 @@ fn figures_of_three_requests_match_manual_calculation() {
     let breakdown = summary.breakdown.unwrap();
     assert_eq!((breakdown.queue_mean_ms, breakdown.seek_mean_ms), (1.666667, 4.0));
     assert!((breakdown.total_ms() - response.mean_ms).abs() < 1e-5);
+}
+
+#[test]
+fn failed_requests_count_apart_from_those_that_were_carried_out() {
+    let failed = |status, arrival, start, completion| TraceRecord {
+        status,
+        good_blocks: Some(3),
+        ..served(arrival, start, completion)
+    };
+    let carried_out = [served(10.0, 10.0, 20.0), served(15.0, 20.0, 24.0)];
+    let all = [
+        carried_out[0],
+        failed(Status::MediumError, 12.0, 20.0, 120.0),
+        carried_out[1],
+        failed(Status::Timeout, 30.0, 30.0, 60.0),
+        failed(Status::Timeout, 200.0, 200.0, 210.0),
+    ];
+    let (without, with) = (of(&carried_out).summary(), of(&all).summary());
+    assert_eq!((with.requests, with.reads, with.read_bytes), (2, 2, 16_384));
+    assert_eq!(with.errors, 3);
+    assert_eq!((with.statuses.medium_error, with.statuses.timeout, with.statuses.gone), (1, 2, 0));
+    assert_eq!((with.response, with.read_response), (without.response, without.read_response));
+    assert_eq!(
+        (with.queue, with.service, with.breakdown),
+        (without.queue, without.service, without.breakdown)
+    );
+    assert_eq!(with.error_response.unwrap().max_ms, 108.0);
+    assert_eq!(
+        (with.duration_s, with.requests_per_second, with.errors_per_second),
+        (0.2, Some(10.0), Some(15.0))
+    );
+    // In service from 10 to 120 ms and from 200 to 210 ms.
+    assert_eq!(with.utilisation_pct, Some(60.0));
+    assert_eq!(with.outstanding_mean, Some((10.0 + 9.0 + 108.0 + 30.0 + 10.0) / 200.0));
+    let bins = of(&all).timeline();
+    assert_eq!(
+        bins.iter().map(|bin| (bin.requests, bin.errors)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1)),
+        (2, 3)
+    );
 }
 
 #[test]

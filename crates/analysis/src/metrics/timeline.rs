@@ -17,8 +17,10 @@ pub struct TimeBin {
     pub start_s: f64,
     /// Length of the interval.
     pub width_s: f64,
-    /// Requests that completed in it.
+    /// Requests that were carried out in it.
     pub requests: u64,
+    /// Requests that failed in it.
+    pub errors: u64,
     /// Bytes that they read or wrote.
     pub bytes: u64,
     /// Mean of their response times, where known.
@@ -30,6 +32,7 @@ pub struct TimeBin {
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     requests: u64,
+    errors: u64,
     bytes: u64,
     responses: u64,
     response_sum_ns: u128,
@@ -40,12 +43,22 @@ impl Bin {
     fn join(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
+            errors: self.errors + other.errors,
             bytes: self.bytes + other.bytes,
             responses: self.responses + other.responses,
             response_sum_ns: self.response_sum_ns + other.response_sum_ns,
             response_max_ns: self.response_max_ns.max(other.response_max_ns),
         }
     }
+}
+
+/// End of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ended {
+    /// The device moved this much, in that time where it is known.
+    CarriedOut { size: ByteSize, response: Option<Duration> },
+    /// The request failed.
+    Failed,
 }
 
 /// Up to 240 bins of equal width over the run, by time of completion. They double their width when
@@ -59,14 +72,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Takes in a request that arrived at `arrival` and, with `response`, was complete at `at`.
-    pub(crate) fn record(
-        &mut self,
-        arrival: Instant,
-        at: Instant,
-        size: ByteSize,
-        response: Option<Duration>,
-    ) {
+    /// Takes in a request that arrived at `arrival` and ended at `at`.
+    pub(crate) fn record(&mut self, arrival: Instant, at: Instant, ended: Ended) {
         let origin = *self.origin.get_or_insert_with(|| {
             self.width_shift = WIDTH_SHIFT_MIN;
             arrival
@@ -85,6 +92,10 @@ impl Timeline {
             self.bins.resize(index + 1, Bin::default());
         }
         let bin = &mut self.bins[index];
+        let Ended::CarriedOut { size, response } = ended else {
+            bin.errors += 1;
+            return;
+        };
         bin.requests += 1;
         bin.bytes += size.as_bytes();
         if let Some(response) = response {
@@ -105,6 +116,7 @@ impl Timeline {
                 start_s: shift_s + index as f64 * width_s,
                 width_s,
                 requests: bin.requests,
+                errors: bin.errors,
                 bytes: bin.bytes,
                 response_mean_ms: (bin.responses > 0)
                     .then(|| six_decimals(bin.response_sum_ns as f64 / bin.responses as f64 / 1e6)),
@@ -124,11 +136,16 @@ mod tests {
         let start = Instant::from_ns(7_000_000_000);
         for index in 0..100_000_u64 {
             let at = start + Duration::from_us(index * 137);
-            timeline.record(at, at, ByteSize::from_bytes(512), Some(Duration::from_us(index)));
+            let (size, response) = (ByteSize::from_bytes(512), Some(Duration::from_us(index)));
+            timeline.record(at, at, Ended::CarriedOut { size, response });
+            if index % 10 == 0 {
+                timeline.record(at, at, Ended::Failed);
+            }
         }
         let bins = timeline.bins(Instant::from_ns(6_000_000_000));
         assert!((120..=240).contains(&bins.len()), "{}", bins.len());
         assert_eq!(bins.iter().map(|bin| bin.requests).sum::<u64>(), 100_000);
+        assert_eq!(bins.iter().map(|bin| bin.errors).sum::<u64>(), 10_000);
         assert_eq!(bins.iter().map(|bin| bin.bytes).sum::<u64>(), 51_200_000);
         assert_eq!(bins[0].start_s, 1.0);
         assert_eq!(bins.last().unwrap().response_max_ms, Some(99.999));

@@ -74,6 +74,7 @@ impl Remapper {
             seek_cylinders: None,
             buffer: BufferOutcome::None,
             status: Status::Ok,
+            good_blocks: None,
             points: MeasurementPoints::NONE,
             ..*record
         };
@@ -134,7 +135,7 @@ mod tests {
         TraceRecord {
             completion: Some(Instant::from_ns(9)),
             buffer: BufferOutcome::Hit,
-            status: Status::Error,
+            status: Status::MediumError,
             think: Some(Duration::from_ns(3)),
             ..TraceRecord::new(Instant::from_ns(5), Operation::Read, lbn, blocks)
         }

@@ -61,7 +61,7 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
             fua: flag,
             criticality: Criticality::ALL[criticality],
             priority,
-            status: if flag { Status::Error } else { Status::Ok },
+            status: if flag { Status::MediumError } else { Status::Ok },
             breakdown,
             seek_cylinders: some_u32.filter(|_| !flag),
             buffer: [BufferOutcome::None, BufferOutcome::Miss, BufferOutcome::Hit][buffer],

@@ -66,7 +66,7 @@ fn records(count: u64, seed: u64) -> Vec<TraceRecord> {
             fua: stream.chance(0.1),
             criticality: Criticality::ALL[stream.below(3) as usize],
             priority: stream.below(256) as u8,
-            status: if stream.chance(0.01) { Status::Error } else { Status::Ok },
+            status: if stream.chance(0.01) { Status::MediumError } else { Status::Ok },
             queue_length: Some(7),
             ..TraceRecord::new(arrival, op, stream.below(1 << 60), blocks)
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Instant, Location, Operation, Pending, Positioning, Ratio,
-    Rejected, Request, RotationSpeed, Scheduler, Seed, Status,
+    Capabilities, Completion, Device, Duration, Instant, Location, Operation, Outcome, Pending, Positioning,
+    Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
 };
 
 use super::electronics::{Electronics, Served};
@@ -146,7 +146,7 @@ impl Disk {
             started: now,
             completed,
             breakdown,
-            status: Status::Ok,
+            outcome: Outcome::ok(&request),
             buffer,
             seek_cylinders,
             queue_length,

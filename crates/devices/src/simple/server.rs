@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant, Rejected,
-    Request, Seed, Status, Stream,
+    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant, Outcome,
+    Rejected, Request, Seed, Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ impl Server {
             started: now,
             completed: now + service,
             breakdown: Breakdown { queue: now - submitted, internal: service, ..Breakdown::default() },
-            status: Status::Ok,
+            outcome: Outcome::ok(&request),
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length,

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected,
-    Request, Seed, Status, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Outcome,
+    Rejected, Request, Seed, Stream,
 };
 
 use super::order::Line;
@@ -144,7 +144,7 @@ impl Device for Station {
                     internal: service,
                     ..Breakdown::default()
                 },
-                status: Status::Ok,
+                outcome: Outcome::ok(&taken.request),
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length: taken.queue_length,

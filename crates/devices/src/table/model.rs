@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Instant, Rejected, Request, Seed,
-    Status, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Instant, Outcome, Rejected,
+    Request, Seed, Stream,
 };
 
 use super::classes::{Classes, Distance};
@@ -123,7 +123,7 @@ impl Device for TableModel {
                 completed,
                 // Which part of it was what, the tables do not know.
                 breakdown: Breakdown { internal: completed - submitted, ..Breakdown::default() },
-                status: Status::Ok,
+                outcome: Outcome::ok(&request),
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length,

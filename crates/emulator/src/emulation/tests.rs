@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use seeklab_core::{ByteSize, Capabilities, Completion, Device, Rejected};
+use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected, Status};
 use seeklab_devices::simple::{Server, ServerParameters};
 
 use super::*;
@@ -39,7 +39,7 @@ impl Device for HalfBroken {
         self.0.poll(now, completions);
         for completion in &mut completions[before..] {
             if completion.request.lbn >= SIZE / BLOCK / 2 {
-                completion.status = Status::Error;
+                completion.outcome = Outcome::failed(Status::MediumError);
             }
         }
     }

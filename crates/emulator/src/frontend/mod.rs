@@ -20,7 +20,7 @@ mod stop;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use seeklab_core::{Instant, Operation};
+use seeklab_core::{Instant, Operation, Status};
 
 pub use composite::Frontends;
 pub use serving::{Backend, Next, serve};
@@ -111,6 +111,19 @@ pub enum ErrorCode {
     NotSupported = 95,
     /// The server is going away (`ESHUTDOWN`).
     ShuttingDown = 108,
+}
+
+impl ErrorCode {
+    /// Returns the error that clients get for that status of a completion, or `None` if the request was carried out.
+    pub const fn of(status: Status) -> Option<Self> {
+        match status {
+            Status::Ok | Status::Recovered => None,
+            Status::MediumError | Status::Aborted | Status::Timeout => Some(Self::Io),
+            Status::WriteProtected => Some(Self::Permission),
+            Status::NoSpace => Some(Self::NoSpace),
+            Status::Gone => Some(Self::ShuttingDown),
+        }
+    }
 }
 
 /// Content produced by [`Reply::Data`].

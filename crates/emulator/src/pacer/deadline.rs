@@ -166,7 +166,7 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Breakdown, BufferOutcome, Completion, Operation, Request, Status};
+    use seeklab_core::{Breakdown, BufferOutcome, Completion, Operation, Outcome, Request};
 
     use super::*;
 
@@ -176,14 +176,15 @@ mod tests {
 
     /// A request that arrived at 100 us and is due at 1,000 us.
     fn due() -> Due {
+        let request = Request::new(0, Operation::Read, 0, 8);
         let completion = Completion {
-            request: Request::new(0, Operation::Read, 0, 8),
+            request,
             submitted: us(100),
             issued: us(100),
             started: us(100),
             completed: us(1_010),
             breakdown: Breakdown::default(),
-            status: Status::Ok,
+            outcome: Outcome::ok(&request),
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length: 0,

@@ -131,8 +131,8 @@ impl Passthrough {
         let mut record = outstanding.record;
         record.issue = Some(done.issued);
         record.completion = Some(done.completed.max(done.issued));
-        if done.result.is_err() {
-            record.status = Status::Error;
+        if let Err(code) = &done.result {
+            record.status = Status::from_errno(*code as u32);
             self.passed.errors += 1;
         }
         self.passed.requests += 1;

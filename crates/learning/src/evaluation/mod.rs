@@ -20,9 +20,7 @@ use seeklab_analysis::{
     prediction,
 };
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{
-    Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, Status, TraceRecord,
-};
+use seeklab_core::{Completion, Coverage, Device, Duration, Instant, Operation, Ratio, Seed, TraceRecord};
 use seeklab_workloads::replay::{Following, Mode};
 use serde::Serialize;
 
@@ -201,7 +199,7 @@ fn soon(is_open: bool, following: &Following) -> Option<Duration> {
 
 /// Returns the response time of a request that succeeded.
 fn measured(record: &TraceRecord) -> Option<Duration> {
-    record.response_time().filter(|_| record.status == Status::Ok)
+    record.successful_response_time()
 }
 
 /// The part that is predicted.

@@ -75,6 +75,7 @@ pub(super) fn context(
         title => format!("{} against {}", section.other, section.reference),
         rows => rows(section),
         requests => count(summary.requests),
+        failed => section.failed_requests(),
         within => format!("{:.2}", summary.within_5pct_pct),
         charts => places,
         points,

@@ -50,6 +50,19 @@ pub(super) fn charts(devices: &[DeviceSection], charts: &mut Vec<Chart>) -> Vec<
             |bin| (bin.width_s > 0.0).then(|| bin.requests as f64 / bin.width_s),
         ),
     );
+    if devices.iter().any(|device| device.summary.errors > 0) {
+        add(
+            "Errors over time",
+            "Failed requests per second of the run.",
+            over_time(
+                devices,
+                "errors",
+                clock,
+                Axis::linear("failed requests per second", "1/s").starting_at(0.0),
+                |bin| (bin.width_s > 0.0).then(|| bin.errors as f64 / bin.width_s),
+            ),
+        );
+    }
     let means: Vec<f64> = devices
         .iter()
         .flat_map(|device| device.timeline.iter().filter_map(|bin| bin.response_mean_ms))
@@ -197,6 +210,7 @@ fn joined(bins: &[TimeBin]) -> TimeBin {
         start_s: bins[0].start_s,
         width_s: bins.iter().map(|bin| bin.width_s).sum(),
         requests: bins.iter().map(|bin| bin.requests).sum(),
+        errors: bins.iter().map(|bin| bin.errors).sum(),
         bytes: bins.iter().map(|bin| bin.bytes).sum(),
         response_mean_ms: (weight > 0.0)
             .then(|| timed().map(|(mean, requests)| mean * requests).sum::<f64>() / weight),
@@ -262,6 +276,7 @@ mod tests {
             start_s: f64::from(index),
             width_s: 1.0,
             requests,
+            errors: u64::from(index % 2),
             bytes: 512 * requests,
             response_mean_ms: (requests > 0).then_some(f64::from(index)),
             response_max_ms: (requests > 0).then_some(f64::from(index)),
@@ -272,6 +287,7 @@ mod tests {
         let seen = coarsened(&sparse);
         assert_eq!(seen.len(), 2);
         assert_eq!((seen[1].start_s, seen[1].width_s, seen[1].requests), (4.0, 4.0, 8));
+        assert_eq!(seen[1].errors, 2);
         assert_eq!((seen[1].response_mean_ms, seen[1].response_max_ms), (Some(6.0), Some(7.0)));
         assert!(coarsened(&[]).is_empty());
     }

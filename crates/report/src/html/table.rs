@@ -1,5 +1,7 @@
 //! Tables of the page.
 
+use std::collections::BTreeSet;
+
 use minijinja::{Value, context};
 use seeklab_analysis::{MetricsSummary, TimeSummary};
 
@@ -36,6 +38,7 @@ pub(super) fn figures(devices: &[DeviceSection]) -> Value {
         ("Response time", times_of(devices, unit, |summary| summary.response, Some(half_width))),
         ("Response time of reads", times_of(devices, unit, |summary| summary.read_response, None)),
         ("Response time of writes", times_of(devices, unit, |summary| summary.write_response, None)),
+        ("Response time of failed requests", times_of(devices, unit, |summary| summary.error_response, None)),
         ("Queue time", times_of(devices, unit, |summary| summary.queue, None)),
         ("Service time", times_of(devices, unit, |summary| summary.service, None)),
         ("Device", device(devices)),
@@ -90,17 +93,27 @@ fn load(devices: &[DeviceSection]) -> Vec<Row> {
     let row = |name, unit, decimals, value: fn(&MetricsSummary) -> Option<f64>| {
         row(devices, name, unit, decimals, value)
     };
-    vec![
+    let mut rows = vec![
         row("requests", "", Some(0), |s| Some(s.requests as f64)),
         row("reads", "", Some(0), |s| Some(s.reads as f64)),
         row("writes", "", Some(0), |s| Some(s.writes as f64)),
         row("flushes, discards, write-zeroes", "", Some(0), |s| unless_zero(s.others)),
-        row("errors", "", Some(0), |s| unless_zero(s.errors)),
+        row("failed requests", "", Some(0), |s| unless_zero(s.errors)),
         row("without completion", "", Some(0), |s| unless_zero(s.incomplete)),
         row("duration", "s", None, |s| Some(s.duration_s)),
         row("requests per second", "1/s", None, |s| s.requests_per_second),
         row("throughput", "MiB/s", None, |s| s.mib_per_second),
-    ]
+    ];
+    let all = devices.iter().flat_map(|device| device.summary.statuses.by_name());
+    let names: BTreeSet<&str> = all.filter(|(_, requests)| *requests > 0).map(|(name, _)| name).collect();
+    for name in names {
+        let of = |summary: &MetricsSummary| {
+            let counts = summary.statuses.by_name().into_iter();
+            counts.filter(|(status, _)| *status == name).map(|(_, requests)| requests).sum()
+        };
+        rows.push(self::row(devices, &format!("status {name}"), "", Some(0), |s| unless_zero(of(s))));
+    }
+    rows
 }
 
 fn half_width(summary: &MetricsSummary) -> Option<f64> {

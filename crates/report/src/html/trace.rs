@@ -539,7 +539,7 @@ fn figures(report: &TraceReport) -> Vec<Value> {
         one("duration", "s", Some(summary.duration_s)),
     ];
     if summary.errors > 0 {
-        load.push(one("errors", "", Some(summary.errors as f64)));
+        load.push(one("failed requests", "", Some(summary.errors as f64)));
     }
     if summary.incomplete > 0 {
         load.push(one("without completion", "", Some(summary.incomplete as f64)));

@@ -41,9 +41,10 @@ pub(super) fn render(section: &ComparisonSection) -> String {
         count(summary.requests),
     );
     format!(
-        "{}\n{}\n{:.2} % of the requests are within 5 % of the reference",
+        "{}\n{}\n{:.2} % of the requests are within 5 % of the reference{}",
         folded(&heading, 2),
         table(&header, &rows, 1),
         summary.within_5pct_pct,
+        section.failed_requests().map_or_else(String::new, |text| format!("\n{}", folded(&text, 2))),
     )
 }

@@ -53,12 +53,17 @@ fn of_columns(columns: Vec<(String, Vec<String>)>) -> String {
     table(&header, &rows.collect::<Vec<_>>(), 1)
 }
 
-/// A line about requests that ended in an error; nothing if there are none.
+/// A line about requests with a status other than `ok`, by device; nothing if there are none.
 fn errors(devices: &[DeviceSection]) -> String {
-    let each = devices.iter().filter(|device| device.summary.errors > 0);
-    let each: Vec<String> =
-        each.map(|device| format!("{} {}", count(device.summary.errors), device.name)).collect();
-    if each.is_empty() { String::new() } else { format!("\n{}", wrapped("errors", &each.join(", "))) }
+    let of = |device: &DeviceSection| {
+        let counts = device.summary.statuses.by_name();
+        let counts = counts.iter().filter(|(_, requests)| *requests > 0);
+        counts.map(|(name, requests)| format!("{} {name}", count(*requests))).collect::<Vec<_>>().join(", ")
+    };
+    let each =
+        devices.iter().map(|device| (of(device), &device.name)).filter(|(counts, _)| !counts.is_empty());
+    let each: Vec<String> = each.map(|(counts, name)| format!("{name}: {counts}")).collect();
+    if each.is_empty() { String::new() } else { format!("\n{}", wrapped("errors", &each.join("; "))) }
 }
 
 /// Percentages with one decimal.

@@ -170,6 +170,8 @@ fn table_of_large_numbers_keeps_to_the_width() {
         (1_234.0, 5_678.0, 6_789.0, 9_876.0);
     device.summary.response_mean_half_width_95_ms = Some(1_021.0);
     device.summary.errors = 12;
+    device.summary.statuses.timeout = 2;
+    device.summary.statuses.medium_error = 10;
     check(
         &Report { devices: vec![device], ..Report::default() },
         "
@@ -180,7 +182,7 @@ barracuda-4…-long-name  123,456,789  45,679    34.8    12.5
 response ms              mean   ±95%    p50    p99  p99.9    max
 ──────────────────────  ─────  ─────  ─────  ─────  ─────  ─────
 barracuda-4…-long-name  1,234  1,021  6.902  5,678  6,789  9,876
-errors: 12 barracuda-4lp-with-a-long-name
+errors: barracuda-4lp-with-a-long-name: 10 medium_error, 2 timeout
 
 where the time goes (share of the mean response time)
 barracuda-4…-long-name  ▁▁▁▁█████████████████████▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  6.950 ms

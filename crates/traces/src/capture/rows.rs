@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use seeklab_core::{Duration, HostRequest, Instant, Operation, ProcessName, Status, TraceRecord};
+use seeklab_core::{Duration, HostRequest, Instant, Operation, ProcessName, TraceRecord};
 
 /// Requests that may wait.
 const WAITING_MAX: usize = 1 << 19;
@@ -131,7 +131,7 @@ impl Rows {
             queue_length: Some(u32::try_from(self.outstanding.len()).unwrap_or(u32::MAX)),
             initiator: request.process,
             fua: request.fua,
-            status: if request.error.is_some() { Status::Error } else { Status::Ok },
+            status: request.status(),
             ..TraceRecord::new(waiting.arrival, request.op, lbn, blocks)
         };
         self.outstanding.push(Reverse(request.completion));

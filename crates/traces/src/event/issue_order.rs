@@ -56,7 +56,7 @@ impl<T> IssueOrder<T> {
     ///
     /// # Panics
     /// If its row has left.
-    pub(crate) fn complete(&mut self, number: u64, completion: Instant, failed: bool) {
+    pub(crate) fn complete(&mut self, number: u64, completion: Instant, status: Status) {
         let place = number.checked_sub(self.left).expect("a row that is open has not left");
         let record = &mut self.waiting[usize::try_from(place).expect("it is in memory")].record;
         if completion < record.issue.unwrap_or(record.arrival) {
@@ -64,7 +64,7 @@ impl<T> IssueOrder<T> {
             return;
         }
         record.completion = Some(completion);
-        record.status = if failed { Status::Error } else { Status::Ok };
+        record.status = status;
     }
 
     /// There are no more events.

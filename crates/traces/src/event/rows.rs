@@ -120,7 +120,7 @@ impl EventRows {
         if let Some((number, request)) = completed
             && let Some(place) = self.numbers.get(&(device, number))
         {
-            self.rows.complete(*place, request.completion, request.error.is_some());
+            self.rows.complete(*place, request.completion, request.status());
         }
         Ok(())
     }

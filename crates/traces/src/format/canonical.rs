@@ -94,10 +94,9 @@ fn value(column: Column, field: &[u8]) -> Result<u64, Box<Problem>> {
                 Problem::new(column.name(), field, format!("a whole number from 0 to {max} is allowed"))
             }),
         },
-        Content::Name(names) => names
-            .iter()
-            .position(|name| name.as_bytes() == field)
-            .map(|code| code as u64)
+        Content::Name(names) => std::str::from_utf8(field)
+            .ok()
+            .and_then(|name| column.code(name))
             .ok_or_else(|| Problem::new(column.name(), field, format!("{} is allowed", names.join(", ")))),
         Content::Flag => match field {
             b"false" | b"False" => Ok(0),

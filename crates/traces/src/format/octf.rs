@@ -21,7 +21,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use seeklab_core::{Instant, Operation, TraceRecord};
+use seeklab_core::{Instant, Operation, Status, TraceRecord};
 
 use crate::error::{Place, Problem, TraceError};
 use crate::event::issue_order::IssueOrder;
@@ -242,7 +242,10 @@ impl OctfReader {
             Event::Completion { device, lba, sectors, failed, id } => {
                 let key = Key::of(id, device, lba, sectors);
                 match self.open.get_mut(&key).and_then(VecDeque::pop_front) {
-                    Some(number) => self.rows.complete(number, Instant::from_ns(time_ns), failed),
+                    Some(number) => {
+                        let status = if failed { Status::Aborted } else { Status::Ok };
+                        self.rows.complete(number, Instant::from_ns(time_ns), status);
+                    }
                     None => self.unpaired += 1,
                 }
                 if self.open.get(&key).is_some_and(VecDeque::is_empty) {

@@ -395,7 +395,7 @@ fn octf_matches_completions_by_id_even_if_ids_are_reused() {
     let (rows, notes) = read(None, &bytes, &[]).unwrap();
     assert_eq!(times(&rows), [(0, None), (10, Some(20)), (30, Some(40)), (50, Some(70))]);
     assert_eq!(rows[2].op, Operation::Discard);
-    assert_eq!(rows[2].status, seeklab_core::Status::Error);
+    assert_eq!(rows[2].status, seeklab_core::Status::Aborted);
     assert_eq!(
         notes,
         [Note::CompletionsMissing { requests: 1, given_up: 1 }, Note::IssuesMissing { completions: 1 }]

@@ -223,7 +223,7 @@ fn blkparse_is_paired_by_its_issues_with_parts_errors_and_flushes() {
         ]
     );
     assert_eq!(responses(&rows), [Some(324_804), Some(50_000), None, Some(330_000)]);
-    assert_eq!(rows[0].status, Status::Error);
+    assert_eq!(rows[0].status, Status::Aborted);
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
     let expected =
         ["1 requests have no completion", "1 completions belong", "commands are neither", "skipped 2 lines"];
@@ -264,7 +264,7 @@ fn tracefs_is_read_with_losses_odd_names_and_passed_through_commands() {
         [(0, 0, Read, 8_454_416, 8), (99_000, 1, Flush, 0, 0), (5_299_000, 1, Write, 24, 1)]
     );
     assert_eq!(responses(&rows), [Some(3_448_000), None, Some(1_000_000)]);
-    assert_eq!((rows[1].initiator, rows[2].fua, rows[2].status), (29_105, true, Status::Error));
+    assert_eq!((rows[1].initiator, rows[2].fua, rows[2].status), (29_105, true, Status::Aborted));
     let notes: Vec<_> = trace.notes().iter().map(ToString::to_string).collect();
     let expected =
         ["1 requests have no completion", "1 completions belong", "1 commands are", "lost at 1 places"];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use seeklab_core::{
     Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant,
-    Rejected, Request, Seed, Status, Stream, Workload,
+    Outcome, Rejected, Request, Seed, Stream, Workload,
 };
 use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
@@ -108,7 +108,7 @@ impl Device for Server {
                     transfer: completed - started,
                     ..Breakdown::default()
                 },
-                status: Status::Ok,
+                outcome: Outcome::ok(&request),
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length: 0,
