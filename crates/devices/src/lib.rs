@@ -6,8 +6,9 @@
 //!                                              ├─ simple/     immediate, constant, exponential
 //!                                              ├─ station/    servers, waiting and service times fitted to a trace
 //!                                              ├─ table/      response times of a trace, drawn by class
-//!                                              └─ layer/      queue, limit, bank: devices that own devices
+//!                                              └─ layer/      queue, limit, fault, bank: devices that own devices
 //! fitted      contents of such a model, as tables and curves
+//! fault/      faults: the requests that they strike, when, and how
 //! limit/      rate and burst limits: the token bucket
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
@@ -20,6 +21,7 @@ pub mod catalog;
 pub mod description;
 pub mod disk;
 mod error;
+pub mod fault;
 pub mod fitted;
 pub mod kind;
 pub mod layer;

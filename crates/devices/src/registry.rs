@@ -27,6 +27,7 @@ kinds! {
     station,
     queue,
     limit,
+    fault,
 }
 
 /// The kind of that name, `None` if there is none.

@@ -144,7 +144,7 @@ fn measure_model(
     })?;
     let Fitted { description, .. } = clone.expect("it was fitted");
     let description = Description::parse(name, name, &description.to_string())?;
-    let setup = Setup { bare: false, overrides: Vec::new(), queue: None };
+    let setup = Setup::default();
     let device = customise(name, description, &setup)?;
     let workload = resolve_workload(&trace.to_string_lossy(), &WorkloadOptions::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {

@@ -79,7 +79,7 @@ fn main() {
 fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) -> f64 {
     let (_, device, bare, scheduler, workload, _) = *case;
     let queue = scheduler.map(|scheduler| (scheduler.parse().expect("a scheduler of the list"), 1));
-    let setup = Setup { bare, overrides: Vec::new(), queue };
+    let setup = Setup { bare, queue, ..Setup::default() };
     let device = resolve(device, &setup).expect("a device of the catalog");
     let options = WorkloadOptions { requests: Some(requests), ..WorkloadOptions::default() };
     let workload = resolve_workload(workload, &options).expect("a workload that is right");

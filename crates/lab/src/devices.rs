@@ -1,9 +1,10 @@
 //! Devices as people name them: a catalog name or a TOML file, with overrides.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use seeklab_core::{Coverage, Device, Seed};
+use seeklab_core::{Coverage, Device, Seed, description};
+use seeklab_devices::fault::{FaultParameters, FaultTable};
 use seeklab_devices::layer::Bank;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -25,8 +26,54 @@ pub struct Setup {
     pub bare: bool,
     /// `key=value` overrides, after `bare`.
     pub overrides: Vec<String>,
+    /// Faults of the device, after the overrides.
+    pub faults: Faults,
     /// The host's queue: its scheduler and how many requests the device holds at a time.
     pub queue: Option<(SchedulerSpec, usize)>,
+}
+
+/// Faults of a device, from a file and from lines.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// TOML file with tables `[[fault]]`.
+    pub file: Option<PathBuf>,
+    /// Faults behind those of the file, on one line each, such as `delay,add=20ms,probability=1%`.
+    pub lines: Vec<String>,
+}
+
+impl Faults {
+    /// All faults, in order.
+    fn read(&self) -> Result<FaultParameters, Failure> {
+        let mut faults = match &self.file {
+            None => FaultParameters::default(),
+            Some(path) => {
+                let label = path.display().to_string();
+                let text = text_of(&label)?;
+                let read = description::parse(&text).and_then(|table| description::read(&table));
+                let read = read.and_then(|faults: FaultParameters| faults.checked().map(|()| faults));
+                read.map_err(|error| error.located(&text).within(&label))?
+            }
+        };
+        for line in &self.lines {
+            let fault =
+                FaultTable::from_line(line).map_err(|error| error.within(&format!("--fault {line}")))?;
+            faults.fault.push(fault);
+        }
+        Ok(faults)
+    }
+}
+
+/// The text of a description in a file.
+fn text_of(name: &str) -> Result<String, Failure> {
+    let path = Path::new(name);
+    let unreadable = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
+    let size = fs::metadata(path).map_err(unreadable)?.len();
+    if size > DESCRIPTION_BYTES_MAX {
+        return Err(Failure::new(format!(
+            "{name}: has {size} bytes, a description has at most {DESCRIPTION_BYTES_MAX}"
+        )));
+    }
+    fs::read_to_string(path).map_err(unreadable)
 }
 
 /// A device that is described, resolved and ready to be built.
@@ -50,14 +97,7 @@ pub fn describe(name: &str) -> Result<Description, Failure> {
         return Ok(catalog::find(name)?);
     }
     let path = Path::new(name);
-    let unreadable = |error: std::io::Error| Failure::from(error).context(format!("{name}: cannot be read"));
-    let size = fs::metadata(path).map_err(unreadable)?.len();
-    if size > DESCRIPTION_BYTES_MAX {
-        return Err(Failure::new(format!(
-            "{name}: has {size} bytes, a description has at most {DESCRIPTION_BYTES_MAX}"
-        )));
-    }
-    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let text = text_of(name)?;
     let stem = path.file_stem().map_or_else(|| name.to_owned(), |stem| stem.to_string_lossy().into_owned());
     Ok(Description::parse(&stem, name, &text)?)
 }
@@ -82,6 +122,10 @@ pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<
                 .hint("write KEY=VALUE, for example rpm=15000rpm")
         })?;
         description.set(key.trim(), value.trim().trim_matches('"'))?;
+    }
+    let faults = setup.faults.read()?;
+    if !faults.fault.is_empty() {
+        description = description.beneath("fault", &faults).map_err(|error| error.within("--fault"))?;
     }
     let resolved = Resolved { name: name.to_owned(), bare: setup.bare, description, queue: setup.queue };
     resolved.build(Seed(0), "check")?;

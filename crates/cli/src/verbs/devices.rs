@@ -83,7 +83,7 @@ impl Arguments {
         match &self.name {
             None => list(self.json),
             Some(name) => {
-                let setup = Setup { bare: false, overrides: self.overrides.clone(), queue: None };
+                let setup = Setup { overrides: self.overrides.clone(), ..Setup::default() };
                 if let Some(path) = &self.report {
                     check_distinct(path, [name])?;
                 }

@@ -1,9 +1,11 @@
 //! Options for setting up a device, shared by all verbs that build one.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::devices::scheduler::SchedulerSpec;
-use seeklab_lab::devices::Setup;
+use seeklab_lab::devices::{Faults, Setup};
 
 use crate::completion;
 
@@ -22,12 +24,20 @@ pub(crate) struct SetupFlags {
     /// Set a parameter of the device, by its name or path. Applies after --bare
     #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
+    /// A fault of the device: KIND,KEY=VALUE,… such as delay,add=20ms,probability=1%. May be given several times;
+    /// `seeklab devices --parameters fault` lists kinds and keys
+    #[arg(long = "fault", value_name = "FAULT")]
+    fault: Vec<String>,
+    /// Faults of the device from a TOML file with tables [[fault]], before those of --fault
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
 }
 
 impl SetupFlags {
     /// Returns the setup that the options describe.
     pub(crate) fn setup(&self) -> Setup {
         let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
-        Setup { bare: self.bare, overrides: self.overrides.clone(), queue }
+        let faults = Faults { file: self.faults.clone(), lines: self.fault.clone() };
+        Setup { bare: self.bare, overrides: self.overrides.clone(), faults, queue }
     }
 }

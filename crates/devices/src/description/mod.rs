@@ -28,6 +28,7 @@ use toml::{Table, Value};
 
 use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
+use crate::registry;
 
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
@@ -175,6 +176,32 @@ impl Description {
             is_changed = true;
         }
         Ok(is_changed)
+    }
+
+    /// The same device beneath a layer of that kind with these parameters.
+    ///
+    /// # Errors
+    /// Parameters that the layer cannot have, or that do not fit the device.
+    ///
+    /// # Panics
+    /// If there is no kind of that name with one child.
+    pub fn beneath(self, layer: &str, parameters: &impl Serialize) -> Result<Self, DescriptionError> {
+        let kind = registry::find(layer).filter(|kind| kind.children == Children::One);
+        let kind = kind.expect("the caller names a layer");
+        let table = Table::try_from(parameters);
+        let table = table.map_err(|error| DescriptionError::invalid("", error.to_string()))?;
+        let header = Header { title: self.header.title.clone(), ..Header::default() };
+        let device = Self {
+            name: self.name.clone(),
+            label: self.label.clone(),
+            text: None,
+            header,
+            kind,
+            parameters: (kind.read)(&table)?,
+            children: vec![Self { text: None, ..self }],
+        };
+        device.build_here(Seed(0), "check")?;
+        Ok(device)
     }
 
     /// The description as a TOML document with the header, complete and readable again.

@@ -2,10 +2,12 @@
 
 mod bank;
 mod events;
+mod fault;
 mod issued;
 mod limit;
 mod queue;
 
 pub use bank::Bank;
+pub use fault::Fault;
 pub use limit::Limit;
 pub use queue::{Queue, QueueError, queue_before};

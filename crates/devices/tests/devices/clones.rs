@@ -71,6 +71,31 @@ pub(crate) fn clones() -> Vec<Description> {
              burst = 20\nused = 5\n[[bytes]]\nrate = \"4MB/s\"\nburst = \"50kB\"\n[device]\n"
         )
     };
+    let faults = |lines: &[&str], device: &str| {
+        let table = |line: &&str| {
+            let mut keys = line.split(", ");
+            let kind = keys.next().expect("a line has a kind");
+            let keys = keys.map(|key| key.replace('=', " = ")).collect::<Vec<_>>().join("\n");
+            format!("[[fault]]\nkind = \"{kind}\"\n{keys}\n")
+        };
+        format!("kind = \"fault\"\n{}[device]\n{device}", lines.iter().map(table).collect::<String>())
+    };
+    // One of every kind, often enough for random loads of some tens of requests.
+    let all_faults = [
+        r#"delay, add="exponential 3ms", probability="20%""#,
+        r#"delay, add="0ns..8ms", holds="device", probability="20%", ramp="100ms""#,
+        r#"stall, at="20ms", for="5ms", repeat="about 30ms""#,
+        r#"slow, factor=2.7, at="10ms", for="30ms", repeat="70ms""#,
+        r#"slow, factor=1.5, at="30ms", for="20ms", repeat="70ms""#,
+        r#"recovered, op="read", add="11ms", every=5"#,
+        r#"medium_error, blocks="0B..2KiB", probability="40%", add="7ms", lasting="sticky""#,
+        r#"medium_error, name="rewritten", blocks="2KiB..+2KiB", lasting="until_rewritten""#,
+        r#"aborted, probability="3%", queue_length="1..""#,
+        r#"timeout, timeout="9ms", probability="10%", at="1ms", for="15ms", repeat="16ms""#,
+        r#"write_protected, at="150ms", for="5ms""#,
+        r#"no_space, after=30, probability="30%""#,
+        r#"gone, at="60ms", for="4ms", repeat="50ms""#,
+    ];
     let queue = "kind = \"queue\"\nscheduler = \"vscan(0.2)\"\n[device]\n";
     [
         ("station", STATION.to_owned()),
@@ -82,6 +107,19 @@ pub(crate) fn clones() -> Vec<Description> {
         (
             "limited queue",
             limit(3) + "kind = \"queue\"\nscheduler = \"sptf\"\n[device.device]\nbase = \"hp-c2247a\"\n",
+        ),
+        ("faulty drive", faults(&all_faults, "base = \"cheetah-36es\"\n")),
+        ("faulty server", faults(&all_faults, "base = \"immediate\"\n")),
+        (
+            "queued faulty drive",
+            queue.to_owned()
+                + &faults(&all_faults, "base = \"hp-c2247a\"\n")
+                    .replace("[[fault]]", "[[device.fault]]")
+                    .replace("[device]", "[device.device]"),
+        ),
+        (
+            "drive whose faults do not strike",
+            faults(&[r#"gone, at="100h""#, r#"aborted, after=1000000"#], "base = \"atlas10k\"\n"),
         ),
     ]
     .into_iter()

@@ -377,7 +377,7 @@ pub fn without_time(device: &Resolved) -> Result<Resolved, Failure> {
         format!("capacity_blocks={}", capabilities.capacity_blocks),
         format!("block_size={}", capabilities.block_size),
     ];
-    customise("immediate", describe("immediate")?, &Setup { bare: false, overrides, queue: None })
+    customise("immediate", describe("immediate")?, &Setup { overrides, ..Setup::default() })
 }
 
 /// Returns the capabilities of `device`.

@@ -1,0 +1,99 @@
+//! A set of blocks as disjoint ranges in order.
+
+/// Blocks, as ranges from a first block to before an end that neither touch nor overlap, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Blocks(Vec<(u64, u64)>);
+
+impl Blocks {
+    /// The ranges that begin and end in or at `start..end`, by index.
+    fn touched(&self, start: u64, end: u64) -> std::ops::Range<usize> {
+        let first = self.0.partition_point(|(_, other)| *other < start);
+        let after = self.0.partition_point(|(other, _)| *other <= end);
+        first..after.max(first)
+    }
+
+    /// Adds the blocks from `start` to before `end`.
+    pub(super) fn insert(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let touched = self.touched(start, end);
+        let (first, last) = (touched.start, touched.end);
+        if first == last {
+            return self.0.insert(first, (start, end));
+        }
+        let joined = (self.0[first].0.min(start), self.0[last - 1].1.max(end));
+        self.0[first] = joined;
+        self.0.drain(first + 1..last);
+    }
+
+    /// Takes the blocks from `start` to before `end` out.
+    pub(super) fn remove(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let touched = self.touched(start, end);
+        let Some(&(first, _)) = self.0.get(touched.start).filter(|_| !touched.is_empty()) else { return };
+        let (_, last) = self.0[touched.end - 1];
+        let mut place = touched.start;
+        self.0.drain(touched);
+        for (start, end) in [(first, start), (end, last)] {
+            if start < end {
+                self.0.insert(place, (start, end));
+                place += 1;
+            }
+        }
+    }
+
+    /// The first block of the set from `start` to before `end`.
+    pub(super) fn first_within(&self, start: u64, end: u64) -> Option<u64> {
+        let place = self.0.partition_point(|(_, other)| *other <= start);
+        let block = self.0.get(place)?.0.max(start);
+        (block < end).then_some(block)
+    }
+
+    /// The first block from `start` to before `end` that is not in the set.
+    pub(super) fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
+        let place = self.0.partition_point(|(_, other)| *other <= start);
+        let block = match self.0.get(place) {
+            Some((from, to)) if *from <= start => *to,
+            _ => start,
+        };
+        (block < end).then_some(block)
+    }
+
+    /// Becomes as `other`; allocates only where that holds more than this ever did.
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.0.clear();
+        self.0.reserve(other.0.capacity());
+        self.0.extend_from_slice(&other.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn set_holds_what_was_inserted_and_not_removed(
+            steps in prop::collection::vec((any::<bool>(), 0_u64..60, 0_u64..20), 1..60)
+        ) {
+            let mut blocks = Blocks::default();
+            let mut expected = [false; 80];
+            for (inserts, start, length) in steps {
+                let end = start + length;
+                if inserts { blocks.insert(start, end) } else { blocks.remove(start, end) }
+                expected[start as usize..end as usize].fill(inserts);
+                for start in 0..80_u64 {
+                    let first = |wanted: bool| (start..80).find(|block| expected[*block as usize] == wanted);
+                    prop_assert_eq!(blocks.first_within(start, 80), first(true));
+                    prop_assert_eq!(blocks.first_missing(start, 80), first(false));
+                }
+                prop_assert!(blocks.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+        }
+    }
+}

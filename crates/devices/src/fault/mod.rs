@@ -1,0 +1,22 @@
+//! Faults of devices: what strikes which requests, when, and with what effect. The layer that applies them is
+//! [`Fault`](crate::layer::Fault).
+//!
+//! ```text
+//! FaultParameters ─▶ Rule ── strike(request, its number, time) ─▶ Strike
+//!                     ├─ Selector: which requests
+//!                     ├─ Schedule: at what times
+//!                     └─ Action:   the effect
+//! DeviceClock: the time of a device that stands still or runs slow
+//! ```
+//! A draw depends on the seed, the name of the fault and the number of the request alone, so another fault moves no
+//! draw, and a request that is simulated twice by the emulator meets the same fate.
+
+mod blocks;
+mod clock;
+mod parameters;
+mod rule;
+mod schedule;
+
+pub use clock::DeviceClock;
+pub use parameters::{FaultKind, FaultParameters, FaultTable};
+pub use rule::{Action, Lasting, Length, Rule, RuleState, Strike};

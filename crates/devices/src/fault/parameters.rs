@@ -1,0 +1,545 @@
+//! Description of a layer of faults.
+//!
+//! ```toml
+//! kind = "fault"
+//! [[fault]]
+//! kind = "delay"
+//! add = "20ms"               # or "10ms..30ms", uniform, or "exponential 20ms"
+//! probability = "1%"
+//! [[fault]]
+//! kind = "medium_error"
+//! op = "read"
+//! blocks = "1GiB..+64KiB"
+//! at = "30s"
+//! for = "5s"
+//! [device]
+//! base = "cheetah-36es"
+//! ```
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
+use seeklab_core::{ByteSize, Capabilities, Duration, Mistake, Operation, Ratio, Seed, Status, description};
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::rule::{Action, Lasting, Length, Rule, Selector};
+use super::schedule::{Repeat, Schedule};
+use crate::error::{DescriptionError, check};
+
+/// Kind of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// A reply comes later.
+    Delay,
+    /// The device stands still for a time.
+    Stall,
+    /// Everything in the device takes longer by a factor.
+    Slow,
+    /// A request is carried out after a correction.
+    Recovered,
+    /// A block cannot be read or written.
+    MediumError,
+    /// The device ends a request without carrying it out.
+    Aborted,
+    /// There is no answer until the timeout of the host.
+    Timeout,
+    /// The device refuses writes.
+    WriteProtected,
+    /// The device has no space for the data of writes.
+    NoSpace,
+    /// The device is not there.
+    Gone,
+}
+
+impl FaultKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::Delay,
+        Self::Stall,
+        Self::Slow,
+        Self::Recovered,
+        Self::MediumError,
+        Self::Aborted,
+        Self::Timeout,
+        Self::WriteProtected,
+        Self::NoSpace,
+        Self::Gone,
+    ];
+
+    /// The name in descriptions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Delay => "delay",
+            Self::Stall => "stall",
+            Self::Slow => "slow",
+            Self::Recovered => "recovered",
+            Self::MediumError => "medium_error",
+            Self::Aborted => "aborted",
+            Self::Timeout => "timeout",
+            Self::WriteProtected => "write_protected",
+            Self::NoSpace => "no_space",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// Description in one line.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Delay => {
+                "the reply comes later by `add`; with `holds = \"device\"` the device is busy meanwhile"
+            }
+            Self::Stall => "the device stands still from `at` on, for the time `for`",
+            Self::Slow => {
+                "from `at` on, for the time `for`, everything in the device takes `factor` times as long"
+            }
+            Self::Recovered => {
+                "the request is carried out with a correction, for which the device is busy for `add`"
+            }
+            Self::MediumError => {
+                "a block cannot be read or written; the attempts keep the device busy for `add`"
+            }
+            Self::Aborted => "the device ends the request without carrying it out, after `add`",
+            Self::Timeout => "no answer for `timeout`, or until the fault ends",
+            Self::WriteProtected => "writes, discards and write-zeroes are refused",
+            Self::NoSpace => "writes and write-zeroes find no space",
+            Self::Gone => "from `at` on, for the time `for`, the device is not there: every request fails",
+        }
+    }
+
+    /// Keys that belong to this kind, apart from those of every kind.
+    const fn keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Delay => &["add", "holds", "ramp"],
+            Self::Stall => &[],
+            Self::Gone => &["add"],
+            Self::Slow => &["factor"],
+            Self::Recovered => &["add", "ramp"],
+            Self::MediumError => &["add", "ramp", "lasting"],
+            Self::Timeout => &["timeout", "ramp"],
+            Self::Aborted | Self::WriteProtected | Self::NoSpace => &["add", "ramp"],
+        }
+    }
+
+    /// Returns true if the fault is one of the whole device, which selects no requests.
+    const fn is_of_device(self) -> bool {
+        matches!(self, Self::Stall | Self::Slow | Self::Gone)
+    }
+}
+
+/// The part that a delay holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// The reply; the device is free for other requests.
+    Reply,
+    /// The device, which is busy for longer.
+    Device,
+}
+
+/// A fault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FaultTable {
+    /// Kind of the fault.
+    pub kind: FaultKind,
+    /// Name of the fault. Its random draws follow from it. [default: the kind, with a number from the second one on]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Operations, such as `read` or `write|discard` [default: all; those that give blocks new contents of
+    /// `write_protected` and `no_space`; reads of errors that last until they are rewritten].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// Requests that touch these blocks, in bytes of the device: `1GiB..2GiB` or `1GiB..+64KiB` [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<String>,
+    /// Requests of this size: `4KiB`, `4KiB..64KiB`, `64KiB..` or `..4KiB` [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<String>,
+    /// Requests that find so many others in the device: `0`, `4..16`, `8..` or `..2` [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_length: Option<String>,
+    /// Requests of this initiator [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initiator: Option<u32>,
+    /// Probability for each request that the fault can strike.
+    #[serde(default = "certain")]
+    #[schemars(extend("x-maximum" = "100%"))]
+    pub probability: Ratio,
+    /// Of the requests that the fault can strike, each so many-th.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1), extend("x-unit" = "requests"))]
+    pub every: u64,
+    /// Requests of the device that pass first.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "requests"))]
+    pub after: u64,
+    /// Time from which on the fault can strike.
+    #[serde(default)]
+    pub at: Duration,
+    /// Time for which it can strike [default: for ever].
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns"))]
+    pub length: Option<Duration>,
+    /// Time from one start to the next: `60s`; or the mean of random times from an end to the next start: `about 60s`
+    /// [default: once].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<String>,
+    /// Time from the start to full strength: of the probability, of a delay its length.
+    #[serde(default)]
+    pub ramp: Duration,
+    /// Time added: `20ms`, `10ms..30ms` for a uniform and `exponential 20ms` for an exponential distribution; of a
+    /// request that is refused, the time of the answer [default: 100us of what is refused, otherwise 0s].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add: Option<String>,
+    /// The part that a delay holds [default: reply].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Holds>,
+    /// Factor by which everything takes longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1.0, max = 1_000_000.0))]
+    pub factor: Option<f64>,
+    /// Time until the host gives up [default: 30s].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns"))]
+    pub timeout: Option<Duration>,
+    /// End of a medium error: `transient`, one request; `sticky`, the same blocks fail again; `until_rewritten`
+    /// [default: transient].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Lasting>,
+}
+
+/// Time of an answer that the device gives without carrying the request out. Assumed: of the order of a command on an
+/// interface. Above zero, so that a host that asks again at once does not stop the clock.
+const REFUSAL: Duration = Duration::from_us(100);
+
+const fn certain() -> Ratio {
+    Ratio::from_const(1.0)
+}
+
+const fn one() -> u64 {
+    1
+}
+
+/// A layer of faults, in the order in which they apply.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FaultParameters {
+    /// Faults.
+    #[serde(default)]
+    pub fault: Vec<FaultTable>,
+}
+
+impl FaultParameters {
+    /// The faults checked as far as they can be without the device.
+    ///
+    /// # Errors
+    /// Values that contradict each other, and keys that do not belong to the kind of fault.
+    pub fn checked(&self) -> Result<(), DescriptionError> {
+        let names = self.names();
+        for (index, fault) in self.fault.iter().enumerate() {
+            let under = |error: DescriptionError| error.under(&format!("fault[{index}]"));
+            fault.check().map_err(under)?;
+            let is_new = !names[..index].contains(&names[index]);
+            check(is_new, "name", format!("`{}` names two faults", names[index]), "a name of its own")
+                .map_err(under)?;
+        }
+        Ok(())
+    }
+
+    /// Names of the faults.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for (index, fault) in self.fault.iter().enumerate() {
+            let before = self.fault[..index].iter().filter(|other| other.kind == fault.kind).count();
+            let kind = fault.kind.name();
+            let default = || if before == 0 { kind.to_owned() } else { format!("{kind}-{}", before + 1) };
+            names.push(fault.name.clone().unwrap_or_else(default));
+        }
+        names
+    }
+
+    /// The rules for a device with these capabilities; `name` is that of the device.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked), and blocks beyond the end of the device.
+    pub fn rules(
+        &self,
+        capabilities: &Capabilities,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Vec<Rule>, DescriptionError> {
+        self.checked()?;
+        let names = self.names();
+        let rules = self.fault.iter().zip(names).enumerate().map(|(index, (fault, fault_name))| {
+            let base = format!("{name}.fault.{fault_name}");
+            fault.rule(capabilities, seed, &base).map_err(|error| error.under(&format!("fault[{index}]")))
+        });
+        rules.collect()
+    }
+}
+
+impl FaultTable {
+    /// A fault on one line: its kind, then `key=value` with commas between, such as
+    /// `delay,add=20ms,probability=1%`.
+    ///
+    /// # Errors
+    /// A line without a kind, keys that do not exist or are given twice, and values that cannot be read.
+    pub fn from_line(line: &str) -> Result<Self, DescriptionError> {
+        let mut parts = line.split(',').map(str::trim);
+        let mut table = Table::new();
+        table.insert("kind".to_owned(), parts.next().unwrap_or_default().into());
+        for part in parts {
+            let (key, value) = part.split_once('=').ok_or_else(|| {
+                let problem = format!("`{part}` has no `=`");
+                DescriptionError::new(Mistake::Syntax, "", problem)
+                    .hint("KIND,KEY=VALUE,…, for example delay,add=20ms")
+            })?;
+            let before = table.insert(key.trim().to_owned(), value.trim().into());
+            check(before.is_none(), key.trim(), "is given twice", "once")?;
+        }
+        type_texts(&schema_of::<Self>(), &mut table);
+        let fault: Self = description::read(&table)?;
+        check_ranges(&fault)?;
+        fault.check()?;
+        Ok(fault)
+    }
+
+    /// Keys that are given and not those of every kind.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let keys = [
+            ("add", self.add.is_some()),
+            ("holds", self.holds.is_some()),
+            ("factor", self.factor.is_some()),
+            ("timeout", self.timeout.is_some()),
+            ("lasting", self.lasting.is_some()),
+            ("ramp", !self.ramp.is_zero()),
+        ];
+        keys.into_iter().filter(|(_, given)| *given).map(|(key, _)| key)
+    }
+
+    /// Keys that are given and select requests.
+    fn selecting(&self) -> impl Iterator<Item = &'static str> {
+        let keys = [
+            ("op", self.op.is_some()),
+            ("blocks", self.blocks.is_some()),
+            ("size", self.size.is_some()),
+            ("queue_length", self.queue_length.is_some()),
+            ("initiator", self.initiator.is_some()),
+            ("probability", self.probability.as_f64() < 1.0),
+            ("every", self.every > 1),
+            ("after", self.after > 0),
+        ];
+        keys.into_iter().filter(|(_, given)| *given).map(|(key, _)| key)
+    }
+
+    fn check(&self) -> Result<(), DescriptionError> {
+        let kind = self.kind.name();
+        for key in self.given() {
+            let allowed = self.kind.keys();
+            let allowed = if allowed.is_empty() { "no such key".to_owned() } else { allowed.join(", ") };
+            let problem = format!("is no key of `{kind}`");
+            check(self.kind.keys().contains(&key), key, problem, format!("of `{kind}`: {allowed}"))?;
+        }
+        if self.kind.is_of_device() {
+            let of_device = format!("selects requests, and `{kind}` is a fault of the whole device");
+            for key in self.selecting() {
+                check(false, key, &of_device, "at, for and repeat")?;
+            }
+        }
+        match self.kind {
+            FaultKind::Delay => required(self.add.is_some(), "add", kind, "20ms")?,
+            FaultKind::Slow => required(self.factor.is_some(), "factor", kind, "3.0")?,
+            FaultKind::Stall => required(self.length.is_some(), "for", kind, "500ms")?,
+            _ => {}
+        }
+        if self.repeat.is_some() {
+            let problem = "repeats without an end of the first time";
+            check(self.length.is_some(), "repeat", problem, "together with `for`")?;
+        }
+        self.repeat_of(Seed(0), "")?;
+        self.operations()?;
+        let _ = (self.bytes()?, self.sizes()?, self.queue_lengths()?, self.add()?);
+        Ok(())
+    }
+
+    fn repeat_of(&self, seed: Seed, name: &str) -> Result<Repeat, DescriptionError> {
+        let Some(text) = &self.repeat else { return Ok(Repeat::Never) };
+        let (random, length) = match text.strip_prefix("about ") {
+            Some(mean) => (true, mean),
+            None => (false, text.as_str()),
+        };
+        let length: Duration = parsed("repeat", length.trim())?;
+        if random {
+            check(!length.is_zero(), "repeat", text, "about 60s, a mean above zero")?;
+            return Ok(Repeat::About(length, seed.numbered(&format!("{name}.times"))));
+        }
+        let least = self.length.unwrap_or_default();
+        check(
+            length >= least && !length.is_zero(),
+            "repeat",
+            text,
+            format!("at least {least}, the time `for`"),
+        )?;
+        Ok(Repeat::Every(length))
+    }
+
+    fn operations(&self) -> Result<[bool; Operation::ALL.len()], DescriptionError> {
+        let lasts = self.lasting == Some(Lasting::UntilRewritten);
+        let default = |op: Operation| match self.kind {
+            FaultKind::WriteProtected => {
+                matches!(op, Operation::Write | Operation::Discard | Operation::WriteZeroes)
+            }
+            FaultKind::NoSpace => matches!(op, Operation::Write | Operation::WriteZeroes),
+            FaultKind::MediumError if lasts => op == Operation::Read,
+            FaultKind::MediumError => matches!(op, Operation::Read | Operation::Write),
+            _ => true,
+        };
+        let Some(text) = &self.op else { return Ok(Operation::ALL.map(default)) };
+        let names = Operation::ALL.map(Operation::name);
+        let mut chosen = [false; Operation::ALL.len()];
+        for name in text.split('|').map(str::trim) {
+            let place = names.iter().position(|known| *known == name);
+            let allowed = format!("{}, several with | between them", names.join(", "));
+            let Some(place) = place else { return Err(DescriptionError::refused("op", text, allowed)) };
+            let fits =
+                !matches!(self.kind, FaultKind::WriteProtected | FaultKind::NoSpace | FaultKind::MediumError)
+                    || default(Operation::ALL[place]);
+            let problem = format!("`{name}` cannot meet `{}`", self.kind.name());
+            let able = Operation::ALL.into_iter().filter(|op| default(*op)).map(Operation::name);
+            check(fits, "op", problem, able.collect::<Vec<_>>().join(", "))?;
+            chosen[place] = true;
+        }
+        Ok(chosen)
+    }
+
+    /// Bytes that the blocks hold, `None` for all.
+    fn bytes(&self) -> Result<Option<(u64, u64)>, DescriptionError> {
+        const ALLOWED: &str = "1GiB..2GiB or 1GiB..+64KiB, the end above the start";
+        let Some(text) = &self.blocks else { return Ok(None) };
+        let refused = || DescriptionError::refused("blocks", text, ALLOWED);
+        let (start, end) = text.split_once("..").ok_or_else(refused)?;
+        let start = parsed::<ByteSize>("blocks", start.trim())?.as_bytes();
+        let end = match end.trim().strip_prefix('+') {
+            Some(length) => start
+                .checked_add(parsed::<ByteSize>("blocks", length.trim())?.as_bytes())
+                .ok_or_else(refused)?,
+            None => parsed::<ByteSize>("blocks", end.trim())?.as_bytes(),
+        };
+        if end > start { Ok(Some((start, end))) } else { Err(refused()) }
+    }
+
+    fn sizes(&self) -> Result<(u64, u64), DescriptionError> {
+        let bounds = bounds::<ByteSize>("size", self.size.as_deref())?;
+        Ok((bounds.0.map_or(0, ByteSize::as_bytes), bounds.1.map_or(u64::MAX, ByteSize::as_bytes)))
+    }
+
+    fn queue_lengths(&self) -> Result<(u32, u32), DescriptionError> {
+        let bounds = bounds::<u32>("queue_length", self.queue_length.as_deref())?;
+        Ok((bounds.0.unwrap_or(0), bounds.1.unwrap_or(u32::MAX)))
+    }
+
+    fn add(&self) -> Result<Length, DescriptionError> {
+        use FaultKind::{Aborted, Gone, NoSpace, WriteProtected};
+        let Some(text) = self.add.as_deref() else {
+            let refuses = matches!(self.kind, Aborted | Gone | NoSpace | WriteProtected);
+            return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
+        };
+        if let Some(mean) = text.strip_prefix("exponential ") {
+            return Ok(Length::Exponential(parsed("add", mean.trim())?));
+        }
+        let Some((from, to)) = text.split_once("..") else {
+            return Ok(Length::Constant(parsed("add", text)?));
+        };
+        let (from, to) = (parsed("add", from.trim())?, parsed("add", to.trim())?);
+        check(from <= to, "add", text, "10ms..30ms, the longer time behind")?;
+        Ok(Length::Uniform(from, to))
+    }
+
+    fn action(&self) -> Result<Action, DescriptionError> {
+        let add = self.add()?;
+        Ok(match self.kind {
+            FaultKind::Delay if self.holds == Some(Holds::Device) => Action::Busy(add),
+            FaultKind::Delay => Action::Delay(add),
+            FaultKind::Stall => Action::Stall,
+            FaultKind::Slow => Action::Slow(self.factor.unwrap_or(1.0)),
+            FaultKind::Recovered => Action::Recovered(add),
+            FaultKind::MediumError => {
+                Action::MediumError { attempts: add, lasting: self.lasting.unwrap_or(Lasting::Transient) }
+            }
+            FaultKind::Aborted => Action::Fail(Status::Aborted, add),
+            FaultKind::Timeout => Action::Hang(self.timeout.unwrap_or(Duration::from_s(30))),
+            FaultKind::WriteProtected => Action::Fail(Status::WriteProtected, add),
+            FaultKind::NoSpace => Action::Fail(Status::NoSpace, add),
+            FaultKind::Gone => Action::Gone(add),
+        })
+    }
+
+    fn rule(&self, capabilities: &Capabilities, seed: Seed, name: &str) -> Result<Rule, DescriptionError> {
+        let block_bytes = capabilities.block_size.as_bytes();
+        let blocks = match self.bytes()? {
+            None => (0, capabilities.capacity_blocks),
+            Some((start, end)) => {
+                let text = self.blocks.as_deref().unwrap_or_default();
+                let capacity = capabilities.capacity();
+                let problem = format!("{text} lies beyond the end of the device");
+                check(end <= capacity.as_bytes(), "blocks", problem, format!("up to {capacity}"))?;
+                (start / block_bytes, end.div_ceil(block_bytes))
+            }
+        };
+        let (least, most) = self.sizes()?;
+        let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
+        Ok(Rule {
+            action: self.action()?,
+            selector: Selector {
+                operations: self.operations()?,
+                blocks,
+                length: (narrow(least.div_ceil(block_bytes)), narrow(most / block_bytes)),
+                queue_length: self.queue_lengths()?,
+                initiator: self.initiator,
+            },
+            schedule: Schedule { at: self.at, length: self.length, repeat: self.repeat_of(seed, name)? },
+            ramp: self.ramp,
+            after: self.after,
+            every: self.every,
+            probability: self.probability.as_f64(),
+            streams: seed.numbered(name),
+        })
+    }
+}
+
+fn required(given: bool, key: &str, kind: &str, example: &str) -> Result<(), DescriptionError> {
+    let problem = format!("is missing, and `{kind}` needs it");
+    check(given, key, problem, format!("for example {key} = \"{example}\""))
+}
+
+fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, DescriptionError> {
+    text.parse().map_err(|error: T::Err| DescriptionError::invalid(key, error.to_string()))
+}
+
+/// The bounds in `1..2`, `1..`, `..2` or `1`.
+fn bounds<T: FromStr<Err: Display> + PartialOrd + Copy>(
+    key: &str,
+    text: Option<&str>,
+) -> Result<(Option<T>, Option<T>), DescriptionError> {
+    let Some(text) = text else { return Ok((None, None)) };
+    let bound = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => parsed(key, text).map(Some),
+    };
+    let (from, to) = match text.split_once("..") {
+        Some((from, to)) => (bound(from)?, bound(to)?),
+        None => (bound(text)?, bound(text)?),
+    };
+    let ordered = from.zip(to).is_none_or(|(from, to)| from <= to);
+    check(
+        ordered && (from.is_some() || to.is_some()),
+        key,
+        text,
+        "a lower and an upper bound, such as 4..16, 8.. or ..2",
+    )?;
+    Ok((from, to))
+}

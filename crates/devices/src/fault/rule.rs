@@ -1,0 +1,268 @@
+//! A fault that was checked: which requests it strikes, when, and what it does to them.
+
+use schemars::JsonSchema;
+use seeklab_core::{Duration, Instant, NumberedStreams, Operation, Request, Status, Stream};
+use serde::{Deserialize, Serialize};
+
+use super::blocks::Blocks;
+use super::schedule::{Schedule, Window};
+
+/// A fault that was checked.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    /// What it does.
+    pub action: Action,
+    /// Requests that it can strike.
+    pub selector: Selector,
+    /// Times at which it can strike.
+    pub schedule: Schedule,
+    /// Time from the start of a window to full strength.
+    pub ramp: Duration,
+    /// Requests of the device that pass first.
+    pub after: u64,
+    /// Of the requests that it can strike, each so many-th.
+    pub every: u64,
+    /// Probability for each of those.
+    pub probability: f64,
+    /// Draws, by number of the request.
+    pub streams: NumberedStreams,
+}
+
+/// Effect of a fault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action {
+    /// The reply comes later; the device is free meanwhile.
+    Delay(Length),
+    /// The device is busy for longer.
+    Busy(Length),
+    /// The device stands still while the window lasts.
+    Stall,
+    /// Everything in the device takes longer by this factor while the window lasts.
+    Slow(f64),
+    /// The request is carried out with a correction, for which the device is busy.
+    Recovered(Length),
+    /// A block cannot be read or written; the device is busy for longer.
+    MediumError {
+        /// Time of the attempts.
+        attempts: Length,
+        /// End of the error.
+        lasting: Lasting,
+    },
+    /// The request is not carried out; the answer takes that long.
+    Fail(Status, Length),
+    /// There is no answer for that long, or until the window ends.
+    Hang(Duration),
+    /// The device is not there while the window lasts; the answer to what arrives takes that long.
+    Gone(Length),
+}
+
+/// A length of time, constant or drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Always this long.
+    Constant(Duration),
+    /// Uniform between these.
+    Uniform(Duration, Duration),
+    /// Exponential with this mean.
+    Exponential(Duration),
+}
+
+/// End of a medium error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lasting {
+    /// It is that of one request.
+    Transient,
+    /// The same blocks fail again.
+    Sticky,
+    /// The same blocks fail again until they are written.
+    UntilRewritten,
+}
+
+/// Requests that a fault can strike.
+#[derive(Debug, Clone)]
+pub struct Selector {
+    /// By operation.
+    pub operations: [bool; Operation::ALL.len()],
+    /// Blocks of which a request touches one, from the first to before the end.
+    pub blocks: (u64, u64),
+    /// Blocks of a request, least and most.
+    pub length: (u32, u32),
+    /// Requests ahead of a request, least and most.
+    pub queue_length: (u32, u32),
+    /// The initiator.
+    pub initiator: Option<u32>,
+}
+
+/// State of a fault in a device.
+#[derive(Debug, Clone)]
+pub struct RuleState {
+    /// The window that lasts or comes.
+    pub window: Window,
+    /// Start of the last window that began for the device.
+    begun: Option<Instant>,
+    /// Requests that it could strike so far.
+    matched: u64,
+    /// Blocks that fail again.
+    bad: Blocks,
+    /// Blocks that got new contents since the error could strike.
+    rewritten: Blocks,
+}
+
+/// Strike on a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strike {
+    /// The delay drawn for the request.
+    pub length: Duration,
+    /// First bad block, from the first block of the request.
+    pub bad_block: Option<u32>,
+}
+
+impl Length {
+    fn draw(self, stream: &mut Stream) -> Duration {
+        match self {
+            Self::Constant(length) => length,
+            Self::Uniform(from, to) => from + Duration::from_ns(stream.below((to - from).as_ns() + 1)),
+            Self::Exponential(mean) => stream.exponential(mean),
+        }
+    }
+}
+
+impl Action {
+    const fn length(&self) -> Length {
+        match self {
+            Self::Delay(length)
+            | Self::Busy(length)
+            | Self::Recovered(length)
+            | Self::Fail(_, length)
+            | Self::Gone(length)
+            | Self::MediumError { attempts: length, .. } => *length,
+            _ => Length::Constant(Duration::ZERO),
+        }
+    }
+}
+
+impl Selector {
+    fn matches(&self, request: &Request, queue_length: u32) -> bool {
+        let touches =
+            !request.op.addresses_blocks() || (request.lbn < self.blocks.1 && request.end() > self.blocks.0);
+        self.operations[request.op as usize]
+            && touches
+            && (self.length.0..=self.length.1).contains(&request.blocks)
+            && (self.queue_length.0..=self.queue_length.1).contains(&queue_length)
+            && self.initiator.is_none_or(|initiator| initiator == request.initiator)
+    }
+
+    /// The blocks of a request that it can strike, from the first to before the end.
+    fn part(&self, request: &Request) -> (u64, u64) {
+        (request.lbn.max(self.blocks.0), request.end().min(self.blocks.1))
+    }
+}
+
+impl Rule {
+    /// Its state in a device that has just been made.
+    pub fn state(&self) -> RuleState {
+        RuleState {
+            window: self.schedule.first(),
+            begun: None,
+            matched: 0,
+            bad: Blocks::default(),
+            rewritten: Blocks::default(),
+        }
+    }
+
+    /// The strike on the request of that number, which arrives at `now`, if it strikes.
+    pub fn strike(
+        &self,
+        state: &mut RuleState,
+        now: Instant,
+        number: u64,
+        request: &Request,
+        queue_length: u32,
+    ) -> Option<Strike> {
+        if let Action::MediumError { lasting, .. } = self.action
+            && lasting != Lasting::Transient
+        {
+            if lasting == Lasting::UntilRewritten && is_rewriting(request.op) {
+                state.bad.remove(request.lbn, request.end());
+                if self.probability >= 1.0 && now >= state.window.start {
+                    let (start, end) = self.selector.part(request);
+                    state.rewritten.insert(start, end);
+                }
+                return None;
+            }
+            if let Some(block) = state.bad.first_within(request.lbn, request.end()) {
+                let length = self.action.length().draw(&mut self.streams.stream(number));
+                return Some(Strike { length, bad_block: Some((block - request.lbn) as u32) });
+            }
+        }
+        if number < self.after || !state.window.holds(now) || !self.selector.matches(request, queue_length) {
+            return None;
+        }
+        state.matched += 1;
+        if !state.matched.is_multiple_of(self.every) {
+            return None;
+        }
+        let mut stream = self.streams.stream(number);
+        let strength = self.strength(now, &state.window);
+        let is_graded = matches!(self.action, Action::Delay(_) | Action::Busy(_));
+        let probability = if is_graded { self.probability } else { self.probability * strength };
+        if !stream.chance(probability) {
+            return None;
+        }
+        let mut length = self.action.length().draw(&mut stream);
+        if is_graded && strength < 1.0 {
+            length = Duration::from_ns_f64(length.as_ns() as f64 * strength);
+        }
+        let bad_block = match self.action {
+            Action::MediumError { lasting, .. } if request.op.addresses_blocks() => {
+                let (start, end) = self.selector.part(request);
+                // All blocks are bad if the fault is certain, but for those that were rewritten.
+                let block = if self.probability >= 1.0 {
+                    state.rewritten.first_missing(start, end)?
+                } else {
+                    start + stream.below(end - start)
+                };
+                if lasting != Lasting::Transient {
+                    state.bad.insert(block, block + 1);
+                }
+                Some((block - request.lbn) as u32)
+            }
+            _ => None,
+        };
+        Some(Strike { length, bad_block })
+    }
+
+    /// Share of the full strength at `now`.
+    fn strength(&self, now: Instant, window: &Window) -> f64 {
+        if self.ramp.is_zero() {
+            return 1.0;
+        }
+        (now.saturating_since(window.start).as_ns() as f64 / self.ramp.as_ns() as f64).min(1.0)
+    }
+}
+
+/// Returns true if the operation gives its blocks new contents.
+const fn is_rewriting(op: Operation) -> bool {
+    matches!(op, Operation::Write | Operation::WriteZeroes | Operation::Discard)
+}
+
+impl RuleState {
+    /// Returns true if the window lasts at `now` and has not begun for the device; then it has.
+    pub fn begins(&mut self, now: Instant) -> bool {
+        let begins = self.window.holds(now) && self.begun != Some(self.window.start);
+        if begins {
+            self.begun = Some(self.window.start);
+        }
+        begins
+    }
+
+    /// Becomes as `other`; allocates only where that holds more than this ever did.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.window = other.window;
+        self.begun = other.begun;
+        self.matched = other.matched;
+        self.bad.copy_from(&other.bad);
+        self.rewritten.copy_from(&other.rewritten);
+    }
+}

@@ -1,0 +1,551 @@
+//! A layer of faults: a device that answers late, wrongly or not at all.
+//!
+//! ```text
+//! submit ─▶ rules strike ─┬─▶ device, on its own clock ─▶ completion, changed ─┐
+//!                         ├─▶ hangs until the fault ends or the host gives up ─┼─▶ held until its time ─▶ poll
+//!                         └─▶ fails at once ───────────────────────────────────┘
+//! ```
+//! The device beneath has a clock of its own ([`DeviceClock`]): while it stands still, nothing in the device moves, and
+//! while it runs slow, everything takes longer, also a rotation. That is how a device is busy for longer whatever it is.
+//!
+//! # Scope and limits
+//! A pause keeps the angle of the platters, as if it lasted whole turns. The layer decides about times and outcomes; data
+//! is not its concern.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use seeklab_core::{
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Location,
+    Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+};
+
+use crate::fault::{Action, DeviceClock, Rule, RuleState};
+
+/// Requests for which there is room from the start.
+const ROOM: usize = 32;
+
+/// A layer of faults over a device.
+pub struct Fault {
+    device: Box<dyn Device>,
+    rules: Arc<[Rule]>,
+    states: Vec<RuleState>,
+    clock: DeviceClock,
+    /// Factor by which the device is slow at present.
+    factor: f64,
+    /// Requests that the device can hold at a time.
+    depth: usize,
+    /// Requests submitted so far.
+    number: u64,
+    /// The last time given to the layer.
+    now: Instant,
+    /// Time of the last change of a window.
+    changed: Instant,
+    /// Requests in the device, by the number that they have there.
+    inside: Slots,
+    /// Requests in the device that have been answered already.
+    answered: usize,
+    /// Requests without an answer, in order of arrival.
+    hanging: VecDeque<Hanging>,
+    /// Completions that wait for their time, in order of it.
+    held: VecDeque<Completion>,
+    scratch: Vec<Completion>,
+}
+
+/// A request as it was submitted here, and what becomes of it.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    request: Request,
+    submitted: Instant,
+    queue_length: u32,
+    fate: Fate,
+}
+
+/// A request in the device.
+#[derive(Debug, Clone, Copy)]
+struct Inside {
+    taken: Taken,
+    /// Time at which the device received the request, by its clock.
+    received: Instant,
+    /// The request has been answered already: the device was gone for a time.
+    answered: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fate {
+    /// The reply is later by this.
+    delay: Duration,
+    /// The device is busy for longer by this.
+    busy: Duration,
+    /// Outcome in place of the device's: the status and, of an error, the first bad block.
+    status: Option<(Status, u32)>,
+}
+
+/// A request without an answer.
+#[derive(Debug, Clone, Copy)]
+struct Hanging {
+    taken: Taken,
+    gives_up: Instant,
+    /// Time at which the fault ends and the device gets the request.
+    ends: Instant,
+    /// The device has no room for it: it goes when a request there ends.
+    for_room: bool,
+}
+
+/// What a request meets at its arrival.
+enum Arrival {
+    Device(Fate),
+    Hangs { timeout: Duration, ends: Instant, fate: Fate },
+    Fails(Status, Duration),
+}
+
+/// Requests in the device. Places are used again.
+#[derive(Debug, Clone, Default)]
+struct Slots {
+    slots: Vec<Option<Inside>>,
+    free: Vec<u32>,
+}
+
+impl Slots {
+    fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    fn insert(&mut self, inside: Inside) -> RequestId {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 requests are outstanding")
+        });
+        self.slots[place as usize] = Some(inside);
+        RequestId(u64::from(place))
+    }
+
+    fn remove(&mut self, id: RequestId) -> Inside {
+        self.free.push(id.0 as u32);
+        self.slots[id.0 as usize].take().expect("a device completes what it was given, once")
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Inside> {
+        self.slots.iter().flatten()
+    }
+
+    fn copy_from(&mut self, other: &Self) {
+        copy(&mut self.slots, &other.slots);
+        copy(&mut self.free, &other.free);
+    }
+}
+
+/// Makes `target` as `source`, with as much room, so that a fork grows only when its source has.
+fn copy<T: Copy>(target: &mut Vec<T>, source: &Vec<T>) {
+    target.clear();
+    target.reserve(source.capacity());
+    target.extend_from_slice(source);
+}
+
+/// As [`copy`], of a queue.
+fn copy_queue<T: Copy>(target: &mut VecDeque<T>, source: &VecDeque<T>) {
+    target.clear();
+    target.reserve(source.capacity());
+    target.extend(source);
+}
+
+impl Fault {
+    /// Puts faults before `device`.
+    pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
+        let depth = device.capabilities().queue_depth as usize;
+        let states = rules.iter().map(Rule::state).collect();
+        let mut fault = Self {
+            device,
+            rules: rules.into(),
+            states,
+            clock: DeviceClock::default(),
+            factor: 1.0,
+            depth,
+            number: 0,
+            now: Instant::ZERO,
+            changed: Instant::ZERO,
+            inside: Slots::default(),
+            answered: 0,
+            hanging: VecDeque::with_capacity(ROOM),
+            held: VecDeque::with_capacity(ROOM),
+            scratch: Vec::with_capacity(ROOM),
+        };
+        fault.begin(Instant::ZERO);
+        fault
+    }
+
+    /// Requests that were accepted and whose completion was not handed out.
+    fn outstanding(&self) -> usize {
+        self.inside.len() - self.answered + self.hanging.len() + self.held.len()
+    }
+
+    /// The next change of a window.
+    fn next_change(&self) -> Option<Instant> {
+        self.states.iter().filter_map(|state| state.window.change_after(self.changed)).min()
+    }
+
+    fn next_hanging(&self) -> Option<Instant> {
+        self.hanging.iter().map(|hanging| hanging.gives_up.min(hanging.ends)).min()
+    }
+
+    fn next_inside(&self) -> Option<Instant> {
+        self.device.next_event().map(|event| self.clock.outside(event).max(self.now))
+    }
+
+    /// Returns true if there is anything behind `time` that a fault can strike.
+    fn is_busy_behind(&self, time: Instant) -> bool {
+        self.device.next_event().is_some()
+            || !self.hanging.is_empty()
+            || self.held.back().is_some_and(|completion| completion.completed > time)
+    }
+
+    /// Advances the device, what hangs, and the windows as far as they can strike, to `now`.
+    fn advance(&mut self, now: Instant) {
+        loop {
+            let inside = self.next_inside();
+            let change = self.next_change().filter(|change| self.is_busy_behind(*change));
+            let hanging = self.next_hanging();
+            let next = [inside, change, hanging].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= now) else { break };
+            self.now = next;
+            if inside == Some(next) {
+                self.poll_device(next);
+            } else if hanging == Some(next) {
+                self.end_hanging(next);
+            } else {
+                self.change(next);
+            }
+        }
+        self.now = now;
+    }
+
+    /// Takes what the device completes at `now`.
+    fn poll_device(&mut self, now: Instant) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.device.poll(self.clock.inside(now), &mut scratch);
+        let mut busy = Duration::ZERO;
+        for mut completion in scratch.drain(..) {
+            let inside = self.inside.remove(completion.request.id);
+            if inside.answered {
+                self.answered -= 1;
+                continue;
+            }
+            self.translate(&mut completion, &inside.taken);
+            let Fate { delay, busy: longer, status } = inside.taken.fate;
+            busy = busy + longer;
+            completion.completed += delay + longer;
+            completion.breakdown.internal += delay + longer;
+            if let Some((status, good_blocks)) = status {
+                let good_blocks = if status.is_success() { completion.request.blocks } else { good_blocks };
+                completion.outcome = Outcome { status, good_blocks };
+            }
+            self.hold(completion);
+        }
+        self.scratch = scratch;
+        if !busy.is_zero() {
+            self.clock.pause(now, busy);
+        }
+        while self.inside.len() < self.depth
+            && let Some(place) = self.hanging.iter().position(|hanging| hanging.for_room)
+        {
+            let waited = self.hanging.remove(place).expect("the position was found");
+            self.issue(now, waited.taken);
+        }
+        if self.clock.is_long() {
+            let oldest = self.inside.iter().map(|inside| inside.received).min();
+            self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
+        }
+    }
+
+    /// Turns a completion of the device into one outside.
+    fn translate(&self, completion: &mut Completion, taken: &Taken) {
+        let within = completion.completed - completion.submitted;
+        let queued = completion.started - completion.submitted;
+        let outside = |time: Instant| self.clock.outside(time).max(taken.submitted);
+        completion.request = taken.request;
+        completion.submitted = taken.submitted;
+        completion.issued = outside(completion.issued);
+        completion.started = outside(completion.started);
+        completion.completed = outside(completion.completed).max(completion.started);
+        completion.queue_length = taken.queue_length;
+        let longer = (completion.completed - completion.submitted) - within;
+        let waited = (completion.started - completion.submitted).saturating_sub(queued);
+        let waited = if waited < longer { waited } else { longer };
+        completion.breakdown.queue += waited;
+        completion.breakdown.internal += longer - waited;
+    }
+
+    /// Keeps a completion until its time.
+    fn hold(&mut self, completion: Completion) {
+        let place = self.held.partition_point(|other| other.completed <= completion.completed);
+        self.held.insert(place, completion);
+    }
+
+    /// Answers what has hung for too long, and hands the device what no longer hangs.
+    fn end_hanging(&mut self, now: Instant) {
+        let due = |hanging: &Hanging| hanging.gives_up.min(hanging.ends) <= now;
+        while let Some(place) = self.hanging.iter().position(due) {
+            let hanging = self.hanging.remove(place).expect("the position was found");
+            if hanging.ends <= now {
+                self.issue(now, hanging.taken);
+            } else {
+                self.hold(failed(now, &hanging.taken, Status::Timeout));
+            }
+        }
+    }
+
+    /// Changes what lasts for a window: pauses, speed and presence.
+    fn change(&mut self, now: Instant) {
+        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+            state.window = rule.schedule.advance(state.window, now);
+        }
+        self.changed = now;
+        self.begin(now);
+    }
+
+    /// Begins what lasts at `now` and has not begun.
+    fn begin(&mut self, now: Instant) {
+        let (mut factor, mut goes) = (1.0, false);
+        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+            match rule.action {
+                Action::Stall if state.begins(now) => {
+                    self.clock.pause(now, state.window.end.saturating_since(now));
+                }
+                Action::Slow(of) if state.window.holds(now) => factor *= of,
+                Action::Gone(_) => goes |= state.begins(now),
+                _ => {}
+            }
+        }
+        if factor != self.factor {
+            self.clock.slow(now, factor);
+            self.factor = factor;
+        }
+        if goes {
+            self.go(now);
+        }
+    }
+
+    /// The device goes: everything outstanding fails.
+    fn go(&mut self, now: Instant) {
+        for completion in self.held.iter_mut().filter(|completion| completion.completed > now) {
+            let Completion { request, submitted, queue_length, .. } = *completion;
+            let taken = Taken { request, submitted, queue_length, fate: Fate::default() };
+            *completion = failed(now, &taken, Status::Gone);
+        }
+        let mut slots = std::mem::take(&mut self.inside);
+        for inside in slots.slots.iter_mut().flatten().filter(|inside| !inside.answered) {
+            inside.answered = true;
+            self.answered += 1;
+            self.hold(failed(now, &inside.taken, Status::Gone));
+        }
+        self.inside = slots;
+        while let Some(hanging) = self.hanging.pop_front() {
+            self.hold(failed(now, &hanging.taken, Status::Gone));
+        }
+    }
+
+    /// Hands the device a request, now or when it has room.
+    fn issue(&mut self, now: Instant, taken: Taken) {
+        if self.inside.len() >= self.depth {
+            let waits = Hanging { taken, gives_up: Instant::MAX, ends: Instant::MAX, for_room: true };
+            return self.hanging.push_back(waits);
+        }
+        let received = self.clock.inside(now);
+        let id = self.inside.insert(Inside { taken, received, answered: false });
+        let request = Request { id, ..taken.request };
+        self.device.submit(received, request).expect("the request was checked, and there is room");
+    }
+
+    /// What a request meets that arrives at `now`.
+    fn meet(&mut self, now: Instant, request: &Request, queue_length: u32) -> Arrival {
+        let mut fate = Fate::default();
+        let mut hangs: Option<(Duration, Instant)> = None;
+        let mut fails = None;
+        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+            let Some(strike) = rule.strike(state, now, self.number, request, queue_length) else { continue };
+            match rule.action {
+                Action::Delay(_) => fate.delay = fate.delay + strike.length,
+                Action::Busy(_) => fate.busy = fate.busy + strike.length,
+                Action::Recovered(_) => {
+                    fate.busy = fate.busy + strike.length;
+                    fate.status.get_or_insert((Status::Recovered, 0));
+                }
+                Action::MediumError { .. } => {
+                    fate.busy = fate.busy + strike.length;
+                    let error = (Status::MediumError, strike.bad_block.unwrap_or(0));
+                    fate.status = Some(match fate.status {
+                        Some((Status::MediumError, before)) => (Status::MediumError, before.min(error.1)),
+                        _ => error,
+                    });
+                }
+                Action::Fail(status, _) => drop(fails.get_or_insert((status, strike.length))),
+                Action::Gone(_) => drop(fails.get_or_insert((Status::Gone, strike.length))),
+                Action::Hang(timeout) => drop(hangs.get_or_insert((timeout, state.window.end))),
+                Action::Stall | Action::Slow(_) => {}
+            }
+        }
+        match (fails, hangs) {
+            (Some((status, takes)), _) => Arrival::Fails(status, takes),
+            (None, Some((timeout, ends))) => Arrival::Hangs { timeout, ends, fate },
+            (None, None) => Arrival::Device(fate),
+        }
+    }
+}
+
+/// The completion of a request that fails at `now` without having been served.
+fn failed(now: Instant, taken: &Taken, status: Status) -> Completion {
+    Completion {
+        request: taken.request,
+        submitted: taken.submitted,
+        issued: taken.submitted,
+        started: taken.submitted,
+        completed: now,
+        breakdown: Breakdown { internal: now - taken.submitted, ..Breakdown::default() },
+        outcome: Outcome::failed(status),
+        buffer: BufferOutcome::None,
+        seek_cylinders: 0,
+        queue_length: taken.queue_length,
+    }
+}
+
+impl Device for Fault {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.device.capabilities().check(&request)?;
+        let outstanding = self.outstanding();
+        if outstanding >= self.depth {
+            return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
+        }
+        self.advance(now);
+        // Windows that began while nothing was there.
+        self.change(now);
+        let queue_length = u32::try_from(outstanding).unwrap_or(u32::MAX);
+        let arrival = self.meet(now, &request, queue_length);
+        self.number += 1;
+        let taken = |fate| Taken { request, submitted: now, queue_length, fate };
+        match arrival {
+            Arrival::Device(fate) => self.issue(now, taken(fate)),
+            Arrival::Fails(status, takes) => self.hold(failed(now + takes, &taken(Fate::default()), status)),
+            Arrival::Hangs { timeout, ends, fate } => {
+                let hanging = Hanging { taken: taken(fate), gives_up: now + timeout, ends, for_room: false };
+                self.hanging.push_back(hanging);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        self.advance(now);
+        while self.held.front().is_some_and(|completion| completion.completed <= now) {
+            completions.extend(self.held.pop_front());
+        }
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        if self.outstanding() == 0 {
+            return None;
+        }
+        let held = self.held.front().map(|completion| completion.completed);
+        let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
+        all.into_iter().flatten().min().map(|event| event.max(self.now))
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.device.capabilities()
+    }
+
+    fn positioning(&self) -> Option<&dyn Positioning> {
+        self.device.positioning().map(|_| self as &dyn Positioning)
+    }
+
+    fn coverage(&self) -> Option<Coverage> {
+        self.device.coverage()
+    }
+
+    fn fork(&self) -> Box<dyn Device> {
+        let mut fork = Self {
+            device: self.device.fork(),
+            rules: Arc::clone(&self.rules),
+            states: self.states.clone(),
+            clock: DeviceClock::default(),
+            factor: 1.0,
+            depth: self.depth,
+            number: 0,
+            now: Instant::ZERO,
+            changed: Instant::ZERO,
+            inside: Slots::default(),
+            answered: 0,
+            hanging: VecDeque::new(),
+            held: VecDeque::new(),
+            scratch: Vec::new(),
+        };
+        fork.copy_state(self);
+        Box::new(fork)
+    }
+
+    fn fork_into(&self, target: &mut Box<dyn Device>) {
+        let like = target.as_any_mut().downcast_mut::<Self>();
+        match like.filter(|target| target.rules.len() == self.rules.len()) {
+            Some(target) => {
+                self.device.fork_into(&mut target.device);
+                target.rules = Arc::clone(&self.rules);
+                target.depth = self.depth;
+                target.copy_state(self);
+            }
+            None => *target = self.fork(),
+        }
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Fault {
+    /// Copies the state of `other`, which has the same faults, apart from that of its device.
+    fn copy_state(&mut self, other: &Self) {
+        self.states.iter_mut().zip(&other.states).for_each(|(state, other)| state.copy_from(other));
+        self.clock.copy_from(&other.clock);
+        self.factor = other.factor;
+        self.number = other.number;
+        self.now = other.now;
+        self.changed = other.changed;
+        self.inside.copy_from(&other.inside);
+        self.answered = other.answered;
+        copy_queue(&mut self.hanging, &other.hanging);
+        copy_queue(&mut self.held, &other.held);
+    }
+
+    /// The device's knowledge of where its heads are.
+    fn heads(&self) -> &dyn Positioning {
+        self.device.positioning().expect("it was asked for")
+    }
+}
+
+/// The device's own answers, at the time by its clock.
+impl Positioning for Fault {
+    fn locate(&self, request: &Request) -> Location {
+        self.heads().locate(request)
+    }
+
+    fn positioning_time(&self, now: Instant, op: Operation, location: &Location) -> Duration {
+        self.heads().positioning_time(self.clock.inside(now), op, location)
+    }
+
+    fn buffer_holds(&self, request: &Request) -> bool {
+        self.heads().buffer_holds(request)
+    }
+
+    fn positioning_min(&self, cylinders: u32) -> Duration {
+        self.heads().positioning_min(cylinders)
+    }
+
+    fn cylinders(&self) -> u32 {
+        self.heads().cylinders()
+    }
+
+    fn cylinder(&self) -> u32 {
+        self.heads().cylinder()
+    }
+}

@@ -1,0 +1,41 @@
+//! `fault`: faults of the device that it owns.
+
+use seeklab_core::{Capabilities, Device, Seed};
+
+use crate::error::DescriptionError;
+use crate::fault::FaultParameters;
+use crate::kind::{Children, DeviceKind};
+use crate::layer::Fault;
+
+/// The kind `fault`.
+#[derive(Debug)]
+pub(super) struct Definition;
+
+impl DeviceKind for Definition {
+    type Parameters = FaultParameters;
+    type Blueprint = FaultParameters;
+
+    const NAME: &'static str = "fault";
+    const DESCRIPTION: &'static str = "a layer: the device that it owns is late, fails, or goes";
+    const CHILDREN: Children = Children::One;
+
+    fn blueprint(parameters: &FaultParameters) -> Result<FaultParameters, DescriptionError> {
+        parameters.checked()?;
+        Ok(parameters.clone())
+    }
+
+    fn build(
+        faults: &FaultParameters,
+        children: Vec<Box<dyn Device>>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Box<dyn Device>, DescriptionError> {
+        let device = children.into_iter().next().expect("the kind has one child");
+        let rules = faults.rules(device.capabilities(), seed, name)?;
+        Ok(Box::new(Fault::new(device, rules)))
+    }
+
+    fn capabilities(_faults: &FaultParameters, children: Vec<Capabilities>) -> Capabilities {
+        children.into_iter().next().expect("the kind has one child")
+    }
+}
