@@ -408,8 +408,8 @@ mod tests {
         assert!((0.001..0.2).contains(&faster.abs()), "{drawn_turn_ms} ms");
         for (rpm_error, turn_ms) in [("0%", 60_000.0 / 7_200.0), ("20%", drawn_turn_ms)] {
             for (phase, turns) in [("0", 0.0), ("1/4", 0.75), ("87.5%", 0.125)] {
-                let latency_ms = latency(phase, rpm_error);
-                assert!((latency_ms - turns * turn_ms).abs() < 1e-5, "{phase}, {rpm_error}: {latency_ms} ms");
+                let found_ms = latency(phase, rpm_error);
+                assert!((found_ms - turns * turn_ms).abs() < 1e-5, "{phase}, {rpm_error}: {found_ms} ms");
             }
         }
     }
