@@ -10,7 +10,8 @@ use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Frontends, Stop, serve};
 use seeklab_emulator::passthrough::{Backing, BackingError, Passed, Passthrough};
 
-use super::{FrontendOptions, Open, Opened, Running, run_beside};
+use super::frontends::Open;
+use super::{FrontendOptions, Opened, Running, run_beside};
 use crate::failure::Failure;
 
 /// Commands that may be with the backing at a time.
