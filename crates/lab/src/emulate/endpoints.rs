@@ -1,38 +1,30 @@
 //! Places where clients reach a served device.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use seeklab_emulator::frontend::fuse::FILE_NAME;
-use seeklab_emulator::frontend::nbd::Uri;
+use seeklab_emulator::frontend::Endpoint;
+use seeklab_emulator::frontend::nbd::{self, Uri};
 
-use super::{FrontendOptions, Running};
-
-/// Places where clients reach a served device.
+/// Places where clients reach a served device, from the nearest to the kernel to the farthest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoints {
-    /// The block device of the host.
-    pub block: Option<PathBuf>,
-    /// The file that FUSE serves.
-    pub file: Option<PathBuf>,
-    /// The NBD export.
-    pub nbd: Option<Uri>,
-}
+pub struct Endpoints(pub(super) Vec<Endpoint>);
 
 impl Endpoints {
-    pub(crate) fn of<O>(running: &Running<O>, frontends: &FrontendOptions) -> Self {
-        Self {
-            block: running.block().map(|block| block.path().to_owned()),
-            file: frontends.fuse.as_ref().map(|folder| folder.join(FILE_NAME)),
-            nbd: running.uri().cloned(),
-        }
+    /// Returns the endpoints in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Endpoint> {
+        self.0.iter()
+    }
+
+    /// Returns the URI of the NBD export, if there is one.
+    pub fn nbd(&self) -> Option<Uri> {
+        let endpoint = self.iter().find(|endpoint| endpoint.protocol == nbd::PROTOCOL.name)?;
+        Some(endpoint.address.parse().expect("the address of an NBD endpoint is a URI"))
     }
 }
 
 impl fmt::Display for Endpoints {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let paths = self.block.iter().chain(&self.file).map(|path| path.display().to_string());
-        let all: Vec<String> = paths.chain(self.nbd.iter().map(ToString::to_string)).collect();
-        f.write_str(&all.join(", "))
+        let addresses: Vec<&str> = self.iter().map(|endpoint| endpoint.address.as_str()).collect();
+        f.write_str(&addresses.join(", "))
     }
 }

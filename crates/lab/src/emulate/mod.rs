@@ -27,15 +27,15 @@ use seeklab_emulator::clock::{
 use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe};
 use seeklab_emulator::frontend::fuse::DetachedFile;
 use seeklab_emulator::frontend::loop_device::{LoopDevice, Settings, is_attached};
-use seeklab_emulator::frontend::nbd::{Export, Uri};
-use seeklab_emulator::frontend::{self, Frontends, Stop};
+use seeklab_emulator::frontend::nbd::Export;
+use seeklab_emulator::frontend::{self, Endpoint, Frontends, Stop};
 use seeklab_emulator::pacer::{self, Deadlines, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use crate::session::Session;
-use frontends::Open;
+use frontends::OpenFrontends;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
@@ -43,7 +43,7 @@ use contents::save;
 pub use contents::{Contents, StoreChoice};
 pub use endpoints::Endpoints;
 pub use feedback::{Feedback, Follower, feedback};
-pub use frontends::FrontendOptions;
+pub use frontends::{DEFAULT_PROTOCOL, FrontendOptions};
 pub use host::{HostFigures, HostFollowed, HostMessage, Joining, watch};
 pub use observer::{Observer, Recorder, Sink};
 pub use pace::{Pace, PaceOptions};
@@ -98,7 +98,7 @@ impl From<StoreError> for Failure {
 /// An emulation that serves clients.
 #[derive(Debug)]
 pub struct Running<O = Measurements> {
-    uri: Option<Uri>,
+    endpoints: Endpoints,
     block: Option<LoopDevice>,
     clock: Clock,
     stop: Stop,
@@ -106,9 +106,9 @@ pub struct Running<O = Measurements> {
 }
 
 impl<O> Running<O> {
-    /// Returns the address that NBD clients connect to.
-    pub const fn uri(&self) -> Option<&Uri> {
-        self.uri.as_ref()
+    /// Returns the places where clients reach the device.
+    pub const fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// The block device of the host.
@@ -158,7 +158,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Resources that the thread has opened before it serves.
 struct Opened {
-    uri: Option<Uri>,
+    endpoints: Vec<Endpoint>,
     file: Option<DetachedFile>,
     clock: Clock,
 }
@@ -192,17 +192,21 @@ fn run_beside<O: Send + 'static>(
 ) -> Result<Running<O>, Failure> {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || serve(&sender));
-    let Ok(Opened { uri, file, clock }) = receiver.recv() else {
+    let Ok(Opened { endpoints, file, clock }) = receiver.recv() else {
         // It ended before it served.
         let Err(failure) = thread.join().expect("an emulation does not panic") else {
             return Err(Failure::new("the emulation ended before it was ready"));
         };
         return Err(failure);
     };
-    let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
+    let endpoints = Endpoints(endpoints);
+    let mut running = Running { endpoints, block: None, clock, stop: stop.clone(), thread };
     if let (Some(settings), Some(file)) = (block, file) {
         match LoopDevice::attach(&file, &settings) {
-            Ok(block) => running.block = Some(block),
+            Ok(block) => {
+                running.endpoints.0.insert(0, block.endpoint());
+                running.block = Some(block);
+            }
             Err(error) => {
                 let _ = running.end();
                 return Err(Failure::from(error).context("no block device can be made"));
@@ -230,7 +234,7 @@ fn emulate(
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
-    let Open { frontends, uri, file } = options.frontends.open(export, clock)?;
+    let OpenFrontends { frontends, endpoints, file } = options.frontends.open(&export, clock)?;
     let held = KeptAwake::under(options.pace.pacing);
     let correction = options.pace.calibrated.correction(export_block_bytes, options.pace.pacing);
     let mut compensation = correction.compensation;
@@ -266,7 +270,7 @@ fn emulate(
     };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Opened { uri, file, clock });
+    let _ = ready.send(Opened { endpoints, file, clock });
     let result = frontend::serve(&mut frontends, &mut watched, &mut waiter, stop);
     let processors = KeptAwake::processors(held.as_ref());
     drop(held);
