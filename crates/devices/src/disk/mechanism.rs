@@ -182,6 +182,7 @@ impl Mechanism {
     }
 
     /// Seek or head switch, settle and rotational latency from `arm` at `now`.
+    #[inline]
     pub fn positioning(&self, arm: Arm, now: Instant, location: &Location, write: bool) -> Duration {
         let there = now + self.positioned(arm, location.cylinder, location.head, write).total();
         (there + self.latency(there, location.angle)) - now
@@ -258,7 +259,13 @@ impl Mechanism {
     }
 
     /// Time until `angle` comes under the heads.
+    #[inline]
     pub fn latency(&self, now: Instant, angle: Angle) -> Duration {
+        let latency = self.spindle.time_to_turn(angle - self.spindle.angle_at(now));
+        // A scheduler asks this for every pending request, and seldom within the tolerance.
+        if latency.as_ns() + CATCH_NS < self.spindle.period().as_ns() {
+            return latency;
+        }
         self.begins(now, angle).saturating_since(now)
     }
 
