@@ -331,7 +331,8 @@ class Experiment:
         if self.options.apart:
             row["apart"] = taken_apart(trace)
             trace.unlink()
-        for key in ("requests", "host", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "emulator_cpu_s", "trust", "processors", "outside", "coverage", "notes", "warnings"):
+        for key in ("requests", "host", "deadline_misses", "lateness_p50_us", "lateness_p99_us", "emulator_cpu_s", "trust",
+                    "trust_sentence", "processors", "out_of_validated_range", "notes"):
             if key in document:
                 row[key] = document[key]
         self.results["runs"].append(row)

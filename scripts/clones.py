@@ -34,10 +34,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("station", "plain")
 
+# The think time on a line of the traces of 1997-99 precedes the request (docs/models/measured-drives.md).
+THINK_BEFORE = ["--format-option", "think=before"]
+
 # Evaluated traces: name in the table, file below --traces, further arguments of `seeklab fit`.
 TRACES = [
+    *((f"{drive}, measured drive", f"disksim-validate/{drive}.trace.zst", THINK_BEFORE)
+      for drive in ("atlas10k", "barracuda", "cheetah9LP")),
     *((f"{drive}, measured drive", f"disksim-validate/{drive}.trace.zst", [])
-      for drive in ("atlas10k", "barracuda", "cheetah9LP", "dec_rz26", "hp_c2247a", "hp_c2490a")),
+      for drive in ("dec_rz26", "hp_c2247a", "hp_c2490a")),
     ("YCSB on RocksDB, Optane", "opencas-ycsb-rocksdb-optane/sample_trace.octf.tar.xz", []),
     ("pgbench, ext4 on a loop device", "pgbench-loop/pgbench.ftrace.zst", []),
     ("hplajw, disk 0", "hpl-srt-ajw/ajw.1week.srt.zst", ["--device", "0"]),
@@ -205,7 +210,7 @@ class Clones:
                 return None
             return path
         for label, file, more in TRACES:
-            name = Path(file).name.split(".")[0] + "".join(more[1:])
+            name = Path(file).name.split(".")[0] + "".join(more[1:] if more[:1] == ["--device"] else [])
             yield label, name, lambda file=file: trace(file), more
 
     def of_pairs(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Share of the change of a trace that its own records explain: a bound beside the models, from another learner.
 
-    scripts/explained.py TRACE [TRACE ...] [--device N] [--seed N]
+    scripts/explained.py TRACE [TRACE ...] [--device N] [--format-option NAME=VALUE] [--seed N]
 
 A forest of randomised trees [Geurts06; scikit-learn] learns the distribution of response times from everything known of a
 request at its arrival, *as measured*: queue, blocks in the queue, distance, streams, idle time, the last response times, loads
@@ -34,14 +34,17 @@ LEAF = 20
 PIECE = 200
 
 
-def read(seeklab, trace, device):
+def read(seeklab, trace, device, format_options):
     """The requests of one device with a response time, and their properties known at arrival."""
     import numpy as np
     import pandas as pd
 
     with tempfile.TemporaryDirectory() as folder:
         csv = Path(folder, "trace.csv")
-        subprocess.run([seeklab, "trace", "convert", trace, csv], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        options = [part for option in format_options for part in ("--format-option", option)]
+        done = subprocess.run([seeklab, "trace", "convert", trace, csv, *options], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"error: {trace}: {done.stderr.strip()}")
         rows = pd.read_csv(csv, comment="#", low_memory=False)
     rows = rows[(rows.device == device) & rows.completion_ns.notna() & (rows.status == "ok")]
     if len(rows) < 4 * PIECE:
@@ -107,6 +110,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--format-option", action="append", default=[], metavar="NAME=VALUE",
+                        help="reading of a trace that its format leaves open, as of `seeklab trace convert`")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     try:
@@ -119,7 +124,7 @@ def main():
     print(f"seed {options.seed}, {TREES} trees, leaves of {LEAF}\n\n| trace | requests | change | requests only | also past answers | same half |\n| --- | --- | --- | --- | --- | --- |")
     for trace in options.traces:
         print(f"explained: {trace} …", file=sys.stderr)
-        arrival, response, state, of_requests = read(seeklab, trace, options.device)
+        arrival, response, state, of_requests = read(seeklab, trace, options.device, options.format_option)
         rest = arrival >= (arrival[0] + arrival[-1]) / 2
         if not rest.any() or rest.all():
             sys.exit(f"error: {trace}: one half of its time has no requests")

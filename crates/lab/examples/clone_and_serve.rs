@@ -30,8 +30,8 @@ pub(crate) fn clone_and_serve(trace: &Path, line: &str) -> Result<EmulationResul
     let clone = fit_trace(&session, trace, &FitOptions::default())?.device("clone")?;
     let options = EmulationOptions::new(clone);
     serve(&session, &options, |endpoints| {
-        let uri = endpoints.nbd.as_ref().expect("NBD is the default frontend");
-        let driven = drive(&session, uri, line, options.seed)?;
+        let uri = endpoints.nbd().expect("NBD is the default frontend");
+        let driven = drive(&session, &uri, line, options.seed)?;
         println!("{} requests in {:.1} s", driven.requests, driven.elapsed_s);
         stop.stop();
         Ok(())

@@ -171,15 +171,9 @@ pub fn record(
     let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
     let metrics = Metrics::new(metadata.block_size);
     let observer = Observer::start(Recording { writer, metrics, failed: None });
-    let mut running = passing::start(
-        backing,
-        title,
-        frontends.clone(),
-        options.read_only,
-        observer.observe(),
-        &Stop::new()?,
-    )?;
-    if let Err(failure) = on_ready(&Endpoints::of(&running, &frontends)) {
+    let mut running =
+        passing::start(backing, title, frontends, options.read_only, observer.observe(), &Stop::new()?)?;
+    if let Err(failure) = on_ready(running.endpoints()) {
         let _ = running.end();
         return Err(failure);
     }

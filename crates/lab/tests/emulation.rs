@@ -35,7 +35,7 @@ fn emulate(options: &EmulationOptions, meanwhile: impl FnOnce()) -> (DriveResult
     let mut driven = None;
     let result = serve(&session, options, |endpoints| {
         meanwhile();
-        driven = Some(drive(&session, endpoints.nbd.as_ref().unwrap(), LINE, Seed(1))?);
+        driven = Some(drive(&session, &endpoints.nbd().unwrap(), LINE, Seed(1))?);
         stop.stop();
         Ok(())
     });

@@ -1,6 +1,7 @@
 //! One file for each verb.
 
 mod fit_sweep;
+mod frontends;
 mod pace;
 mod parameters;
 mod queue;

@@ -1,19 +1,18 @@
 //! `seeklab record`: serves a real file or device and records every request to it.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use seeklab_lab::crates::emulator::frontend::loop_device::QueueOptions;
-use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::crates::report::folded;
-use seeklab_lab::emulate::FrontendOptions;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::record::{RecordOptions, RecordResult, record};
 use seeklab_lab::session::Session;
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
+
+use super::frontends::FrontendFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,19 +33,8 @@ pub(crate) struct Arguments {
     /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
-    /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
-    /// or --fuse is given]
-    #[arg(long, value_name = "ADDRESS")]
-    nbd: Option<Address>,
-    /// Limit of NBD connections at a time [default: 64]
-    #[arg(long, value_name = "N")]
-    connections: Option<NonZeroUsize>,
-    /// Serve it as a block device of the kernel, /dev/loopN. Needs root and FUSE
-    #[arg(long)]
-    block: bool,
-    /// Serve it as a plain file, `disk`, in this directory, through FUSE. Needs no root
-    #[arg(long, value_name = "DIR")]
-    fuse: Option<PathBuf>,
+    #[command(flatten)]
+    frontends: FrontendFlags,
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
@@ -60,12 +48,7 @@ impl Arguments {
         let options = RecordOptions {
             backing: self.backing,
             output: self.output,
-            frontends: FrontendOptions {
-                nbd: self.nbd,
-                fuse: self.fuse,
-                block: self.block.then(QueueOptions::default),
-                connections: self.connections,
-            },
+            frontends: self.frontends.options(QueueOptions::default()),
             read_only: self.read_only,
         };
         let result = record(session, &options, |endpoints| {

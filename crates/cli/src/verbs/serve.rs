@@ -1,18 +1,14 @@
 //! `seeklab serve`: emulates a device in real time.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
-use seeklab_lab::crates::emulator::frontend::nbd::Address;
 use seeklab_lab::crates::files::check_writable;
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::devices::resolve;
-use seeklab_lab::emulate::{
-    Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
-};
+use seeklab_lab::emulate::{Contents, EmulationOptions, EmulationResult, Endpoints, StoreChoice, serve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -20,6 +16,7 @@ use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
+use super::frontends::FrontendFlags;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::setup::SetupFlags;
@@ -41,19 +38,8 @@ pub(crate) struct Arguments {
     /// Catalog name or TOML file
     #[arg(add = ArgValueCompleter::new(completion::device))]
     device: String,
-    /// Address for NBD clients: unix:PATH or tcp:ADDR [default: a socket in the temporary folder, unless --block
-    /// or --fuse is given]
-    #[arg(long, value_name = "ADDRESS")]
-    nbd: Option<Address>,
-    /// Limit of NBD connections at a time [default: 64]
-    #[arg(long, value_name = "N")]
-    connections: Option<NonZeroUsize>,
-    /// Serve it as a block device of the kernel, /dev/loopN. Needs root and FUSE
-    #[arg(long)]
-    block: bool,
-    /// Serve it as a plain file, `disk`, in this directory, through FUSE. Needs no root
-    #[arg(long, value_name = "DIR")]
-    fuse: Option<PathBuf>,
+    #[command(flatten)]
+    frontends: FrontendFlags,
     #[command(flatten)]
     queue: QueueFlags,
     /// Bytes to export [default: the whole device]
@@ -81,7 +67,7 @@ pub(crate) struct Arguments {
     pace: PaceFlags,
     /// Measure the compensation of the block device continuously from the host's own time stamps, as `run` does.
     /// Costs 2 to 3 us of processor time per request
-    #[arg(long, requires = "block", conflicts_with_all = ["nbd", "fuse", "uncalibrated"])]
+    #[arg(long, requires = "block", conflicts_with_all = FrontendFlags::names().chain(["uncalibrated"]))]
     follow_host: bool,
     /// Write every request to a trace, with the times measured by the emulator
     #[arg(long, value_name = "TRACE")]
@@ -127,12 +113,7 @@ impl Arguments {
     fn options(&self) -> Result<EmulationOptions, Failure> {
         Ok(EmulationOptions {
             device: resolve(&self.device, &self.setup.setup())?,
-            frontends: FrontendOptions {
-                nbd: self.nbd.clone(),
-                fuse: self.fuse.clone(),
-                block: self.block.then(|| self.queue.options()),
-                connections: self.connections,
-            },
+            frontends: self.frontends.options(self.queue.options()),
             size: self.size,
             contents: Contents {
                 store: self.store_choice()?,
@@ -160,16 +141,7 @@ impl Arguments {
 
 /// Returns the text for the user: the places where the device is served, and commands to try.
 fn ready(name: &str, endpoints: &Endpoints) -> String {
-    let block = endpoints.block.as_ref().map(|path| path.display());
-    let file = endpoints.file.as_ref().map(|path| path.display());
-    let commands: Vec<String> = [
-        block.map(|path| format!("mkfs.ext4 {path}; mount {path} /mnt")),
-        file.map(|path| format!("fio --name=x --filename={path} --direct=1 --rw=randread")),
-        endpoints.nbd.as_ref().map(|uri| format!("nbdinfo '{uri}'")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let commands: Vec<&str> = endpoints.iter().map(|endpoint| endpoint.trial.as_str()).collect();
     format!("{name} is ready: {endpoints}\nend it with Ctrl-C; try it with: {}\n", commands.join(", or "))
 }
 

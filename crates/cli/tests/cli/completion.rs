@@ -55,7 +55,7 @@ fn keys_of_set_are_the_parameters_of_the_named_device() {
 }
 
 #[test]
-fn names_of_kinds_documents_formats_and_schedulers_are_completed() {
+fn names_of_kinds_documents_formats_schedulers_and_protocols_are_completed() {
     let bench = Bench::new();
     assert_eq!(completed(&bench, &["devices", "--parameters", "que"]), ["queue"]);
     assert_eq!(completed(&bench, &["workloads", "--parameters", "syn"]), ["synthetic"]);
@@ -63,4 +63,8 @@ fn names_of_kinds_documents_formats_and_schedulers_are_completed() {
     assert_eq!(completed(&bench, &["trace", "info", "--from", "ms"]), ["msr", "msr-cut"]);
     assert!(completed(&bench, &["simulate", "--scheduler", "spt"]).contains(&"sptf".to_owned()));
     assert_eq!(completed(&bench, &["calib"]), ["calibrate"]);
+    for verb in ["serve", "record"] {
+        assert_eq!(completed(&bench, &[verb, "--nb"]), ["--nbd"]);
+        assert_eq!(completed(&bench, &[verb, "--fus"]), ["--fuse"]);
+    }
 }

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use seeklab_emulator::frontend::PROTOCOLS;
 
 /// An emulation that runs in the background.
 struct Served {
     child: Child,
     uri: String,
+    /// The line that names a command to try.
+    trial: String,
 }
 
 impl Served {
@@ -22,10 +25,11 @@ impl Served {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
         let uri = line.split(" is ready: ").nth(1).unwrap_or_else(|| panic!("{line}")).trim().to_owned();
-        Self { child, uri }
+        let trial = lines.next().unwrap().unwrap();
+        Self { child, uri, trial }
     }
 
     /// Interrupts it and returns its document.
@@ -111,6 +115,28 @@ fn file_store_keeps_written_data() {
     let text = qemu_io(&served.uri, &["read -P 0x5a 8M 128k", "read -P 0 0 128k"]).unwrap();
     assert!(!text.contains("verification failed"), "{text}");
     served.interrupt();
+}
+
+#[test]
+fn ready_text_names_a_command_to_try() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&folder.path().join("nbd"), &["immediate", "--size", "1MiB"]);
+    assert_eq!(served.trial, format!("end it with Ctrl-C; try it with: nbdinfo '{}'", served.uri));
+    served.interrupt();
+}
+
+#[test]
+fn serve_and_record_offer_every_protocol() {
+    for verb in ["serve", "record"] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_seeklab")).args([verb, "--help"]).output().unwrap().stdout;
+        let help = String::from_utf8(output).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        for protocol in PROTOCOLS {
+            let option = format!("--{} <{}> {}", protocol.name, protocol.value_name, protocol.help);
+            assert!(help.contains(&option), "{verb}: {option}: {help}");
+        }
+        assert!(help.contains("in the temporary folder, unless --block or --fuse"), "{help}");
+    }
 }
 
 #[test]

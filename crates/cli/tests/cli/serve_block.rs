@@ -131,15 +131,22 @@ fn follow_host_matches_and_records_every_request_of_the_host() {
 }
 
 #[test]
-fn follow_host_is_refused_without_block_or_with_uncalibrated() {
-    for arguments in [&["--follow-host"][..], &["--block", "--follow-host", "--uncalibrated"]] {
+fn follow_host_is_refused_without_block_and_with_uncalibrated_or_another_frontend() {
+    for arguments in [
+        &["--follow-host"][..],
+        &["--block", "--follow-host", "--uncalibrated"],
+        &["--block", "--follow-host", "--nbd", "unix:/a"],
+        &["--block", "--follow-host", "--fuse", "/a"],
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_seeklab"))
             .args(["serve", "immediate", "--size", "1MiB"])
             .args(arguments)
             .output()
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(String::from_utf8_lossy(&output.stderr).contains("--follow-host"), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let other = arguments.iter().rfind(|word| word.starts_with("--")).unwrap();
+        assert!(errors.contains("--follow-host") && errors.contains(other), "{arguments:?}: {errors}");
     }
 }
 

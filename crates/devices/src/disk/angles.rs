@@ -70,6 +70,8 @@ pub(super) struct TrackAngles {
     steps: Steps,
     /// Angle of a sector, by surface.
     sectors: Vec<Turns>,
+    /// Angle of a sector of a skew.
+    skew_sector: Turns,
 }
 
 #[derive(Debug, Clone)]
@@ -110,7 +112,8 @@ impl TrackAngles {
             (Some(last), Some(step)) => last + turns(step),
             _ => Turns::ZERO,
         };
-        let offset = turns(AngleStep::from_sectors(1)) * u64::from(zone.first_block_offset);
+        let skew_sector = turns(AngleStep::from_sectors(1));
+        let offset = skew_sector * u64::from(zone.first_block_offset);
         let origin = after_zone_before + turns(zone.angles.origin) + offset;
         let steps = if geometry.mapping == Mapping::SurfaceFirst {
             Steps::Serpentines(SerpentineSteps::new(geometry, zone, origin))
@@ -118,17 +121,22 @@ impl TrackAngles {
             Steps::Cylinders(CylinderSteps::new(geometry, zone, origin))
         };
         let sector = |head| Turns::from_fraction(1, u64::from(zone.sectors_on(head)));
-        Self { steps, sectors: (0..geometry.surfaces).map(sector).collect() }
+        Self { steps, sectors: (0..geometry.surfaces).map(sector).collect(), skew_sector }
     }
 
-    /// Angle of a sector, which lies `pushed` sectors further than its number says.
+    /// Angle of a sector.
     #[inline]
-    pub(super) fn of_sector(&self, spot: Spot, pushed: u64) -> Turns {
+    pub(super) fn of_sector(&self, spot: Spot) -> Turns {
         let track = match &self.steps {
             Steps::Cylinders(steps) => steps.of_track(spot),
             Steps::Serpentines(steps) => steps.of_track(spot),
         };
-        track + self.sectors[spot.head as usize] * (spot.sector + pushed)
+        track + self.sectors[spot.head as usize] * spot.sector
+    }
+
+    /// Angle by which so many slips push the skew of what follows them.
+    pub(super) fn of_pushes(&self, slips: u64) -> Turns {
+        self.skew_sector * slips
     }
 }
 

@@ -108,7 +108,7 @@ impl Layout {
                 .map_err(|error| error.under(&format!("zones[{index}]")))?;
             first_lbn += zone.blocks;
             let last_track = zone.tracks.spot(zone.tracks.start(zone.tracks.tracks() - 1));
-            last_angle = Some(zone.angles.of_sector(last_track, 0));
+            last_angle = Some(zone.angles.of_sector(last_track));
             let differing = if zone.surfaces_differ { geometry.surfaces } else { 1 };
             sectors_per_track.extend((0..differing).map(|head| parameters.sectors_on(head)));
             zones.push(zone);
@@ -560,13 +560,15 @@ impl Zone {
     /// Angle of a sector of the zone at its place.
     #[inline]
     fn angle(&self, sector: u64, spot: Spot) -> Angle {
+        let angle = self.angles.of_sector(spot);
         let pushing = match self.slip_skew {
             SlipSkew::None => None,
             SlipSkew::LaterTracks => Some(sector - spot.sector),
             SlipSkew::LaterCylinders => Some(self.tracks.group_start(spot.group)),
         };
-        let pushed = pushing.map_or(0, |start| self.slips.partition_point(|slip| *slip < start) as u64);
-        self.angles.of_sector(spot, pushed).to_angle()
+        let Some(start) = pushing else { return angle.to_angle() };
+        let slips = self.slips.partition_point(|slip| *slip < start) as u64;
+        (angle + self.angles.of_pushes(slips)).to_angle()
     }
 }
 

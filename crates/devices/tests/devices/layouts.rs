@@ -91,7 +91,7 @@ fn zone(kind: LayoutKind, surfaces: usize, is_first: bool) -> impl Strategy<Valu
                 _ => u64::from(cylinders * least_sectors) * surfaces as u64,
             };
             let slips: BTreeSet<u64> = match kind.sparing {
-                Sparing::None | Sparing::SectorsPerCylinder => BTreeSet::new(),
+                Sparing::None => BTreeSet::new(),
                 _ => slips.into_iter().map(|slip| slip % units).collect(),
             };
             ZoneParameters {

@@ -179,13 +179,16 @@ fn data_sectors(
     let is_slip = |number: usize| zone.slips.contains(&(number as u64));
     let mut sectors = Vec::new();
     let mut number = 0;
-    let mut pushed = 0;
+    // Slips so far, and how many of them push the skew: those on earlier tracks, or on earlier cylinders.
+    let (mut slipped, mut pushing) = (0, 0);
     for (index, track) in tracks.iter().enumerate() {
-        let angle = if geometry.sparing == Sparing::SectorsPerTrack {
-            track.angle.plus(pushed, u64::from(zone.sectors_per_track))
-        } else {
-            track.angle
-        };
+        let is_new_cylinder = index > 0 && tracks[index - 1].cylinder != track.cylinder;
+        match geometry.sparing {
+            Sparing::SectorsPerTrack => pushing = slipped,
+            Sparing::SectorsPerCylinder if is_new_cylinder => pushing = slipped,
+            _ => {}
+        }
+        let angle = track.angle.plus(pushing, u64::from(zone.sectors_per_track));
         for sector in 0..track.sectors {
             let is_slipped = match geometry.sparing {
                 Sparing::TracksAtZoneEnd => is_slip(index),
@@ -194,7 +197,7 @@ fn data_sectors(
             let place = PhysicalBlock { cylinder: track.cylinder, head: track.head, sector };
             let angle = angle.plus(i64::from(sector), u64::from(track.sectors));
             sectors.push((is_slipped, (place, track.sectors, angle)));
-            pushed += i64::from(is_slipped);
+            slipped += i64::from(is_slipped);
             number += 1;
         }
     }

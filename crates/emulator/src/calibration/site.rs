@@ -1,6 +1,7 @@
 //! The frontends that are calibrated: how each is served, and who measures at its other end.
 //!
-//! A frontend is a line in each function of [`FrontendKind`], a [`Way`], and a [`Host`] at its end.
+//! A frontend with a calibration of its own is a line in each function of [`FrontendKind`], a [`Way`], and a [`Host`] at
+//! its end. Other protocols name the kind that is nearest to theirs.
 
 use std::fmt;
 use std::io;
@@ -20,7 +21,7 @@ use crate::frontend::fuse::{self, DetachedFile};
 use crate::frontend::loop_device::{LoopDevice, QueueOptions, Settings};
 use crate::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
 
-/// A way by which clients reach an emulated device.
+/// A way by which clients reach an emulated device. The kinds are in order: the last is the nearest to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

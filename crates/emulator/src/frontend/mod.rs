@@ -10,9 +10,8 @@
 //! [`serve`] is the loop that waits and drives any of them, several at a time through [`Frontends`].
 
 mod composite;
-pub mod fuse;
 pub mod loop_device;
-pub mod nbd;
+mod protocol;
 mod serving;
 mod slots;
 mod stop;
@@ -23,8 +22,24 @@ use std::os::fd::BorrowedFd;
 use seeklab_core::{Instant, Operation, Status};
 
 pub use composite::Frontends;
+pub use protocol::{ClientLimits, Endpoint, OpenFrontend, Opening, Protocol, ProtocolValue};
 pub use serving::{Backend, Next, serve};
 pub use stop::Stop;
+
+/// Declares the module of each protocol and lists the protocols in order.
+macro_rules! protocols {
+    ($($module:ident,)+) => {
+        $(pub mod $module;)+
+
+        /// THE list of protocols by which clients reach a device.
+        pub static PROTOCOLS: &[Protocol] = &[$($module::PROTOCOL),+];
+    };
+}
+
+protocols! {
+    nbd,
+    fuse,
+}
 
 /// Names one outstanding command of a frontend; it goes back with the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,6 +9,7 @@ mod calibrated;
 mod contents;
 mod endpoints;
 mod feedback;
+mod frontends;
 mod host;
 mod live;
 mod observer;
@@ -16,27 +17,25 @@ mod pace;
 pub(crate) mod passing;
 mod serve;
 
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
-use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::clock::{
     Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
 use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe};
-use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
-use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings, is_attached};
-use seeklab_emulator::frontend::nbd::{Address, Export, Server, ServerOptions, Uri};
-use seeklab_emulator::frontend::{self, Frontend, Frontends, Stop};
+use seeklab_emulator::frontend::fuse::DetachedFile;
+use seeklab_emulator::frontend::loop_device::{LoopDevice, Settings, is_attached};
+use seeklab_emulator::frontend::nbd::Export;
+use seeklab_emulator::frontend::{self, Endpoint, Frontends, Stop};
 use seeklab_emulator::pacer::{self, Deadlines, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use crate::session::Session;
+use frontends::OpenFrontends;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
@@ -44,36 +43,11 @@ use contents::save;
 pub use contents::{Contents, StoreChoice};
 pub use endpoints::Endpoints;
 pub use feedback::{Feedback, Follower, feedback};
+pub use frontends::{DEFAULT_PROTOCOL, FrontendOptions};
 pub use host::{HostFigures, HostFollowed, HostMessage, Joining, watch};
 pub use observer::{Observer, Recorder, Sink};
 pub use pace::{Pace, PaceOptions};
 pub use serve::{EmulationOptions, EmulationResult, serve};
-
-/// Frontends that clients connect to.
-#[derive(Debug, Clone, Default)]
-pub struct FrontendOptions {
-    /// Address that NBD clients connect to, if enabled.
-    pub nbd: Option<Address>,
-    /// The directory in which the device is a file, if it is to be one.
-    pub fuse: Option<PathBuf>,
-    /// Options of the host's queue, if the device is to be a block device of the host.
-    pub block: Option<QueueOptions>,
-    /// NBD connections at a time.
-    pub connections: Option<NonZeroUsize>,
-}
-
-impl FrontendOptions {
-    /// Returns the frontend that selects the calibration: if there are several, the frontend nearest to the
-    /// kernel.
-    pub const fn kind(&self) -> FrontendKind {
-        match self {
-            Self { block: Some(_), .. } => FrontendKind::Block,
-            Self { fuse: Some(_), .. } => FrontendKind::Fuse,
-            Self { nbd: Some(Address::Tcp { .. }), .. } => FrontendKind::NbdTcp,
-            _ => FrontendKind::NbdUnix,
-        }
-    }
-}
 
 /// Options of an emulation, apart from the device.
 pub struct StartOptions {
@@ -124,7 +98,7 @@ impl From<StoreError> for Failure {
 /// An emulation that serves clients.
 #[derive(Debug)]
 pub struct Running<O = Measurements> {
-    uri: Option<Uri>,
+    endpoints: Endpoints,
     block: Option<LoopDevice>,
     clock: Clock,
     stop: Stop,
@@ -132,9 +106,9 @@ pub struct Running<O = Measurements> {
 }
 
 impl<O> Running<O> {
-    /// Returns the address that NBD clients connect to.
-    pub const fn uri(&self) -> Option<&Uri> {
-        self.uri.as_ref()
+    /// Returns the places where clients reach the device.
+    pub const fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
     }
 
     /// The block device of the host.
@@ -184,7 +158,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Resources that the thread has opened before it serves.
 struct Opened {
-    uri: Option<Uri>,
+    endpoints: Vec<Endpoint>,
     file: Option<DetachedFile>,
     clock: Clock,
 }
@@ -218,17 +192,21 @@ fn run_beside<O: Send + 'static>(
 ) -> Result<Running<O>, Failure> {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || serve(&sender));
-    let Ok(Opened { uri, file, clock }) = receiver.recv() else {
+    let Ok(Opened { endpoints, file, clock }) = receiver.recv() else {
         // It ended before it served.
         let Err(failure) = thread.join().expect("an emulation does not panic") else {
             return Err(Failure::new("the emulation ended before it was ready"));
         };
         return Err(failure);
     };
-    let mut running = Running { uri, block: None, clock, stop: stop.clone(), thread };
+    let endpoints = Endpoints(endpoints);
+    let mut running = Running { endpoints, block: None, clock, stop: stop.clone(), thread };
     if let (Some(settings), Some(file)) = (block, file) {
         match LoopDevice::attach(&file, &settings) {
-            Ok(block) => running.block = Some(block),
+            Ok(block) => {
+                running.endpoints.0.insert(0, block.endpoint());
+                running.block = Some(block);
+            }
             Err(error) => {
                 let _ = running.end();
                 return Err(Failure::from(error).context("no block device can be made"));
@@ -236,44 +214,6 @@ fn run_beside<O: Send + 'static>(
         }
     }
     Ok(running)
-}
-
-/// Opened frontends.
-struct Open {
-    frontends: Vec<Box<dyn Frontend>>,
-    uri: Option<Uri>,
-    file: Option<DetachedFile>,
-}
-
-impl FrontendOptions {
-    /// Opens them for `export`.
-    fn open(&self, export: Export, clock: Clock) -> Result<Open, Failure> {
-        let mut frontends: Vec<Box<dyn Frontend>> = Vec::new();
-        let (mut uri, mut file) = (None, None);
-        if let Some(path) = &self.fuse {
-            let server =
-                fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::At(path.clone()))
-                    .map_err(|error| Failure::from(error).context("--fuse"))?;
-            frontends.push(Box::new(server));
-        }
-        if self.block.is_some() {
-            let server = fuse::Server::mount(export.clone(), Box::new(move || clock.now()), &Place::Detached)
-                .map_err(|error| Failure::from(error).context("no block device can be made"))?;
-            file = server.detached_file();
-            frontends.push(Box::new(server));
-        }
-        if let Some(address) = &self.nbd {
-            let default = ServerOptions::default();
-            let connection_count_max =
-                self.connections.map_or(default.connection_count_max, NonZeroUsize::get);
-            let options = ServerOptions { connection_count_max, ..default };
-            let server = Server::bind(address, export, options, Box::new(move || clock.now()))
-                .map_err(|error| Failure::from(error).context(format!("--nbd {address}")))?;
-            uri = Some(server.uri());
-            frontends.push(Box::new(server));
-        }
-        Ok(Open { frontends, uri, file })
-    }
 }
 
 fn emulate(
@@ -294,7 +234,7 @@ fn emulate(
         rotational: capabilities.rotational,
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
-    let Open { frontends, uri, file } = options.frontends.open(export, clock)?;
+    let OpenFrontends { frontends, endpoints, file } = options.frontends.open(&export, clock)?;
     let held = KeptAwake::under(options.pace.pacing);
     let correction = options.pace.calibrated.correction(export_block_bytes, options.pace.pacing);
     let mut compensation = correction.compensation;
@@ -330,7 +270,7 @@ fn emulate(
     };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Opened { uri, file, clock });
+    let _ = ready.send(Opened { endpoints, file, clock });
     let result = frontend::serve(&mut frontends, &mut watched, &mut waiter, stop);
     let processors = KeptAwake::processors(held.as_ref());
     drop(held);

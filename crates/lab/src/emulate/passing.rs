@@ -10,7 +10,8 @@ use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{Frontends, Stop, serve};
 use seeklab_emulator::passthrough::{Backing, BackingError, Passed, Passthrough};
 
-use super::{FrontendOptions, Open, Opened, Running, run_beside};
+use super::frontends::OpenFrontends;
+use super::{FrontendOptions, Opened, Running, run_beside};
 use crate::failure::Failure;
 
 /// Commands that may be with the backing at a time.
@@ -58,12 +59,12 @@ pub(crate) fn start(
             read_only,
             ..Export::new("", backing.size().as_bytes(), block_size_bytes)
         };
-        let Open { frontends, uri, file } = frontends.open(export, clock)?;
+        let OpenFrontends { frontends, endpoints, file } = frontends.open(&export, clock)?;
         let mut frontends = Frontends::new(frontends)?;
         let mut passthrough = Passthrough::new(backing, WORKERS, clock, Some(observe))?;
         let mut waiter = Waiter::new(clock, Pacing::Frugal, Duration::ZERO);
         // Whoever started it waits for this.
-        let _ = ready.send(Opened { uri, file, clock });
+        let _ = ready.send(Opened { endpoints, file, clock });
         let served = serve(&mut frontends, &mut passthrough, &mut waiter, &seen);
         let elapsed = clock.now().saturating_since(Instant::ZERO);
         let passed = passthrough.finish();

@@ -290,7 +290,7 @@ pub fn serve(
     let pace = options.pace.load(session, frontends.kind())?;
     let recorder = options.recorder(&pace)?;
     let mut start_options = StartOptions {
-        frontends: frontends.clone(),
+        frontends,
         read_only: options.contents.read_only,
         pace,
         seed: options.seed,
@@ -318,7 +318,7 @@ pub fn serve(
         }
         _ => Ok(()),
     };
-    if let Err(failure) = began.and_then(|()| on_ready(&Endpoints::of(&running, &frontends))) {
+    if let Err(failure) = began.and_then(|()| on_ready(running.endpoints())) {
         let _ = running.end();
         return Err(failure);
     }

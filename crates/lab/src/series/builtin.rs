@@ -22,7 +22,7 @@ pub(super) fn run(
     host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
 ) -> Result<Ran, Failure> {
-    let uri = running.uri().expect("the emulation was started with it");
+    let uri = running.endpoints().nbd().expect("the emulation was started with it");
     let options = RunnerOptions {
         clock: Some(running.clock()),
         pacing: what.series.pace.pacing,
@@ -30,7 +30,7 @@ pub(super) fn run(
         ..RunnerOptions::default()
     };
     let before = thread_cpu_s()?;
-    let result = run_builtin_with(builtin, uri, what.series.seed, &options, &mut |_| connected());
+    let result = run_builtin_with(builtin, &uri, what.series.seed, &options, &mut |_| connected());
     connected();
     let result = result.map_err(|error| match &error {
         ClientError::Stopped { .. } => Failure::check("interrupted"),

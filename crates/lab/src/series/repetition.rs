@@ -64,8 +64,7 @@ impl Repetition<'_> {
                 // Gone as soon as its client has connected, so that nothing stays if this process is killed.
                 let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
                 let socket = folder.as_ref().expect("it was made").path().join("nbd");
-                let frontends =
-                    FrontendOptions { nbd: Some(Address::Unix(socket)), ..FrontendOptions::default() };
+                let frontends = FrontendOptions::default().with(Address::Unix(socket));
                 self.emulated(store, frontends, |running, host| {
                     builtin::run(self, builtin, running, &host, &mut || drop(folder.take()))
                 })

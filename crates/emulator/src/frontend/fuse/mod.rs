@@ -26,9 +26,11 @@ mod guard;
 mod mount;
 mod output;
 mod patch;
+mod protocol;
 mod server;
 mod wire;
 
 pub use connection::{Connection, FILE_NAME, MESSAGE_BYTES_MAX, Oddities, Owner, TRANSFER_BYTES_MAX};
 pub use mount::{Place, unavailability};
+pub use protocol::PROTOCOL;
 pub use server::{DetachedFile, Server, Statistics};

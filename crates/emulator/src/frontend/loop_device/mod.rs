@@ -43,6 +43,7 @@ use rustix::io::Errno;
 pub(crate) use kernel::own_descriptor_only;
 pub use queue::{Queue, QueueOptions, is_attached};
 
+use crate::frontend::Endpoint;
 use crate::frontend::fuse::DetachedFile;
 
 /// Settings of the block device.
@@ -107,6 +108,16 @@ impl LoopDevice {
     /// Returns the path of the block device.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the place where programs of the host reach it.
+    pub fn endpoint(&self) -> Endpoint {
+        let path = self.path.display();
+        Endpoint {
+            protocol: "block",
+            address: path.to_string(),
+            trial: format!("mkfs.ext4 {path}; mount {path} /mnt"),
+        }
     }
 
     /// Returns the settings of the host's queue, read back from the kernel.

@@ -179,7 +179,10 @@ trait Model {
     /// Predicts the prediction of a command that begins at `now`, and takes it in.
     fn predict(&mut self, now: Instant, request: &Request) -> Prediction;
 
-    /// Takes in the times at which the command was served.
+    /// Returns true if the buffer, as of the last command, answers the first block of a read, or a write as a whole.
+    fn holds(&self, request: &Request) -> bool;
+
+    /// Checks and takes in the times at which the command was served.
     fn served(&mut self, served: &Served);
 
     /// Prediction of a command as the controller shows it.
@@ -255,7 +258,8 @@ impl Operations {
 /// Counts of the predictions of reads and of writes.
 type Counts = [[u64; 3]; 2];
 
-/// Serves random operations and compares each prediction with the model's.
+/// Serves random operations and compares each prediction with the model's. Each command goes to a copy of the controller
+/// that served the one before, so a copy must forget nothing either.
 fn compare<C: Controller<Head>>(
     context: &str,
     mut controller: C,
@@ -265,8 +269,11 @@ fn compare<C: Controller<Head>>(
 ) -> Counts {
     let mut counts = Counts::default();
     let mut now = Instant::ZERO;
+    let mut copy = controller.clone();
     for id in 0..count {
         let request = operations.next(id);
+        let holds = controller.holds(&Platter, &request);
+        assert_eq!(holds, model.holds(&request), "{context}: operation {id} at {now}: {request:?}");
         let predicted = model.predict(now, &request);
         let served = controller.serve(&Platter, now, &request);
         let prediction = model.prediction(&served);
@@ -276,6 +283,8 @@ fn compare<C: Controller<Head>>(
             counts[usize::from(request.op == Operation::Write)][prediction as usize] += 1;
         }
         now = served.free.max(served.completed) + operations.think();
+        copy.clone_from(&controller);
+        std::mem::swap(&mut copy, &mut controller);
     }
     counts
 }
@@ -306,6 +315,7 @@ fn direct_holds_nothing() {
     for id in 0..OPERATIONS / 10 {
         let request = operations.next(id);
         let begin = now + parameters.per_command;
+        assert!(!controller.holds(&Platter, &request), "{request:?}");
         let served = controller.serve(&Platter, now, &request);
         let moves = !matches!(request.op, Operation::Flush | Operation::Discard);
         let end = if moves { arm.pass(begin, request.lbn..request.end()) } else { begin };

@@ -449,13 +449,19 @@ impl SegmentedModel {
         let blocks = request.lbn..request.end();
         self.read_end = None;
         self.run = 0;
-        let buffer = &self.rules.buffer;
-        let through =
-            buffer.write_back == WriteBack::None || request.fua || request.blocks as usize > self.size();
-        let prediction =
-            if through { self.write_through(now, request) } else { self.write_back(now, request) };
+        let prediction = if self.goes_through(request) {
+            self.write_through(now, request)
+        } else {
+            self.write_back(now, request)
+        };
         self.restrain(&blocks);
         prediction
+    }
+
+    /// True if a write is complete on the media only.
+    fn goes_through(&self, request: &Request) -> bool {
+        let write_back = self.rules.buffer.write_back;
+        write_back == WriteBack::None || request.fua || request.blocks as usize > self.size()
     }
 
     fn write_through(&mut self, now: Instant, request: &Request) -> Prediction {
@@ -552,6 +558,21 @@ impl Model for SegmentedModel {
         }
     }
 
+    fn holds(&self, request: &Request) -> bool {
+        let (lbn, blocks) = (request.lbn, request.lbn..request.end());
+        match request.op {
+            Operation::Read => {
+                self.parts.iter().any(|part| self.answers(part, lbn))
+                    || self.ahead.is_some_and(|ahead| ahead.next == lbn && lbn < ahead.end)
+            }
+            Operation::Write | Operation::WriteZeroes => {
+                !self.goes_through(request) && self.takes(&blocks, Instant::from_ns(u64::MAX))
+            }
+            Operation::Flush => self.queue.is_empty(),
+            Operation::Discard => true,
+        }
+    }
+
     fn served(&mut self, served: &Served) {
         if let Some(end) = self.media_end {
             assert_eq!(served.free, end, "the media's work ends elsewhere: {served:?}");
@@ -573,7 +594,7 @@ fn parameters(buffer: &str) -> SegmentedParameters {
 
 #[test]
 fn segments_hold_what_the_brute_force_model_says() {
-    let share = super::OPERATIONS / 13;
+    let share = super::OPERATIONS / 15;
     let buffers = [
         ("segments = 4", "read_ahead = \"fill_segment\"\nread_ahead_on_hit = true\nwrite_back = \"all\""),
         ("segments = 4", "read_ahead = \"fill_segment\"\nwrite_back = \"sequential\""),
@@ -606,10 +627,19 @@ fn segments_hold_what_the_brute_force_model_says() {
             "write_segments = 2\nread_ahead = \"fill_segment\"\nread_ahead_on_hit = true\nwrite_back = \"all\"",
         ),
         ("segments = 16", "read_ahead = \"none\"\nwrite_back = \"all\""),
+        (
+            "segments = 4",
+            "read_ahead_blocks = 48\nread_ahead = \"fill_segment\"\nread_ahead_on_hit = true\nwrite_back = \"all\"",
+        ),
+        (
+            "segments = 3",
+            "read_ahead_blocks = 90\nread_ahead = \"next_track_if_sequential\"\nread_ahead_beyond_request = true",
+        ),
     ];
     let mut all = super::Counts::default();
     for (index, (segments, rest)) in buffers.into_iter().enumerate() {
-        let buffer = format!("{segments}\nsegment_blocks = 32\nread_ahead_blocks = 24\n{rest}");
+        let read_ahead = if rest.contains("read_ahead_blocks") { "" } else { "read_ahead_blocks = 24\n" };
+        let buffer = format!("{segments}\nsegment_blocks = 32\n{read_ahead}{rest}");
         let rules = parameters(&buffer);
         let controller = Segmented::<Head>::new(&rules, &disk()).unwrap();
         let operations = Operations::new(index as u64, 32);

@@ -63,6 +63,8 @@ struct StreamModel {
     kept: VecDeque<Vec<u64>>,
     unwritten: VecDeque<Unwritten>,
     writing: bool,
+    /// Completion of the last command.
+    completed: Instant,
 }
 
 fn list(blocks: Range<u64>) -> Vec<u64> {
@@ -90,6 +92,7 @@ impl StreamModel {
             kept: VecDeque::new(),
             unwritten: VecDeque::new(),
             writing: false,
+            completed: Instant::ZERO,
         }
     }
 
@@ -169,18 +172,34 @@ impl StreamModel {
     }
 
     fn read(&mut self, now: Instant, blocks: Range<u64>) -> Prediction {
-        if let Some(stream) = &self.stream
-            && stream.blocks.contains(&blocks.start)
-        {
-            let beyond = blocks.end > stream.edge;
-            let waiting = self.unwritten.iter().any(|one| touches(&one.blocks, &blocks));
-            if !beyond || (stream.writes == 0 && !waiting) {
-                return self.read_stream(now, blocks);
-            }
+        if self.streams(&blocks) {
+            self.read_stream(now, blocks)
+        } else if self.has_written(&blocks) {
+            self.completed = self.answered(now, &blocks);
+            Prediction::Hit
+        } else {
+            self.read_miss(now, blocks)
         }
-        let written = self.kept.iter().any(|kept| holds(kept, &blocks))
-            || self.unwritten.iter().any(|one| holds(&one.blocks, &blocks));
-        if written { Prediction::Hit } else { self.read_miss(now, blocks) }
+    }
+
+    /// True if the stream answers a read.
+    fn streams(&self, blocks: &Range<u64>) -> bool {
+        self.stream.as_ref().is_some_and(|stream| {
+            let beyond = blocks.end > stream.edge;
+            let waiting = || self.unwritten.iter().any(|one| touches(&one.blocks, blocks));
+            stream.blocks.contains(&blocks.start) && (!beyond || (stream.writes == 0 && !waiting()))
+        })
+    }
+
+    /// True if one write has brought all of those blocks.
+    fn has_written(&self, blocks: &Range<u64>) -> bool {
+        self.kept.iter().any(|kept| holds(kept, blocks))
+            || self.unwritten.iter().any(|one| holds(&one.blocks, blocks))
+    }
+
+    /// Completion of a read that waits for nothing.
+    fn answered(&self, now: Instant, blocks: &Range<u64>) -> Instant {
+        now + self.rules.read_hit.written + self.rules.bus_per_block * (blocks.end - blocks.start)
     }
 
     /// Lets the stream go on to `end`.
@@ -200,15 +219,16 @@ impl StreamModel {
 
     fn read_stream(&mut self, now: Instant, blocks: Range<u64>) -> Prediction {
         self.go_on(now, blocks.end);
-        let answered =
-            now + self.rules.read_hit.written + self.rules.bus_per_block * (blocks.end - blocks.start);
+        self.completed = self.answered(now, &blocks);
         let mut prediction = Prediction::Hit;
         if let Some(run) = self.run
             && run.next < blocks.end
         {
             let mut to = Run { end: blocks.end, ..run };
             to.advance(Instant::from_ns(u64::MAX));
-            if to.at + self.rules.bus_per_block > answered {
+            let last = to.at + self.rules.bus_per_block;
+            if last > self.completed {
+                self.completed = last;
                 prediction = Prediction::Wait;
             }
         }
@@ -226,6 +246,8 @@ impl StreamModel {
         self.write_oldest(now, self.before(&blocks));
         let begin = (now + self.rules.read_miss.same_cylinder).max(self.free);
         self.free = self.arm.pass(begin, blocks.clone());
+        // The bus is faster than the media.
+        self.completed = self.free;
         let end = (blocks.end + u64::from(self.rules.stream.read_ahead)).min(BLOCKS);
         self.stream = Some(Stream { blocks: (blocks.end..end).collect(), edge: end, writes: 0 });
         self.run = Some(Run { next: blocks.end, end, at: self.free, arm: self.arm });
@@ -241,6 +263,7 @@ impl StreamModel {
             self.write_oldest(now, self.before(&blocks));
             let begin = (now + self.rules.write.same_track).max(self.free);
             self.free = self.arm.pass(begin, blocks.clone());
+            self.completed = self.free;
             self.note(&blocks);
             return Prediction::Miss;
         }
@@ -255,6 +278,7 @@ impl StreamModel {
         let zeroes = request.op == Operation::WriteZeroes;
         let moved = if zeroes { 0 } else { u64::from(request.blocks) };
         let since = start + self.rules.write.same_track + self.rules.bus_per_block * moved;
+        self.completed = since;
         self.stop(since);
         if self.joins(&blocks) {
             let newest = self.unwritten.back_mut().unwrap();
@@ -309,19 +333,40 @@ impl Model for StreamModel {
         match request.op {
             Operation::Read => self.read(now, request.lbn..request.end()),
             Operation::Write | Operation::WriteZeroes => self.write(now, request),
-            Operation::Discard => Prediction::Hit,
+            Operation::Discard => {
+                self.completed = now + self.rules.without_data;
+                Prediction::Hit
+            }
             Operation::Flush => {
+                self.completed = now + self.rules.without_data;
                 if self.unwritten.is_empty() {
                     return Prediction::Hit;
                 }
                 self.stop(now);
                 self.write_oldest(now, self.unwritten.len());
-                if self.free > now + self.rules.without_data { Prediction::Wait } else { Prediction::Hit }
+                let waits = self.free > self.completed;
+                self.completed = self.completed.max(self.free);
+                if waits { Prediction::Wait } else { Prediction::Hit }
             }
         }
     }
 
+    fn holds(&self, request: &Request) -> bool {
+        let blocks = request.lbn..request.end();
+        let write = &self.rules.write;
+        match request.op {
+            Operation::Read => self.streams(&blocks) || self.has_written(&blocks),
+            Operation::Write | Operation::WriteZeroes => {
+                let has_room = self.unwritten.len() < write.segments as usize || self.joins(&blocks);
+                !request.fua && request.blocks <= write.segment_blocks && has_room
+            }
+            Operation::Flush => self.unwritten.is_empty(),
+            Operation::Discard => true,
+        }
+    }
+
     fn served(&mut self, served: &Served) {
+        assert_eq!(served.completed, self.completed, "{served:?}");
         self.idle_since = served.completed;
     }
 }

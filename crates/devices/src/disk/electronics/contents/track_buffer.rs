@@ -54,6 +54,8 @@ struct TrackModel {
     after_write: bool,
     /// Response time of the last command, had it not waited for the media.
     least: Duration,
+    /// Completion of the last command.
+    completed: Instant,
 }
 
 impl TrackModel {
@@ -73,6 +75,7 @@ impl TrackModel {
             run: 0,
             after_write: false,
             least: Duration::ZERO,
+            completed: Instant::ZERO,
         }
     }
 
@@ -226,7 +229,8 @@ impl TrackModel {
         }
         self.after_write = false;
         self.least = self.rules.read_hit + self.rules.bus_per_block * u64::from(request.blocks);
-        match (passed, bus.unwrap() > now + self.least) {
+        self.completed = bus.unwrap();
+        match (passed, self.completed > now + self.least) {
             (Some(_), _) => Prediction::Miss,
             (None, true) => Prediction::Wait,
             (None, false) => Prediction::Hit,
@@ -279,8 +283,10 @@ impl TrackModel {
             while own.is_some_and(|own| own > self.destages) {
                 self.destage();
             }
+            self.completed = self.media_free.max(time);
             return Prediction::Miss;
         }
+        self.completed = time;
         if waited { Prediction::Wait } else { Prediction::Hit }
     }
 
@@ -336,16 +342,35 @@ impl Model for TrackModel {
                 while !self.queue.is_empty() {
                     self.destage();
                 }
+                self.completed = self.media_free.max(now + self.rules.write_hit);
                 if self.media_free > now + self.rules.write_hit { Prediction::Wait } else { Prediction::Hit }
             }
             Operation::Discard => {
                 self.end_run();
+                self.completed = now + self.rules.write_hit;
                 Prediction::Hit
             }
         }
     }
 
-    fn served(&mut self, _served: &Served) {}
+    fn holds(&self, request: &Request) -> bool {
+        let first = &pieces(request)[0];
+        match request.op {
+            Operation::Read => self.found(first, Instant::ZERO).is_some(),
+            Operation::Write | Operation::WriteZeroes => {
+                let has_slot = || {
+                    self.written_slot(first.start / TRACK).is_some() || self.victim(self.filling).is_some()
+                };
+                !request.fua && !self.full() && has_slot()
+            }
+            Operation::Flush => self.queue.is_empty(),
+            Operation::Discard => true,
+        }
+    }
+
+    fn served(&mut self, served: &Served) {
+        assert_eq!(served.completed, self.completed, "{served:?}");
+    }
 
     fn prediction(&self, served: &Served) -> Prediction {
         let waits = served.breakdown.service() > self.least;

@@ -213,7 +213,8 @@ impl<P: Position> Controller<P> for Streaming<P> {
         match request.op {
             Operation::Read => self.find(range).is_some(),
             Operation::Write | Operation::WriteZeroes => !request.fua && self.has_room(range),
-            Operation::Flush | Operation::Discard => false,
+            Operation::Flush => self.dirty.is_empty(),
+            Operation::Discard => true,
         }
     }
 }

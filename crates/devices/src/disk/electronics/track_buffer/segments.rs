@@ -128,11 +128,14 @@ impl Segments {
     }
 
     fn victim(&self, filling: Option<usize>, destages: u64) -> Option<usize> {
-        let candidates = self.segments.iter().enumerate();
-        let candidates = candidates.filter(|(index, segment)| {
-            segment.destages <= destages && filling.is_none_or(|filling| filling != *index)
-        });
-        candidates.min_by_key(|(_, segment)| segment.used).map(|(index, _)| index)
+        // A plain loop: as a chain of iterators it took a fifth of a simulation's time.
+        let (mut victim, mut least) = (None, u64::MAX);
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.used < least && segment.destages <= destages && filling != Some(index) {
+                (victim, least) = (Some(index), segment.used);
+            }
+        }
+        victim
     }
 
     /// Reads the track of a segment from `landed` until `until`.
