@@ -234,7 +234,7 @@ impl Fault {
             }
             self.translate(&mut completion, &inside.taken);
             let Fate { delay, busy: longer, status } = inside.taken.fate;
-            busy = busy + longer;
+            busy += longer;
             completion.completed += delay + longer;
             completion.breakdown.internal += delay + longer;
             if let Some((status, good_blocks)) = status {
@@ -366,14 +366,14 @@ impl Fault {
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
             let Some(strike) = rule.strike(state, now, self.number, request, queue_length) else { continue };
             match rule.action {
-                Action::Delay(_) => fate.delay = fate.delay + strike.length,
-                Action::Busy(_) => fate.busy = fate.busy + strike.length,
+                Action::Delay(_) => fate.delay += strike.length,
+                Action::Busy(_) => fate.busy += strike.length,
                 Action::Recovered(_) => {
-                    fate.busy = fate.busy + strike.length;
+                    fate.busy += strike.length;
                     fate.status.get_or_insert((Status::Recovered, 0));
                 }
                 Action::MediumError { .. } => {
-                    fate.busy = fate.busy + strike.length;
+                    fate.busy += strike.length;
                     let error = (Status::MediumError, strike.bad_block.unwrap_or(0));
                     fate.status = Some(match fate.status {
                         Some((Status::MediumError, before)) => (Status::MediumError, before.min(error.1)),
