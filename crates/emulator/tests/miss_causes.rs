@@ -5,7 +5,8 @@
 //!
 //! # Scope and limits
 //! A busy machine makes stalls of its own. A model's stall counts only if the thread had the processor for most of
-//! it; if too few do, the test says `SKIP`. The store's stall needs the right to mount FUSE files.
+//! it; if too few do, the test says `SKIP`, and so it does if other processes used more than a fifth of a processor
+//! meanwhile. The store's stall needs the right to mount FUSE files.
 
 #[path = "emulator/nbd/memory.rs"]
 mod memory;
@@ -36,6 +37,8 @@ use seeklab_emulator::store::{Access, Store};
 const SIZE: u64 = 64 << 20;
 const STALL: Duration = Duration::from_ms(50);
 const STALLS: usize = 6;
+/// Processors that other processes may use in a test.
+const ELSEWHERE_MAX: f64 = 0.2;
 const ROLE: &str = "SEEKLAB_MISS_CAUSES_ROLE";
 
 /// A device that burns the processor for 50 ms at given requests.
@@ -221,11 +224,45 @@ fn pause() {
     }
 }
 
+/// Processor time used so far, in ticks of 10 ms.
+struct Usage {
+    /// By all processes.
+    all: u64,
+    /// By this process and the emulating one.
+    own: u64,
+    at_ns: u64,
+}
+
+impl Usage {
+    fn now(child: &Child) -> Self {
+        let fields = |path: String, skipped: usize| -> Vec<u64> {
+            let text = std::fs::read_to_string(path).expect("Linux has it");
+            let line = text.lines().next().unwrap_or_default();
+            // The name of a process stands in parentheses and may hold spaces.
+            let line = line.rsplit_once(')').map_or(line, |(_, rest)| rest);
+            line.split_whitespace().skip(skipped).map(|field| field.parse().unwrap_or(0)).collect()
+        };
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let all = fields("/proc/stat".to_owned(), 1);
+        let all = all[0] + all[1] + all[2] + all[5] + all[6] + all[7];
+        // The fields 14 and 15, the state being the third.
+        let of = |id: u32| fields(format!("/proc/{id}/stat"), 11)[..2].iter().sum::<u64>();
+        Self { all, own: of(std::process::id()) + of(child.id()), at_ns: monotonic_ns() }
+    }
+
+    /// Processors that others kept busy since `began`.
+    fn elsewhere_since(&self, began: &Self) -> f64 {
+        let ticks = (self.all - began.all).saturating_sub(self.own - began.own);
+        ticks as f64 * 10e6 / (self.at_ns - began.at_ns) as f64
+    }
+}
+
 /// A process that emulates.
 struct Emulating {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
     stream: UnixStream,
+    began: Usage,
     _folder: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -257,7 +294,8 @@ impl Emulating {
         stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0").expect("it is there");
         // The greeting, two pieces of information and the agreement.
         stream.read_exact(&mut [0; 18 + 32 + 34 + 20]).expect("it answers");
-        Self { child, output, stream, _folder: folder, _alone: alone }
+        let began = Usage::now(&child);
+        Self { child, output, stream, began, _folder: folder, _alone: alone }
     }
 
     fn ask(&mut self, bytes: u32) {
@@ -283,8 +321,10 @@ impl Emulating {
         (0..8).for_each(|_| self.take(bytes));
     }
 
-    /// Ends it: its stalls, and the due and the cause of each miss.
-    fn end(mut self) -> (Vec<Stall>, Vec<(u64, String)>) {
+    /// Ends it: its stalls, and the due and the cause of each miss; `None` if the machine was busy with other processes.
+    fn end(mut self) -> Option<(Vec<Stall>, Vec<(u64, String)>)> {
+        let elsewhere = Usage::now(&self.child).elsewhere_since(&self.began);
+        println!("{elsewhere:.2} processors were busy with other processes");
         drop(self.child.stdin.take());
         let (mut stalls, mut misses) = (Vec::new(), Vec::new());
         let mut lines = self.output.by_ref().lines().map(|line| line.expect("it can be read"));
@@ -301,7 +341,11 @@ impl Emulating {
         }
         drop(lines);
         let _ = self.child.wait();
-        (stalls, misses)
+        if elsewhere > ELSEWHERE_MAX {
+            println!("SKIP: the machine is busy");
+            return None;
+        }
+        Some((stalls, misses))
     }
 }
 
@@ -354,7 +398,7 @@ fn misses_while_the_process_is_stopped_are_the_kernels() {
         }
         stalls.len() < STALLS
     });
-    let (_, misses) = emulating.end();
+    let Some((_, misses)) = emulating.end() else { return };
     check("kernel_scheduling", &stalls, &misses);
 }
 
@@ -362,7 +406,7 @@ fn misses_while_the_process_is_stopped_are_the_kernels() {
 fn misses_while_the_model_burns_are_the_models() {
     let mut emulating = Emulating::start("model");
     emulating.load(4096, |done, _| done < 60 * STALLS as u64 + 20);
-    let (stalls, misses) = emulating.end();
+    let Some((stalls, misses)) = emulating.end() else { return };
     check("model_too_slow", &stalls, &misses);
 }
 
@@ -379,7 +423,7 @@ fn misses_while_the_client_does_not_read_are_the_clients() {
         }
         stalls.len() < STALLS
     });
-    let (_, misses) = emulating.end();
+    let Some((_, misses)) = emulating.end() else { return };
     check("client_not_reading", &stalls, &misses);
 }
 
@@ -392,6 +436,6 @@ fn misses_while_the_store_sleeps_are_the_stores() {
     let mut emulating = Emulating::start("store");
     // Each read goes to the file once: what the page cache holds does not sleep.
     emulating.load(4096, |done, _| done < 60 * STALLS as u64 + 20);
-    let (stalls, misses) = emulating.end();
+    let Some((stalls, misses)) = emulating.end() else { return };
     check("data_not_there", &stalls, &misses);
 }

@@ -30,7 +30,7 @@ pub struct DeviceClock {
 struct Segment {
     inside: Instant,
     outside: Instant,
-    /// What a nanosecond inside takes beyond one outside, in 2^-32 ns.
+    /// Time outside beyond a nanosecond that a nanosecond inside takes, in 2^-32 ns.
     excess: u64,
 }
 

@@ -10,7 +10,7 @@ use super::schedule::{Schedule, Window};
 /// A fault that was checked.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// What it does.
+    /// Effect of the fault.
     pub action: Action,
     /// Requests that it can strike.
     pub selector: Selector,
@@ -82,7 +82,7 @@ pub enum Lasting {
 /// Requests that a fault can strike.
 #[derive(Debug, Clone)]
 pub struct Selector {
-    /// By operation.
+    /// Operations, by number.
     pub operations: [bool; Operation::ALL.len()],
     /// Blocks of which a request touches one, from the first to before the end.
     pub blocks: (u64, u64),

@@ -2,7 +2,7 @@
 
 use seeklab_core::{Duration, Instant, NumberedStreams};
 
-/// When a fault may strike: once from a time on, or again and again.
+/// Times at which a fault may strike: once from a time on, or again and again.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     /// Start of the first window.

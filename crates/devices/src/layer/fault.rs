@@ -72,7 +72,7 @@ struct Inside {
     answered: bool,
 }
 
-/// What becomes of a request.
+/// Fate of a request.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fate {
     /// The reply is later by this.
@@ -94,7 +94,7 @@ struct Hanging {
     for_room: bool,
 }
 
-/// What a request meets at its arrival.
+/// Reception of a request at its arrival.
 enum Arrival {
     Device(Fate),
     Hangs { timeout: Duration, ends: Instant, fate: Fate },
@@ -358,7 +358,7 @@ impl Fault {
         self.device.submit(received, request).expect("the request was checked, and there is room");
     }
 
-    /// What a request meets that arrives at `now`.
+    /// Reception of a request that arrives at `now`.
     fn meet(&mut self, now: Instant, request: &Request, queue_length: u32) -> Arrival {
         let mut fate = Fate::default();
         let mut hangs: Option<(Duration, Instant)> = None;
@@ -519,7 +519,7 @@ impl Fault {
 
     /// The device's knowledge of where its heads are.
     fn heads(&self) -> &dyn Positioning {
-        self.device.positioning().expect("it was asked for")
+        self.device.positioning().expect("the caller has checked that there is one")
     }
 }
 
