@@ -28,7 +28,7 @@ pub(crate) struct SetupFlags {
     /// `seeklab devices --parameters fault` lists kinds and keys
     #[arg(long = "fault", value_name = "FAULT")]
     fault: Vec<String>,
-    /// Faults of the device from a TOML file with tables [[fault]], before those of --fault
+    /// Faults of the device from a TOML file with a list of tables `fault`, before those of --fault
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
 }
