@@ -184,11 +184,6 @@ impl Reuse {
         }
     }
 
-    /// Accesses of units.
-    pub const fn accesses(&self) -> u64 {
-        self.accesses
-    }
-
     /// Different units, about.
     pub fn units(&self) -> f64 {
         self.followed.len() as f64 / self.rate()

@@ -198,3 +198,32 @@ impl StationParameters {
 fn shortened(text: &str) -> String {
     format!("`{}`", text.chars().take(60).collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn region_ends_behind_the_sizes_and_the_queue_length_of_its_operation() {
+        let mut region = Region::default();
+        region.0[Operation::Read as usize] = Some(OperationSeen {
+            op: Operation::Read,
+            requests: 100,
+            typical: Duration::from_ms(1),
+            blocks_min: 4,
+            blocks_max: 16,
+            queue_max: 3,
+            sequential: None,
+        });
+        let holds =
+            |op, blocks, queue_length| region.holds(&StationRequest { op, lbn: 0, blocks }, queue_length);
+        assert!([4, 16].iter().all(|blocks| [0, 3].iter().all(|queue| holds(
+            Operation::Read,
+            *blocks,
+            *queue
+        ))));
+        assert!(!holds(Operation::Read, 3, 0) && !holds(Operation::Read, 17, 0));
+        assert!(!holds(Operation::Read, 8, 4), "a longer queue was never there");
+        assert!(!holds(Operation::Write, 8, 0), "nor was a write");
+    }
+}

@@ -200,3 +200,19 @@ fn table(operations: &BTreeMap<(usize, &'static str), ClassTimes>) -> FittedTabl
         rows: operations.iter().map(row).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantile_is_the_middle_of_the_bucket_that_holds_its_rank() {
+        let mut times = ClassTimes::default();
+        for (least, width, count) in [(1_000_000, 1, 50), (2_000_000, 2_001, 49), (9_000_000, 1, 1)] {
+            times.add(least, width, count);
+        }
+        let quantiles = [0.0, 0.5, 0.51, 0.99, 1.0].map(|share| times.quantile_ms(share));
+        assert_eq!(quantiles, [1.0, 1.0, 2.001, 2.001, 9.0]);
+        assert_eq!(ClassTimes::default().quantile_ms(0.5), 0.0);
+    }
+}
