@@ -696,14 +696,16 @@ impl Backend for Emulation {
         self.stalls.end_turn(after, thread_cpu_time);
         self.book_gone();
         self.waiting_since = after;
+        let mut idle = after;
         if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
             self.pacer.run_behind();
-            self.stalls.spent(MissCause::ModelTooSlow, self.clock.now());
+            idle = self.clock.now();
+            self.stalls.spent(MissCause::ModelTooSlow, idle);
         }
         self.asked = false;
         let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
         let until = deadline.map(|deadline| Instant::from_ns(deadline.as_ns().saturating_sub(lead.as_ns())));
-        self.stalls.wait(after, until.unwrap_or(Instant::MAX));
+        self.stalls.wait(idle, until.unwrap_or(Instant::MAX));
         Ok(Next::WaitUntil(until))
     }
 

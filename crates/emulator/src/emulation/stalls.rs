@@ -67,8 +67,9 @@ impl Stalls {
         }
     }
 
-    /// The loop has nothing to do from `now` on, until `until`.
+    /// The loop has nothing to do from `now` on, until `until`; every activity before has been told.
     pub(super) fn wait(&mut self, now: Instant, until: Instant) {
+        debug_assert!(now >= self.mark, "no time is both spent and waited");
         self.mark = now;
         self.waiting = Some((now, until));
     }
@@ -175,6 +176,18 @@ mod tests {
             stalls.end_turn(ms(70), || cpu(11));
             assert_eq!(stalls.cause(ms(50)), Some(KernelScheduling), "{cause:?}");
         }
+    }
+
+    #[test]
+    fn stop_in_work_after_the_turn_is_the_kernels() {
+        let mut stalls = Stalls::new(false, ms(0), cpu(0));
+        stalls.end_turn(ms(10), || cpu(10));
+        stalls.spent(ModelTooSlow, ms(60));
+        stalls.wait(ms(60), ms(20));
+        stalls.wake(ms(60));
+        stalls.end_turn(ms(60), || cpu(11));
+        assert_eq!(stalls.cause(ms(15)), Some(KernelScheduling));
+        assert_eq!(stalls.cause(ms(50)), Some(KernelScheduling));
     }
 
     #[test]
