@@ -39,7 +39,8 @@ impl Segment {
     fn outside(&self, inside: Instant) -> Instant {
         let ns = inside.saturating_since(self.inside).as_ns();
         let more = (u128::from(ns) * u128::from(self.excess)) >> 32;
-        self.outside + Duration::from_ns(ns) + Duration::from_ns(u64::try_from(more).unwrap_or(u64::MAX))
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        Instant::from_ns(self.outside.as_ns().saturating_add(ns).saturating_add(more))
     }
 
     /// The latest time inside that has come when it is `outside`.

@@ -56,20 +56,6 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Every kind.
-    pub const ALL: [Self; 10] = [
-        Self::Delay,
-        Self::Stall,
-        Self::Slow,
-        Self::Recovered,
-        Self::MediumError,
-        Self::Aborted,
-        Self::Timeout,
-        Self::WriteProtected,
-        Self::NoSpace,
-        Self::Gone,
-    ];
-
     /// The name in descriptions.
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,30 +69,6 @@ impl FaultKind {
             Self::WriteProtected => "write_protected",
             Self::NoSpace => "no_space",
             Self::Gone => "gone",
-        }
-    }
-
-    /// Description in one line.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::Delay => {
-                "the reply comes later by `add`; with `holds = \"device\"` the device is busy meanwhile"
-            }
-            Self::Stall => "the device stands still from `at` on, for the time `for`",
-            Self::Slow => {
-                "from `at` on, for the time `for`, everything in the device takes `factor` times as long"
-            }
-            Self::Recovered => {
-                "the request is carried out with a correction, for which the device is busy for `add`"
-            }
-            Self::MediumError => {
-                "a block cannot be read or written; the attempts keep the device busy for `add`"
-            }
-            Self::Aborted => "the device ends the request without carrying it out, after `add`",
-            Self::Timeout => "no answer for `timeout`, or until the fault ends",
-            Self::WriteProtected => "writes, discards and write-zeroes are refused",
-            Self::NoSpace => "writes and write-zeroes find no space",
-            Self::Gone => "from `at` on, for the time `for`, the device is not there: every request fails",
         }
     }
 
@@ -179,10 +141,11 @@ pub struct FaultTable {
     pub after: u64,
     /// Time from which on the fault can strike.
     #[serde(default)]
+    #[schemars(extend("x-maximum" = "8760h"))]
     pub at: Duration,
     /// Time for which it can strike [default: for ever].
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "1ns"))]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
     pub length: Option<Duration>,
     /// Time from one start to the next: `60s`; or the mean of random times from an end to the next start: `about 60s`
     /// [default: once].
@@ -190,6 +153,7 @@ pub struct FaultTable {
     pub repeat: Option<String>,
     /// Time from the start to full strength: of the probability, of a delay its length.
     #[serde(default)]
+    #[schemars(extend("x-maximum" = "8760h"))]
     pub ramp: Duration,
     /// Time added: `20ms`, `10ms..30ms` for a uniform and `exponential 20ms` for an exponential distribution; of a
     /// request that is refused, the time of the answer [default: 100us of what is refused, otherwise 0s].
@@ -204,13 +168,19 @@ pub struct FaultTable {
     pub factor: Option<f64>,
     /// Time until the host gives up [default: 30s].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-minimum" = "1ns"))]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
     pub timeout: Option<Duration>,
     /// End of a medium error: `transient`, one request; `sticky`, the same blocks fail again; `until_rewritten`
     /// [default: transient].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Lasting>,
 }
+
+/// The longest time in a fault: a year. Sums of several stay within the range of a clock.
+const TIME_MAX: Duration = Duration::from_s(8760 * 3600);
+
+/// The shortest time from one window to the next: each is an event while the device is busy.
+const REPEAT_MIN: Duration = Duration::from_us(1);
 
 /// Time of an answer that the device gives without carrying the request out. Assumed: of the order of a command on an
 /// interface. Above zero, so that a host that asks again at once does not stop the clock.
@@ -372,18 +342,13 @@ impl FaultTable {
             Some(mean) => (true, mean),
             None => (false, text.as_str()),
         };
-        let length: Duration = parsed("repeat", length.trim())?;
+        let length = time("repeat", length)?;
+        let least = if random { REPEAT_MIN } else { self.length.unwrap_or_default().max(REPEAT_MIN) };
+        let meaning = if random { "" } else { ", the time `for`" };
+        check(length >= least, "repeat", text, format!("at least {least}{meaning}"))?;
         if random {
-            check(!length.is_zero(), "repeat", text, "about 60s, a mean above zero")?;
             return Ok(Repeat::About(length, seed.numbered(&format!("{name}.times"))));
         }
-        let least = self.length.unwrap_or_default();
-        check(
-            length >= least && !length.is_zero(),
-            "repeat",
-            text,
-            format!("at least {least}, the time `for`"),
-        )?;
         Ok(Repeat::Every(length))
     }
 
@@ -449,12 +414,12 @@ impl FaultTable {
             return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
         };
         if let Some(mean) = text.strip_prefix("exponential ") {
-            return Ok(Length::Exponential(parsed("add", mean.trim())?));
+            return Ok(Length::Exponential(time("add", mean)?));
         }
         let Some((from, to)) = text.split_once("..") else {
-            return Ok(Length::Constant(parsed("add", text)?));
+            return Ok(Length::Constant(time("add", text)?));
         };
-        let (from, to) = (parsed("add", from.trim())?, parsed("add", to.trim())?);
+        let (from, to) = (time("add", from)?, time("add", to)?);
         check(from <= to, "add", text, "10ms..30ms, the longer time behind")?;
         Ok(Length::Uniform(from, to))
     }
@@ -514,6 +479,13 @@ impl FaultTable {
 fn required(given: bool, key: &str, kind: &str, example: &str) -> Result<(), DescriptionError> {
     let problem = format!("is missing, and `{kind}` needs it");
     check(given, key, problem, format!("for example {key} = \"{example}\""))
+}
+
+/// A time of at most [`TIME_MAX`].
+fn time(key: &str, text: &str) -> Result<Duration, DescriptionError> {
+    let time = parsed(key, text.trim())?;
+    check(time <= TIME_MAX, key, text, format!("at most {TIME_MAX}"))?;
+    Ok(time)
 }
 
 fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, DescriptionError> {

@@ -191,7 +191,9 @@ impl Rule {
                 }
                 return None;
             }
-            if let Some(block) = state.bad.first_within(request.lbn, request.end()) {
+            if self.selector.operations[request.op as usize]
+                && let Some(block) = state.bad.first_within(request.lbn, request.end())
+            {
                 let length = self.action.length().draw(&mut self.streams.stream(number));
                 return Some(Strike { length, bad_block: Some((block - request.lbn) as u32) });
             }

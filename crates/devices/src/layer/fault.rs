@@ -232,11 +232,15 @@ impl Fault {
                 self.answered -= 1;
                 continue;
             }
-            self.translate(&mut completion, &inside.taken);
-            let Fate { delay, busy: longer, status } = inside.taken.fate;
-            busy += longer;
-            completion.completed += delay + longer;
-            completion.breakdown.internal += delay + longer;
+            self.translate(&mut completion, now, &inside.taken);
+            let Fate { mut delay, busy: longer, status } = inside.taken.fate;
+            if !longer.is_zero() {
+                // The device is busy with one after the other.
+                busy += longer;
+                delay += busy;
+            }
+            completion.completed += delay;
+            completion.breakdown.internal += delay;
             if let Some((status, good_blocks)) = status {
                 let good_blocks = if status.is_success() { completion.request.blocks } else { good_blocks };
                 completion.outcome = Outcome { status, good_blocks };
@@ -259,16 +263,17 @@ impl Fault {
         }
     }
 
-    /// Turns a completion of the device into one outside.
-    fn translate(&self, completion: &mut Completion, taken: &Taken) {
+    /// Turns a completion that the device hands out at `now` into one outside.
+    fn translate(&self, completion: &mut Completion, now: Instant, taken: &Taken) {
         let within = completion.completed - completion.submitted;
         let queued = completion.started - completion.submitted;
         let outside = |time: Instant| self.clock.outside(time).max(taken.submitted);
         completion.request = taken.request;
         completion.submitted = taken.submitted;
         completion.issued = outside(completion.issued);
-        completion.started = outside(completion.started);
-        completion.completed = outside(completion.completed).max(completion.started);
+        completion.started = outside(completion.started).min(now);
+        // A slow clock rounds to whole nanoseconds; nothing completes before it was looked for.
+        completion.completed = now;
         completion.queue_length = taken.queue_length;
         let longer = (completion.completed - completion.submitted) - within;
         let waited = (completion.started - completion.submitted).saturating_sub(queued);

@@ -107,6 +107,12 @@ fn medium_error_tells_the_good_blocks_and_lasts_as_described() {
     // The fault itself is over after the second request: its blocks stay bad.
     let sticky = reads_and_writes("medium_error,every=2,size=..2KiB,lasting=sticky");
     assert_eq!(sticky, [(Ok, 10), (Ok, 4), (Ok, 8), (MediumError, 0), (MediumError, 2)]);
+    let of_reads = reads_and_writes("medium_error,every=2,op=read,lasting=sticky,blocks=5120B..5632B");
+    assert_eq!(
+        of_reads,
+        [(Ok, 10), (Ok, 4), (Ok, 8), (Ok, 2), (MediumError, 2)],
+        "a write meets no error of reads"
+    );
 }
 
 #[test]
@@ -203,6 +209,11 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
         ("stall,for=1s,op=read", &["op: selects requests", "at, for and repeat"]),
         ("aborted,probability=120%", &["probability", "100%"]),
         ("aborted,repeat=5s", &["repeat", "together with `for`"]),
+        ("aborted,for=1ns,repeat=2ns", &["repeat: 2ns", "at least 1us"]),
+        ("aborted,for=1s,repeat=about 0s", &["repeat: about 0s", "at least 1us"]),
+        ("delay,add=0s..500years", &["add: 500years", "at most"]),
+        ("timeout,timeout=500years", &["timeout", "8760h"]),
+        ("aborted,at=500years", &["at", "8760h"]),
         ("aborted,for=5s,repeat=3s", &["repeat: 3s", "at least 5s"]),
         ("aborted,op=reed", &["op: reed", "read, write"]),
         ("no_space,op=read", &["op: `read` cannot meet `no_space`", "write"]),

@@ -67,7 +67,7 @@ impl Stalls {
         }
     }
 
-    /// The loop has nothing to do from `now` on, until `until`; every activity before has been told.
+    /// The loop has nothing to do from `now` on, until `until`; every activity before has been noted.
     pub(super) fn wait(&mut self, now: Instant, until: Instant) {
         debug_assert!(now >= self.mark, "no time is both spent and waited");
         self.mark = now;
