@@ -12,7 +12,7 @@ use seeklab_lab::points::parse_pair;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::TraceOptions;
 
-use super::reading::trace_path;
+use super::reading::input_path;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -31,10 +31,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Reference trace: measured, or of another model. With --between, the only trace. `-` is standard input
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     reference: PathBuf,
     /// Trace of the same requests to compare with the reference. Omit with --between
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     other: Option<PathBuf>,
     /// Compare two measurement points of one trace of an emulated device: mp1 (host), mp2 (emulator), due
     /// (deadline of the reply at mp2), mp3 (model). The point nearer to the model is the reference

@@ -19,7 +19,7 @@ use seeklab_lab::fitted::aligned;
 use seeklab_lab::output::VERSION;
 use seeklab_lab::session::Session;
 
-use super::reading::{Reading, trace_path};
+use super::reading::{Reading, input_path};
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
@@ -40,10 +40,10 @@ The saved device is fitted to the whole trace; before that, one that is fitted t
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Trace with response times, or results of fio as JSON. `-` is standard input
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     trace: PathBuf,
     /// More results of fio
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     more: Vec<PathBuf>,
     /// File to write the device description to
     #[arg(long, short = 'o', value_name = "FILE")]

@@ -37,8 +37,8 @@ impl Reading {
     }
 }
 
-/// Parses the path of a trace. `-` is standard input.
-pub(crate) fn trace_path() -> impl TypedValueParser<Value = PathBuf> {
+/// Parses the path of an input. `-` is standard input.
+pub(crate) fn input_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(
         |path| {
             if path == Path::new("-") { PathBuf::from(STANDARD_INPUT) } else { path }

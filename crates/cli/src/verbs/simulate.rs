@@ -15,7 +15,7 @@ use seeklab_lab::simulate::{SimulateOptions, simulate};
 use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
-use super::reading::trace_path;
+use super::reading::input_path;
 use super::setup::SetupFlags;
 
 use crate::completion;
@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=VALUE")]
     format_option: Vec<Setting>,
     /// Trace with the interarrival times for a workload with `process = "shaped"`
-    #[arg(long, value_name = "TRACE", value_parser = trace_path())]
+    #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]

@@ -15,7 +15,7 @@ use seeklab_lab::trace::{Traces, check_streams, formats};
 
 use crate::output::{print, print_json};
 
-use super::reading::{Reading, in_brackets, print_notes, trace_path};
+use super::reading::{Reading, in_brackets, input_path, print_notes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +37,7 @@ enum TraceCommand {
     /// Describe the contents of traces, in one pass
     Info {
         /// Traces. `-` is standard input
-        #[arg(required = true, value_parser = trace_path())]
+        #[arg(required = true, value_parser = input_path())]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,
@@ -48,7 +48,7 @@ enum TraceCommand {
     /// Write a trace in another format
     Convert {
         /// Trace to read. `-` is standard input
-        #[arg(value_parser = trace_path())]
+        #[arg(value_parser = input_path())]
         input: PathBuf,
         /// Trace to write. The suffix selects format and compression
         output: PathBuf,
@@ -64,7 +64,7 @@ enum TraceCommand {
     /// Print the first rows of traces
     Head {
         /// Traces. `-` is standard input
-        #[arg(required = true, value_parser = trace_path())]
+        #[arg(required = true, value_parser = input_path())]
         files: Vec<PathBuf>,
         #[command(flatten)]
         reading: Reading,

@@ -18,7 +18,7 @@ use seeklab_lab::trace::slice::{SliceOptions, slice};
 use crate::output::print_json;
 use crate::standard_input::make_rereadable;
 
-use super::reading::{Reading, in_brackets, print_notes, trace_path};
+use super::reading::{Reading, in_brackets, input_path, print_notes};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,7 +38,7 @@ places.";
 #[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).args(["hottest", "swap", "organ_pipe", "shuffle", "mapping"]))]
 pub(crate) struct RemapArguments {
     /// Trace to read. `-` is standard input
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     input: PathBuf,
     /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
@@ -62,7 +62,7 @@ pub(crate) struct RemapArguments {
     #[arg(long, value_name = "FILE")]
     mapping: Option<PathBuf>,
     /// Count the requests to each piece in this trace [default: INPUT]
-    #[arg(long, value_name = "TRACE", value_parser = trace_path())]
+    #[arg(long, value_name = "TRACE", value_parser = input_path())]
     heat_of: Option<PathBuf>,
     /// Seed of the random draws of --shuffle
     #[arg(long, value_name = "N", default_value = "1")]
@@ -171,7 +171,7 @@ fn summary(result: &RemapResult) -> String {
 #[derive(Debug, Args)]
 pub(crate) struct SliceArguments {
     /// Trace to read. `-` is standard input
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     input: PathBuf,
     /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]

@@ -8,7 +8,7 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::report::{ReportOptions, report};
 
-use super::reading::{Reading, trace_path};
+use super::reading::{Reading, input_path};
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -22,7 +22,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
     /// Trace to read. `-` is standard input
-    #[arg(value_parser = trace_path())]
+    #[arg(value_parser = input_path())]
     file: PathBuf,
     /// Write the plots as one HTML page
     #[arg(long, value_name = "FILE.html", required_unless_present = "json")]
