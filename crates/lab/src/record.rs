@@ -156,6 +156,7 @@ pub fn record(
     options: &RecordOptions,
     on_ready: impl FnOnce(&Endpoints) -> Result<(), Failure>,
 ) -> Result<RecordResult, Failure> {
+    options.frontends.check()?;
     check_distinct(&options.output, [&options.backing])?;
     let backing = Backing::open(&options.backing, options.access())?;
     let (is_direct, block_size_bytes) = (backing.is_direct(), backing.block_bytes());

@@ -144,6 +144,7 @@ fn wrong_options_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let socket = format!("unix:{}", here("nbd"));
+    let directory = here("");
     for (arguments, expected) in [
         (vec!["immediate", "--nbd", "smoke:signals"], "smoke"),
         (vec!["immediate", "--nbd", &socket, "--size", "100B"], "cannot be exported"),
@@ -153,6 +154,7 @@ fn wrong_options_are_refused() {
             vec!["immediate", "--nbd", &socket, "--size", "1MiB", "--image", "/no/such/image"],
             "/no/such/image",
         ),
+        (vec!["immediate", "--nbd", &socket, "--fuse", &directory], "where --fuse serves the device"),
     ] {
         let output =
             Command::new(env!("CARGO_BIN_EXE_seeklab")).arg("serve").args(&arguments).output().unwrap();

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Frontend;
@@ -47,6 +47,16 @@ pub trait Opening: fmt::Debug + Send + Sync {
 
     /// Returns the kind of frontend whose calibration applies.
     fn kind(&self) -> FrontendKind;
+
+    /// Returns the directory that the frontend hides behind a mount of its own.
+    fn mount_point(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Returns the path of the file or socket that [`open`](Self::open) makes.
+    fn created_path(&self) -> Option<&Path> {
+        None
+    }
 
     /// Opens the frontend for `export`. Arrival times are those of `clock`.
     ///

@@ -1,6 +1,7 @@
 //! Frontends of an emulation: their options, and opening them.
 
 use std::cmp::Reverse;
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -56,6 +57,28 @@ impl FrontendOptions {
         kinds.max().unwrap_or(FrontendKind::NbdUnix)
     }
 
+    /// Checks that no frontend makes its file in a directory that another one serves: the process would wait for its
+    /// own answer.
+    ///
+    /// # Errors
+    /// If a path lies in a mount point, under any name.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        for mounted in &self.openings {
+            let Some(mount_point) = mounted.mount_point().map(resolved) else { continue };
+            for other in &self.openings {
+                if other.created_path().is_some_and(|path| resolved(path).starts_with(&mount_point)) {
+                    let (option, directory) = (other.option(), mount_point.display());
+                    return Err(Failure::new(format!(
+                        "{option}: the path lies in {directory}, where {} serves the device",
+                        mounted.option()
+                    ))
+                    .hint("name a path outside that directory"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Opens them for `export`, the nearest to the kernel first.
     pub(super) fn open(&self, export: &Export, clock: Clock) -> Result<OpenFrontends, Failure> {
         let mut open = OpenFrontends::default();
@@ -91,6 +114,19 @@ impl FrontendOptions {
             .parse()
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
         Ok(self.with(address))
+    }
+}
+
+/// Returns the absolute path of a file, with the links on the way to it followed as far as they exist.
+fn resolved(path: &Path) -> PathBuf {
+    let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    match known {
+        Some((part, real)) => {
+            let rest = path.strip_prefix(part).expect("it is an ancestor");
+            real.components().chain(rest.components()).collect()
+        }
+        None => path,
     }
 }
 
@@ -155,6 +191,37 @@ mod tests {
         assert_eq!(endpoints.to_string(), addresses.join(", "));
         assert_eq!(endpoints.nbd().unwrap().to_string(), addresses[0]);
         assert_eq!((open.frontends.len(), open.file.is_none()), (2, true));
+    }
+
+    #[test]
+    fn socket_in_a_served_directory_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (served, link) = (folder.path().join("served"), folder.path().join("link"));
+        std::fs::create_dir_all(served.join("inner")).unwrap();
+        std::os::unix::fs::symlink("served", &link).unwrap();
+        let ProtocolValue::Path(read) = fuse::PROTOCOL.value else { panic!("{:?}", fuse::PROTOCOL) };
+        let check = |socket: &Path, directory: &Path| {
+            let mut options = FrontendOptions::default().with(nbd(&format!("unix:{}", socket.display())));
+            options.openings.push(read(directory.into()));
+            options.check()
+        };
+        for directory in [&served, &link] {
+            for socket in [
+                served.join("socket"),
+                link.join("socket"),
+                served.join("inner/socket"),
+                served.join("absent/socket"),
+                folder.path().join("./link/../served/socket"),
+            ] {
+                let failure = check(&socket, directory).unwrap_err();
+                let expected = format!("--nbd unix:{}: the path lies in ", socket.display());
+                assert!(failure.to_string().starts_with(&expected), "{failure}");
+                assert!(failure.to_string().ends_with("where --fuse serves the device"), "{failure}");
+            }
+            check(&folder.path().join("served.socket"), directory).unwrap();
+            check(&served.join("inner/../../socket"), directory).unwrap();
+        }
+        options(&["tcp:"], true, true).check().unwrap();
     }
 
     #[test]

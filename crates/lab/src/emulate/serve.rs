@@ -66,6 +66,7 @@ impl EmulationOptions {
     }
 
     fn check(&self) -> Result<(), Failure> {
+        self.frontends.check()?;
         if self.follow_host && self.frontends.block.is_none() {
             return Err(Failure::new("--follow-host: the device is not served as a block device")
                 .hint("add --block, or leave out --follow-host"));

@@ -1,7 +1,7 @@
 //! FUSE in the list of protocols: the device as a file in a directory.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{FILE_NAME, Place, Server};
@@ -29,6 +29,10 @@ impl Opening for MountPoint {
 
     fn kind(&self) -> FrontendKind {
         FrontendKind::Fuse
+    }
+
+    fn mount_point(&self) -> Option<&Path> {
+        Some(&self.0)
     }
 
     fn open(&self, export: Export, clock: Clock, _: ClientLimits) -> io::Result<OpenFrontend> {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Address, Export, Server, ServerOptions};
@@ -29,6 +30,13 @@ impl Opening for Address {
         match self {
             Self::Unix(_) => FrontendKind::NbdUnix,
             Self::Tcp(_) => FrontendKind::NbdTcp,
+        }
+    }
+
+    fn created_path(&self) -> Option<&Path> {
+        match self {
+            Self::Unix(path) => Some(path),
+            Self::Tcp(_) => None,
         }
     }
 
