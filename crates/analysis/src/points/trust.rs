@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use schemars::JsonSchema;
 use seeklab_core::Duration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{DEADLINE_LIMIT, MissCounts, Point, Stamps};
 use crate::rounding::{percent, six_decimals};
@@ -55,7 +55,7 @@ pub struct Trust {
 }
 
 /// A verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
     /// The times are the model's.
@@ -63,10 +63,20 @@ pub enum TrustLevel {
     /// The times are near the model's; differences of this size mean nothing.
     WithCare,
     /// The times are those of the machine rather than of the model.
+    #[default]
     NotTrusted,
 }
 
 impl TrustLevel {
+    /// Returns the end of a sentence about a run.
+    pub const fn predicate(self) -> &'static str {
+        match self {
+            Self::Trusted => "can be trusted",
+            Self::WithCare => "can be trusted with care",
+            Self::NotTrusted => "cannot be trusted",
+        }
+    }
+
     /// The verdict for what should be at most `good` and must be at most `fair`.
     fn of(value: f64, good: f64, fair: f64) -> Self {
         match value {
@@ -159,11 +169,7 @@ impl Evidence {
         let level = doubts.iter().map(|(level, _)| *level).fold(best.max(of_error), Ord::max);
         let mut sentence = format!(
             "This run {}: on average response times {at} were {:.4} ms ({} %) {} than {}",
-            match level {
-                TrustLevel::Trusted => "can be trusted",
-                TrustLevel::WithCare => "can be trusted with care",
-                TrustLevel::NotTrusted => "cannot be trusted",
-            },
+            level.predicate(),
             error.abs(),
             short(error_pct),
             if error < 0.0 { "shorter" } else { "longer" },

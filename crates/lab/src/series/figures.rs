@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use seeklab_analysis::points::DEADLINE_LIMIT;
-use seeklab_analysis::{MatchCounts, MissCounts, Point, Stamps};
+use seeklab_analysis::{MatchCounts, MissCounts, Point, Stamps, TrustLevel};
 use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
@@ -16,7 +16,7 @@ use crate::devices::Resolved;
 use crate::emulate::Measurements;
 
 /// The figures of one repetition. What was not measured is `None`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// From exec to exit, all phases together.
     pub elapsed_s: f64,
@@ -65,6 +65,9 @@ pub struct Figures {
     pub exit_code: i32,
     /// Figures of each phase.
     pub phases: Vec<PhaseFigures>,
+    /// Trustworthiness of the repetition. Journals of earlier versions lack it.
+    #[serde(default)]
+    pub trust_level: TrustLevel,
     /// Trustworthiness of the repetition, in a sentence.
     pub trust: String,
     /// Host and model request by request, of a repetition that was run just now.
@@ -110,6 +113,7 @@ impl Figures {
         let sum = |figure: fn(&PhaseFigures) -> f64| phases.iter().map(figure).sum();
         let evidence = seen.stamps.evidence(DEADLINE_LIMIT, seen.floor);
         let between = seen.stamps.between(Point::Mp1, Point::Mp3).ok();
+        let trust = evidence.trust();
         let points = between
             .as_ref()
             .map(|between| Box::new(PointsSection::new(seen.label, seen.stamps, between, &evidence)));
@@ -144,7 +148,8 @@ impl Figures {
             unmatched: seen.matched.map(|counts| counts.unmatched_host + counts.unmatched_emulated),
             lost: seen.lost,
             exit_code: phases.iter().map(|phase| phase.exit_code).find(|code| *code != 0).unwrap_or(0),
-            trust: evidence.trust().sentence,
+            trust_level: trust.level,
+            trust: trust.sentence,
             phases,
             points,
         }

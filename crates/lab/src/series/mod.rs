@@ -20,6 +20,7 @@ mod prepare;
 mod repetition;
 mod report;
 mod result;
+mod trust;
 mod uncounted;
 
 use std::ffi::OsString;

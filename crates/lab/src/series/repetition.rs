@@ -105,7 +105,7 @@ impl Repetition<'_> {
             return Err(Failure::check("interrupted"));
         }
         let seen = Observation {
-            label: &self.device.label(),
+            label: &self.label(),
             host_queue,
             result: &result,
             stamps: &joined.stamps,
@@ -116,6 +116,14 @@ impl Repetition<'_> {
             transfers: joined.transfers,
         };
         Ok(Figures::of(ran.phases, &seen))
+    }
+
+    /// Returns the name of the device, with the number of the repetition if there are several.
+    fn label(&self) -> String {
+        match self.series.repetitions {
+            1 => self.device.label(),
+            _ => format!("{}, repetition {}", self.device.label(), self.number + 1),
+        }
     }
 
     /// Runs every phase while the host's block layer is watched.

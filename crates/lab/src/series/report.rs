@@ -2,9 +2,10 @@
 
 use seeklab_analysis::interval;
 use seeklab_core::Coverage;
-use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, Report};
+use seeklab_report::{ApplicationRow, ApplicationSection, Note, Parameter, PointsSection, Report};
 
 use super::figures::Figures;
+use super::trust::{least_accurate, trust};
 use super::{Application, Series};
 use crate::devices::Resolved;
 use crate::output::VERSION;
@@ -30,11 +31,7 @@ pub(super) fn report(session: &Session, series: &Series, results: &[Vec<Figures>
         generated_by: VERSION.to_owned(),
         parameters: parameters(series),
         application: Some(ApplicationSection { phases: phases.unwrap_or_default(), rows }),
-        points: results
-            .iter()
-            .filter_map(|repetitions| repetitions.iter().rev().find_map(|figures| figures.points.clone()))
-            .map(|points| *points)
-            .collect(),
+        points: results.iter().filter_map(|repetitions| points(repetitions)).collect(),
         notes: notes(series, results),
         ..Report::default()
     }
@@ -116,8 +113,14 @@ fn row(device: &Resolved, repetitions: &[Figures]) -> ApplicationRow {
         ei_avg_ms: mean(&|figures| figures.exactness.ei_avg_ms),
         lateness_p99_us: mean(&|figures| Some(figures.lateness_p99_us)).unwrap_or(0.0),
         missed_pct: mean(&|figures| Some(missed(figures))).unwrap_or(0.0),
-        trust: repetitions.last().map(|figures| figures.trust.clone()).unwrap_or_default(),
+        trust: trust(repetitions).expect("there is a repetition").sentence,
     }
+}
+
+/// Returns the points of the least accurate repetition, or of the last one if that came from the journal.
+fn points(repetitions: &[Figures]) -> Option<PointsSection> {
+    let worst = repetitions[least_accurate(repetitions)?].points.as_deref();
+    worst.or_else(|| repetitions.iter().rev().find_map(|figures| figures.points.as_deref())).cloned()
 }
 
 fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {

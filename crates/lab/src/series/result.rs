@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use seeklab_analysis::interval;
+use seeklab_analysis::{Trust, interval};
 use seeklab_core::{Duration, Seed};
 use seeklab_emulator::clock::Pacing;
 use seeklab_emulator::pacer::Mode;
@@ -113,6 +113,9 @@ pub struct DeviceResult {
     pub device: String,
     /// Validation of its model.
     pub validated: String,
+    /// Trustworthiness of all repetitions: that of the least accurate one.
+    #[serde(flatten)]
+    pub trust: Option<Trust>,
     /// Mean, standard deviation, minimum and maximum of every figure that is a number.
     pub statistics: BTreeMap<String, Statistics>,
     /// Figures of each repetition.
@@ -126,6 +129,7 @@ impl SeriesResult {
         let device = |(device, repetitions): (&Resolved, Vec<Figures>)| DeviceResult {
             device: device.label(),
             validated: device.description.header.validated.clone(),
+            trust: super::trust::trust(&repetitions),
             statistics: statistics(&repetitions),
             repetitions,
         };
