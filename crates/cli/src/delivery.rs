@@ -2,27 +2,32 @@
 
 use std::path::Path;
 
+use seeklab_lab::crates::files::write;
 use seeklab_lab::failure::Failure;
+use seeklab_lab::session::Session;
 
 /// Results that are being written, and the failures so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "the failures count when it is finished"]
-pub(crate) struct Delivery {
+pub(crate) struct Delivery<'a> {
+    session: &'a Session,
     failures: Vec<Failure>,
 }
 
-impl Delivery {
+impl<'a> Delivery<'a> {
     /// Begins with the results on stdout. A reader of stdout that has gone away, as `head` does, is no failure.
-    pub(crate) fn of(printed: Result<(), Failure>) -> Self {
-        let mut this = Self::default();
+    pub(crate) fn of(session: &'a Session, printed: Result<(), Failure>) -> Self {
+        let mut this = Self { session, failures: Vec::new() };
         this.add(printed.or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) }));
         this
     }
 
-    /// Writes a file, if a path was given.
+    /// Writes a file, if a path was given. The wait for the reader of a FIFO ends when the session is stopped.
     pub(crate) fn file(mut self, path: Option<&Path>, content: impl FnOnce() -> String) -> Self {
         if let Some(path) = path {
-            self.add(seeklab_lab::crates::files::write(path, content().as_bytes()).map_err(Failure::from));
+            let awaited = self.session.await_reader(path);
+            let written = awaited.and_then(|_held| Ok(write(path, content().as_bytes())?));
+            self.add(written);
         }
         self
     }
@@ -59,7 +64,8 @@ mod tests {
     fn failed_write_keeps_no_other_result_back() {
         let folder = tempfile::tempdir().unwrap();
         let (full, whole) = (Path::new("/dev/full"), folder.path().join("report.html"));
-        let failure = Delivery::of(Err(Failure::new("stdout: no space")))
+        let session = Session::default();
+        let failure = Delivery::of(&session, Err(Failure::new("stdout: no space")))
             .file(Some(full), || "x".to_owned())
             .file(Some(&whole), || "report".to_owned())
             .and(Err(Failure::check("a command failed")))

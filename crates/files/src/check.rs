@@ -22,7 +22,9 @@ pub fn check_writable(path: &Path) -> Result<(), FileError> {
     }
     match Target::of(path).map_err(failed)? {
         Target::Stream(_) => Ok(()),
-        Target::Special(target) => access(&target, Access::WRITE_OK).map_err(|error| failed(error.into())),
+        Target::Special(target) | Target::Fifo(target) => {
+            access(&target, Access::WRITE_OK).map_err(|error| failed(error.into()))
+        }
         Target::File(target) => {
             let folder = folder_of(&target);
             if !folder.is_dir() {

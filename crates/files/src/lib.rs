@@ -3,7 +3,7 @@
 //! ```text
 //!              ┌─ regular file, or nothing there yet ─▶ Draft ─▶ finish() gives it the name
 //! OutputFile ──┤
-//!              └─ device, pipe, terminal ─────────────▶ written through
+//!              └─ device, FIFO, terminal ─────────────▶ written through; await_reader() waits for a FIFO's reader
 //! ```
 //! A link stays a link: the file that it leads to is the one that is replaced or created. A path such as
 //! `/dev/stdout` means the stream itself, so a file to which the shell appends keeps its contents.
@@ -15,9 +15,11 @@
 mod check;
 mod draft;
 mod error;
+mod fifo;
 mod output;
 mod target;
 
 pub use check::{check_distinct, check_rereadable, check_writable};
 pub use error::FileError;
+pub use fifo::{AwaitedReader, await_reader};
 pub use output::{OutputFile, write};

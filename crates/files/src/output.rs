@@ -28,7 +28,7 @@ impl OutputFile {
     /// Begins to write the file at `path`.
     ///
     /// # Errors
-    /// If nothing can be written there.
+    /// If nothing can be written there, or a FIFO has no reader ([`await_reader`](crate::await_reader)).
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let begin = || -> io::Result<Sink> {
             match Target::of(path)? {
@@ -156,7 +156,6 @@ impl OwnWriteBack {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::Read;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
     use super::*;
@@ -199,24 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn pipe_is_written_through_and_stays_a_pipe() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pipe");
-        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        let reader = std::thread::spawn({
-            let path = path.clone();
-            move || {
-                let mut text = String::new();
-                File::open(path).unwrap().read_to_string(&mut text).unwrap();
-                text
-            }
-        });
-        write(&path, b"through").unwrap();
-        assert_eq!(reader.join().unwrap(), "through");
-        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
-    }
-
-    #[test]
     fn link_stays_and_leads_to_the_new_contents_also_where_it_led_nowhere() {
         let folder = tempfile::tempdir().unwrap();
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
@@ -246,6 +227,15 @@ mod tests {
         use std::os::fd::AsRawFd;
         write(Path::new(&format!("/proc/self/fd/{}", log.as_raw_fd())), b"after\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "before\nafter\n");
+    }
+
+    #[test]
+    fn pipe_without_a_reader_is_broken() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        use std::os::fd::AsRawFd;
+        let error = write(Path::new(&format!("/dev/fd/{}", writer.as_raw_fd())), b"for nobody").unwrap_err();
+        assert_eq!(error.io_error().unwrap().kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

@@ -3,7 +3,12 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::fifo::open_fifo;
 
 /// Links that are followed before a path counts as a loop, as in Linux.
 const LINKS_MAX: usize = 40;
@@ -13,7 +18,9 @@ const LINKS_MAX: usize = 40;
 pub(crate) enum Target {
     /// A regular file, or no file yet: replaced as a whole.
     File(PathBuf),
-    /// A device, pipe or socket: written through.
+    /// A FIFO: written through. Its reader is awaited before.
+    Fifo(PathBuf),
+    /// A device or socket: written through.
     Special(PathBuf),
     /// An open stream of this process, by its number: written through.
     Stream(u32),
@@ -36,6 +43,7 @@ impl Target {
                 }
                 Ok(metadata) if metadata.is_dir() => return Err(ErrorKind::IsADirectory.into()),
                 Ok(metadata) if metadata.is_file() => return Ok(Self::File(path)),
+                Ok(metadata) if metadata.file_type().is_fifo() => return Ok(Self::Fifo(path)),
                 Ok(_) => return Ok(Self::Special(path)),
             }
         }
@@ -47,7 +55,14 @@ impl Target {
         match self {
             Self::Stream(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
             Self::Stream(2) => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
-            Self::Stream(number) => File::options().append(true).open(format!("/proc/self/fd/{number}")),
+            // A stream may be a pipe whose reader has gone. A blocking open would wait for ever.
+            Self::Stream(number) => {
+                let path = format!("/proc/self/fd/{number}");
+                open_fifo(Path::new(&path), OFlags::APPEND)?.ok_or_else(|| ErrorKind::BrokenPipe.into())
+            }
+            Self::Fifo(path) => open_fifo(path, OFlags::empty())?.ok_or_else(|| {
+                io::Error::new(ErrorKind::NotConnected, "no process has opened the FIFO for reading")
+            }),
             Self::File(path) | Self::Special(path) => File::options().write(true).open(path),
         }
     }

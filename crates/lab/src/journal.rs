@@ -81,6 +81,11 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         let unusable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be used", path.display()))
         };
+        // Reading a FIFO would wait for a writer.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Failure::new(format!("{}: is no regular file", path.display()))
+                .hint("name a file: an interrupted run is resumed from it"));
+        }
         let mut file =
             OpenOptions::new().read(true).append(true).create(true).open(path).map_err(unusable)?;
         match file.try_lock() {
@@ -213,6 +218,12 @@ mod tests {
         assert!(Journal::<Result>::open(&path, false).unwrap_err().to_string().contains("another run"));
         drop(first);
         assert!(Journal::<Result>::open(&path, false).is_ok());
+    }
+
+    #[test]
+    fn device_is_no_journal() {
+        let failure = Journal::<Result>::open(Path::new("/dev/null"), false).unwrap_err();
+        assert_eq!(failure.to_string(), "/dev/null: is no regular file");
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub fn record(
     let mut frontends = options.frontends.clone().or_own_socket()?;
     frontends.block = frontends.block.map(|queue| queue.or(QueueOptions::of_device(false)));
     let metadata = options.metadata(session, &backing);
-    let writer = seeklab_columnar::create(&options.output, None, &metadata)?;
+    let writer = session.create_trace(&options.output, None, &metadata)?;
     let metrics = Metrics::new(metadata.block_size);
     let observer = Observer::start(Recording { writer, metrics, failed: None });
     let mut running =

@@ -1,8 +1,10 @@
 //! The caller's side of a function of the laboratory: a listener, a stop token, and the origin of results.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use seeklab_traces::{OpenTrace, Position};
+use seeklab_files::{AwaitedReader, await_reader};
+use seeklab_traces::{Metadata, OpenTrace, Position, TraceWriter};
 
 use crate::failure::Failure;
 use crate::listener::{Listener, Measure, Notice, Task, Unheard};
@@ -67,6 +69,39 @@ impl Session {
     /// [`Failure::interrupted`] after a request to stop.
     pub fn check(&self) -> Result<(), Failure> {
         if self.stop.is_stopped() { Err(Failure::interrupted()) } else { Ok(()) }
+    }
+
+    /// Waits until a reader has opened the output at `path` if it is a FIFO, or until the caller stops the work.
+    ///
+    /// # Errors
+    /// [`Failure::interrupted`] after a request to stop, or a FIFO that cannot be opened.
+    pub fn await_reader(&self, path: &Path) -> Result<AwaitedReader, Failure> {
+        let mut is_told = false;
+        let awaited = await_reader(path, |pause| {
+            if !is_told && !self.stop.is_stopped() {
+                self.remark(format!("note: waiting for a reader of the FIFO {}", path.display()));
+                is_told = true;
+            }
+            !self.stop.wait(0, pause)
+        });
+        awaited.map_err(|error| match error.io_error() {
+            Some(_) => Failure::from(error),
+            None => Failure::interrupted().context(error),
+        })
+    }
+
+    /// Creates a trace at `path` once a FIFO has its reader, see [`await_reader`](Self::await_reader).
+    ///
+    /// # Errors
+    /// As [`await_reader`](Self::await_reader), and a trace that cannot be created.
+    pub(crate) fn create_trace(
+        &self,
+        path: &Path,
+        format: Option<&str>,
+        metadata: &Metadata,
+    ) -> Result<Box<dyn TraceWriter>, Failure> {
+        let _awaited = self.await_reader(path)?;
+        Ok(seeklab_columnar::create(path, format, metadata)?)
     }
 
     /// Sends a remark to the listener.

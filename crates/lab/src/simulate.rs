@@ -7,7 +7,6 @@ use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
 use seeklab_report::{DeviceSection, Note, Parameter, Report};
-use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
@@ -245,7 +244,7 @@ impl SimulateOptions {
             return run(device, workload, self.seed, self.limits, None, session);
         };
         let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
-        let mut writer: Box<dyn TraceWriter> = seeklab_columnar::create(path, None, &metadata)?;
+        let mut writer = session.create_trace(path, None, &metadata)?;
         let mut result = run(device, workload, self.seed, self.limits, Some(&mut *writer), session)?;
         if result.write_error.is_none() {
             result.write_error = writer.finish().err().map(Failure::from);

@@ -67,7 +67,7 @@ impl Arguments {
             None | Some(0) => Ok(()),
             Some(code) => Err(Failure::check(format!("the command ended with exit code {code}"))),
         };
-        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).and(ended).finish()
+        Delivery::of(session, printed).and(result.failure.map_or(Ok(()), Err)).and(ended).finish()
     }
 }
 

@@ -67,7 +67,9 @@ impl Arguments {
         let result = compare(session, &options)?;
         let printed =
             if json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };
-        Delivery::of(printed).file(options.report.as_deref(), || render_html(&result.report)).finish()
+        Delivery::of(session, printed)
+            .file(options.report.as_deref(), || render_html(&result.report))
+            .finish()
     }
 
     fn options(self) -> Result<CompareOptions, Failure> {

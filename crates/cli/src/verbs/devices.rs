@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(self, _session: &Session) -> Result<(), Failure> {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         if self.kinds {
             return list_kinds(self.json);
         }
@@ -97,7 +97,7 @@ impl Arguments {
                     print(&page(&description)?)
                 };
                 let html = || report.as_ref().map(render_page_html).unwrap_or_default();
-                Delivery::of(printed).file(self.report.as_deref(), html).finish()
+                Delivery::of(session, printed).file(self.report.as_deref(), html).finish()
             }
         }
     }

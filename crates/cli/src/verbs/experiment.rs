@@ -100,7 +100,9 @@ impl Arguments {
         let printed =
             if self.json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };
         print_remarks(session, &result);
-        Delivery::of(printed).file(options.report.as_deref(), || render_html(&result.report)).finish()
+        Delivery::of(session, printed)
+            .file(options.report.as_deref(), || render_html(&result.report))
+            .finish()
     }
 }
 

@@ -155,7 +155,7 @@ impl Arguments {
         };
         let result = fit_file(session, &files, &options)?;
         let printed = if self.json { print_json(&result) } else { print(&page(&result)) };
-        Delivery::of(printed)
+        Delivery::of(session, printed)
             .file(Some(&result.output), || result.description.to_string())
             .file(result.report.as_deref(), || render_page_html(&plotted(&result)))
             .finish()

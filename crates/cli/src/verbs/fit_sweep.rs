@@ -14,7 +14,7 @@ use crate::output::{print, print_json};
 pub(super) fn run(session: &Session, files: &SweepFiles, seed: Seed, json: bool) -> Result<(), Failure> {
     let result = fit_results(session, files, seed)?;
     let printed = if json { print_json(&result) } else { print(&page(&result)) };
-    Delivery::of(printed).file(Some(&result.output), || result.description.to_string()).finish()
+    Delivery::of(session, printed).file(Some(&result.output), || result.description.to_string()).finish()
 }
 
 fn page(result: &SweepResult) -> String {

@@ -61,7 +61,7 @@ impl Arguments {
             Ok(())
         })?;
         let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
-        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).finish()
+        Delivery::of(session, printed).and(result.failure.map_or(Ok(()), Err)).finish()
     }
 }
 

@@ -124,7 +124,7 @@ impl Arguments {
         let ended =
             if result.succeeded { Ok(()) } else { Err(Failure::check("a command failed; see above")) };
         let html = || render_html(&result.report);
-        Delivery::of(printed).file(self.report.as_deref(), html).and(ended).finish()
+        Delivery::of(session, printed).file(self.report.as_deref(), html).and(ended).finish()
     }
 
     fn series(&self, session: &Session) -> Result<Series, Failure> {

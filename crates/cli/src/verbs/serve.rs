@@ -107,7 +107,7 @@ impl Arguments {
         })?;
         let printed = if self.json { print_json(&result) } else { print(&summary(&result)) };
         let saved = self.save.as_deref().map_or(Ok(()), |path| result.save(path));
-        Delivery::of(printed).and(result.failure.map_or(Ok(()), Err)).and(saved).finish()
+        Delivery::of(session, printed).and(result.failure.map_or(Ok(()), Err)).and(saved).finish()
     }
 
     fn options(&self) -> Result<EmulationOptions, Failure> {

@@ -134,7 +134,8 @@ impl Arguments {
         let result = simulate(session, &options)?;
         let printed =
             if self.json { print_json(&result.figures) } else { print(&render_terminal(&result.report)) };
-        let delivery = Delivery::of(printed).file(options.report.as_deref(), || render_html(&result.report));
+        let delivery =
+            Delivery::of(session, printed).file(options.report.as_deref(), || render_html(&result.report));
         let failures = result.write_failures.into_iter();
         let delivered = failures.fold(delivery, |delivery, failure| delivery.and(Err(failure))).finish();
         match result.saturated {

@@ -48,6 +48,6 @@ impl ReportArguments {
         } else {
             print(&format!("{}: {}\n", path.unwrap_or(&options.file).display(), result.page.subtitle))
         };
-        Delivery::of(printed).file(path, || render_trace_html(&result.page)).finish()
+        Delivery::of(session, printed).file(path, || render_trace_html(&result.page)).finish()
     }
 }

@@ -6,6 +6,7 @@ mod completion;
 mod conversions;
 mod descriptions;
 mod experiment;
+mod fifos;
 mod limits;
 mod mistakes;
 mod notes;

@@ -2,7 +2,7 @@
 //!
 //! Only what is not zero is copied, so an image costs what is in it, not the size of its device.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -80,14 +80,12 @@ impl Store {
     /// At every moment `path` names the old file or the whole new one. Writes during saving may be
     /// in the image in part: whoever wants one point in time keeps the device still meanwhile.
     pub fn save_image(&self, path: &Path) -> Result<(), StoreError> {
+        // Opening a FIFO would wait for a writer.
+        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(StoreError::Unsuitable { path: path.to_owned() });
+        }
         match File::open(path) {
-            Ok(existing) => {
-                let metadata = existing.metadata().map_err(|error| StoreError::io("look at", path, error))?;
-                if !metadata.is_file() {
-                    return Err(StoreError::Unsuitable { path: path.to_owned() });
-                }
-                refuse_if_in_use(&existing, path)?;
-            }
+            Ok(existing) => refuse_if_in_use(&existing, path)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(StoreError::io("replace", path, error)),
         }

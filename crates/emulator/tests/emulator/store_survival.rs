@@ -151,9 +151,13 @@ fn images_are_checked() {
     store.save_image(&link).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read(&path).unwrap(), bytes);
-    assert!(matches!(store.save_image(folder.path()), Err(StoreError::Unsuitable { .. })));
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for unsuitable in [folder.path(), &fifo] {
+        assert!(matches!(store.save_image(unsuitable), Err(StoreError::Unsuitable { .. })));
+    }
     assert!(store.save_image(&folder.path().join("no/such")).is_err());
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
 }
 
 #[test]

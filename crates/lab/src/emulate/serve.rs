@@ -76,11 +76,11 @@ impl EmulationOptions {
         Ok(check_distinct(path, read)?)
     }
 
-    fn recorder(&self, pace: &Pace) -> Result<Option<Recorder>, Failure> {
+    fn recorder(&self, session: &Session, pace: &Pace) -> Result<Option<Recorder>, Failure> {
         let Some(path) = &self.record else { return Ok(None) };
         let mut metadata = metadata(&self.device, &capabilities_of(&self.device)?, self.seed);
         pace.describe(&mut metadata);
-        Ok(Some(Recorder::new(seeklab_columnar::create(path, None, &metadata)?)))
+        Ok(Some(Recorder::new(session.create_trace(path, None, &metadata)?)))
     }
 }
 
@@ -289,7 +289,7 @@ pub fn serve(
     let default_queue = QueueOptions::of_device(capabilities.rotational);
     frontends.block = frontends.block.map(|queue| queue.or(default_queue));
     let pace = options.pace.load(session, frontends.kind())?;
-    let recorder = options.recorder(&pace)?;
+    let recorder = options.recorder(session, &pace)?;
     let mut start_options = StartOptions {
         frontends,
         read_only: options.contents.read_only,

@@ -199,10 +199,14 @@ pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<Expe
     let mut journal = Journal::open(&files.journal, options.fresh)?;
     let (results, reused) = engine::run_all(session, spec, &cells, &runs, &mut journal, jobs)?;
     let table = ResultTable::new(spec, &cells, &results);
+    let awaited = session.await_reader(&files.csv)?;
     seeklab_files::write(&files.csv, table.to_csv().as_bytes())?;
+    drop(awaited);
     let metadata =
         [("version", VERSION.to_owned()), ("seed", spec.seed.to_string()), ("experiment", spec.text.clone())];
+    let awaited = session.await_reader(&files.parquet)?;
     write_table(&files.parquet, &table.columns, &metadata)?;
+    drop(awaited);
     let report = report::report(session, spec, &cells, &runs, &results);
     let figures = ExperimentFigures {
         title: spec.title.clone(),

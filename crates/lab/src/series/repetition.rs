@@ -174,7 +174,7 @@ impl Repetition<'_> {
         let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
         let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
         self.series.pace.describe(&mut metadata);
-        Ok(Some(seeklab_columnar::create(&folder.join(name), None, &metadata)?))
+        self.session.create_trace(&folder.join(name), None, &metadata).map(Some)
     }
 }
 

@@ -51,7 +51,7 @@ pub fn convert(session: &Session, options: &ConvertOptions) -> Result<ConvertRes
     check_distinct(output, [input])?;
     let mut trace = reading.open(session, input)?;
     let mut progress = session.progress_of(&input.display().to_string(), &trace);
-    let mut writer = seeklab_columnar::create(output, format.as_deref(), trace.metadata())?;
+    let mut writer = session.create_trace(output, format.as_deref(), trace.metadata())?;
     let mut names = NameTable::of(trace.metadata());
     let mut requests = 0_u64;
     while let Some(record) = trace.next() {

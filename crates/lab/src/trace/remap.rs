@@ -164,7 +164,7 @@ pub fn remap(session: &Session, options: &RemapOptions) -> Result<RemapResult, F
         devices.insert(*device, options.relocate(heat, hot, block_bytes)?);
     }
     let metadata = metadata(trace.metadata(), session);
-    let mut writer = seeklab_columnar::create(output, None, &metadata)?;
+    let mut writer = session.create_trace(output, None, &metadata)?;
     let mut progress = session.progress_of(&format!("remapping {}", input.display()), &trace);
     let mut names = NameTable::of(trace.metadata());
     while let Some(record) = trace.next() {

@@ -77,7 +77,7 @@ pub fn slice(session: &Session, options: &SliceOptions) -> Result<SliceResult, F
     let mut trace = options.reading.open(session, input)?;
     let mut metadata = trace.metadata().clone();
     metadata.other.insert("slice".to_owned(), session.command().unwrap_or_default());
-    let mut writer = seeklab_columnar::create(output, None, &metadata)?;
+    let mut writer = session.create_trace(output, None, &metadata)?;
     let mut progress = session.progress_of(&input.display().to_string(), &trace);
     let (mut requests, mut rows, mut devices) = (0_u64, 0_u64, BTreeSet::new());
     let mut names = NameTable::of(trace.metadata());
