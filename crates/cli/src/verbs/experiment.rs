@@ -9,6 +9,8 @@ use seeklab_lab::experiment::{ExperimentOptions, ExperimentResult, experiment, r
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
+use super::reading::input_path;
+
 use crate::delivery::Delivery;
 use crate::output::{print, print_json, print_schema};
 
@@ -44,7 +46,8 @@ const HELP: &str = r#"Format of the file (only `devices` and `workloads` are req
 All keys: seeklab experiment --reference. Swept parameters are numbers in the results, with the unit
 in the name of the column, such as workload.arrivals.rate_per_s.
 
-Every combination is a cell, in the order of the file. Paths are relative to the file.
+Every combination is a cell, in the order of the file. Paths are relative to the file, those of
+standard input to the current directory.
 An interrupted experiment continues where it stopped. The figures do not depend on the
 number of processors.
 
@@ -57,8 +60,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
-    /// TOML file that describes the experiment
-    #[arg(required_unless_present_any = ["schema", "reference"])]
+    /// TOML file that describes the experiment. `-` is standard input
+    #[arg(required_unless_present_any = ["schema", "reference"], value_parser = input_path())]
     file: Option<PathBuf>,
     /// Print the JSON schema of experiment files, for editors
     #[arg(long, exclusive = true)]

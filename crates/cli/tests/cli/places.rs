@@ -184,6 +184,34 @@ fn workload_comes_from_a_pipe_as_a_trace_or_as_a_description() {
 }
 
 #[test]
+fn experiment_comes_from_a_pipe_and_its_files_lie_in_the_current_directory() {
+    let bench = Bench::new();
+    bench.trace("t.csv");
+    bench.write("disk.toml", bench.run(&["devices", "hp-c2247a", "--toml"]).done());
+    let text = "devices = [\"barracuda\", \"disk.toml\"]\nworkloads = [\"t.csv\"]\n";
+    bench.write("experiment.toml", text);
+    bench.run(&["experiment", "experiment.toml"]).done();
+    let named = bench.read("experiment.csv");
+    fs::remove_file(bench.path("experiment.csv")).unwrap();
+    for (arguments, table) in [
+        (&["experiment", "-", "--fresh", "--json"][..], "experiment.csv"),
+        (&["experiment", "/dev/stdin", "--output", "other", "--json"], "other.csv"),
+    ] {
+        let output = piped(&bench, arguments, text.as_bytes());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&document["title"], &document["files"]["csv"]), (&"experiment".into(), &table.into()));
+        assert_eq!(bench.read(table), named);
+    }
+    let mistake = piped(&bench, &["experiment", "-"], b"devices = [\"barracuda\"]\nworkload = 3\n");
+    let message = String::from_utf8_lossy(&mistake.stderr);
+    assert!(
+        mistake.status.code() == Some(2) && message.contains("/dev/stdin, line 2: workload: unknown key"),
+        "{message}"
+    );
+}
+
+#[test]
 fn dash_names_standard_input_where_a_trace_is_read_once() {
     let bench = Bench::new();
     bench.trace("t.csv");

@@ -14,7 +14,8 @@ use toml::{Table, Value};
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExperimentFile {
-    /// Title of the report [default: name of the file].
+    /// Title of the report [default: name of the file, or `experiment`
+    /// for standard input].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) title: Option<String>,
     /// Devices: names of the catalog, TOML files, or descriptions as tables with a `name`.
@@ -64,7 +65,8 @@ pub(super) struct ExperimentFile {
     /// Parameter on the axis of the charts [default: the last parameter with numbers].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) x: Option<String>,
-    /// Path of the result files without suffix, beside the experiment file [default: name of the file].
+    /// Path of the result files without suffix, beside the experiment file [default: name of the file, or `experiment`
+    /// for standard input].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) output: Option<String>,
 }

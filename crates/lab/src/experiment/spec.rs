@@ -1,5 +1,7 @@
 //! Contents of an experiment file.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use seeklab_core::description::schema::check_ranges;
@@ -16,6 +18,7 @@ use super::figures;
 use super::file::{Entry, ExperimentFile, ParameterTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
 use super::values::Parameter;
 use crate::failure::Failure;
+use crate::trace::STANDARD_INPUT;
 use crate::workload::relative_to;
 use crate::{devices, workload};
 
@@ -88,24 +91,26 @@ impl Spec {
         let label = path.display().to_string();
         let unreadable =
             |error: std::io::Error| Failure::from(error).context(format!("{label}: cannot be read"));
-        let size = std::fs::metadata(path).map_err(unreadable)?.len();
-        if size > FILE_BYTES_MAX {
-            let problem = format!("{label}: has {size} bytes, an experiment has at most {FILE_BYTES_MAX}");
+        let mut text = String::new();
+        let mut file = File::open(path).map_err(unreadable)?.take(FILE_BYTES_MAX + 1);
+        file.read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            let problem = format!("{label}: has more than {FILE_BYTES_MAX} bytes, the most of an experiment");
             return Err(Failure::new(problem));
         }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
         Self::parse(path, text)
     }
 
-    /// Reads an experiment from the text of the file at `path`, beside which its files are looked for.
+    /// Reads an experiment from the text of the file at `path`, beside which its files are looked for. Those of standard
+    /// input are looked for in the current directory.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub(super) fn parse(path: &Path, text: String) -> Result<Self, Failure> {
         let label = path.display().to_string();
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let stem =
-            path.file_stem().map_or_else(|| "experiment".into(), |stem| stem.to_string_lossy().into_owned());
+        let named = if path == Path::new(STANDARD_INPUT) { Path::new("experiment") } else { path };
+        let folder = named.parent().unwrap_or(Path::new("")).to_owned();
+        let stem = named.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let source = Source { label: &label, text: &text };
         let read = || -> Result<ExperimentFile, DescriptionError> {
             let file: ExperimentFile = description::read(&description::parse(&text)?)?;
