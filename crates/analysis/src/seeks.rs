@@ -145,6 +145,8 @@ mod tests {
         ask(0, Operation::Read, 16, 4);
         assert_eq!(seeks.distances(), 4);
         assert_eq!(seeks.total_bytes(), 512 * (8 + 8 + 100));
+        assert_eq!(seeks.mean_bytes(), Some(512.0 * 116.0 / 4.0));
+        assert_eq!(Seeks::new(512).mean_bytes(), None);
         assert_eq!(seeks.histogram(), [(-64.0 * 512.0, 1), (0.0, 1), (8.0 * 512.0, 2)]);
         assert_eq!((seeks.zero_pct(), seeks.sequential_pct()), (Some(25.0), Some(50.0)));
         // Three in a row, then one that starts again, the last, and the one of the other device.

@@ -19,6 +19,8 @@ mod position;
 mod reader;
 mod reference;
 pub mod schema;
+#[cfg(test)]
+mod tests;
 
 pub use error::{DescriptionError, Mistake};
 pub use position::line_of;

@@ -9,6 +9,8 @@
 //! Memory holds profiles and outstanding requests.
 
 mod figures;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
