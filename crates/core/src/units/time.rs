@@ -328,6 +328,23 @@ mod tests {
     }
 
     #[test]
+    fn arithmetic_is_that_of_nanoseconds() {
+        let (long, short) = (Duration(7), Duration(2));
+        assert_eq!(
+            (long + short, long - short, long * 3, long / 2),
+            (Duration(9), Duration(5), Duration(21), Duration(3))
+        );
+        assert_eq!([long, short, short].into_iter().sum::<Duration>(), Duration(11));
+        let (mut sum, mut difference) = (long, long);
+        sum += short;
+        difference -= short;
+        assert_eq!((sum, difference), (Duration(9), Duration(5)));
+        let mut now = Instant::ZERO + long;
+        now += short;
+        assert_eq!((now, now - (Instant::ZERO + short)), (Instant(9), Duration(7)));
+    }
+
+    #[test]
     fn difference_may_be_negative() {
         assert_eq!("-0.642ms".parse(), Ok(SignedDuration(-642_000)));
         assert_eq!("+1us".parse(), Ok(SignedDuration(1_000)));

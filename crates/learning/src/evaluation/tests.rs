@@ -23,7 +23,7 @@ fn records() -> Vec<TraceRecord> {
 
 #[test]
 fn prediction_begins_once_with_the_first_request_from_the_boundary_on() {
-    let models = vec![fit::find("table").unwrap()];
+    let models = vec![fit::find("plain").unwrap()];
     let mut fits: Vec<Box<dyn Fit>> =
         models.iter().map(|model| (model.begin)(Classes::default()).unwrap()).collect();
     let about =
