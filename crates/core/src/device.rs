@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use crate::completion::Completion;
+use crate::event::Event;
 use crate::request::{Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
 
@@ -19,6 +20,7 @@ use crate::units::{Angle, ByteSize, Duration, Instant};
 /// - Polling in one big step or in many small ones yields the same completions.
 /// - Equal states, inputs and seeds give equal completions; a fork continues identically.
 /// - The breakdown of a completion sums to its response time.
+/// - Whether and when a device's events are taken changes no completion.
 ///
 /// A *layer* is a device that owns a device; it needs no trait of its own.
 pub trait Device: Send {
@@ -57,6 +59,22 @@ pub trait Device: Send {
     fn coverage(&self) -> Option<Coverage> {
         None
     }
+
+    /// From now on the device keeps its [events](Event). Requests must have numbers of their own then: none is used
+    /// again. A fork of a watched device is watched.
+    ///
+    /// # Panics
+    /// If a request has been submitted before.
+    fn watch(&mut self) {}
+
+    /// Appends the events up to `now` that were not handed out before, in order of time. Work of the device's own that
+    /// has happened since its last request is included. The answers of the device do not depend on it.
+    ///
+    /// A device that is not watched has no events. Of a watched device, every write, discard and write-zeroes that
+    /// completes without an error and is not overwritten before becomes [durable](crate::EventKind::Durable): without
+    /// a volatile cache by its completion, otherwise by that of the flush that follows it, or of its own with force
+    /// unit access.
+    fn events(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
 
     /// A copy that continues identically (checkpoint, speculation).
     fn fork(&self) -> Box<dyn Device>;
@@ -241,6 +259,12 @@ impl Device for Box<dyn Device> {
     }
     fn coverage(&self) -> Option<Coverage> {
         (**self).coverage()
+    }
+    fn watch(&mut self) {
+        (**self).watch();
+    }
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        (**self).events(now, events);
     }
     fn fork(&self) -> Box<dyn Device> {
         (**self).fork()

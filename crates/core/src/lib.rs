@@ -17,6 +17,7 @@
 pub mod completion;
 pub mod description;
 pub mod device;
+pub mod event;
 pub mod host;
 pub mod names;
 pub mod points;
@@ -32,6 +33,7 @@ pub mod workload;
 pub use completion::{Breakdown, BufferOutcome, Completion, Outcome, Status};
 pub use description::{DescriptionError, Mistake};
 pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
+pub use event::{Event, EventKind, OnMedia};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
 pub use random::{NumberedStreams, Seed, Stream};

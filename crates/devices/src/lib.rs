@@ -20,6 +20,7 @@
 pub mod catalog;
 pub mod description;
 pub mod disk;
+mod durability;
 mod error;
 pub mod fault;
 pub mod fitted;

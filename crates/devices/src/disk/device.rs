@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Instant, Location, Operation, Outcome, Pending, Positioning,
-    Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
+    Capabilities, Completion, Device, Duration, Event, Instant, Location, Operation, Outcome, Pending,
+    Positioning, Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
 };
 
 use super::electronics::{Electronics, Served};
 use super::layout::Layout;
 use super::mechanism::{Arm, Mechanism};
 use super::params::{DiskParameters, MechanicsParameters};
+use super::watched::Watch;
 use crate::error::DescriptionError;
 use crate::scheduler::SchedulerSpec;
 
@@ -25,6 +26,8 @@ pub struct Disk {
     serving: Vec<Completion>,
     /// Time at which the next command may begin.
     free: Instant,
+    /// Which written blocks are on the media, if the disk is watched.
+    watch: Option<Box<Watch>>,
 }
 
 /// The mechanism and electronics that the drive's own scheduler consults.
@@ -102,6 +105,7 @@ impl DiskBlueprint {
             queue: self.scheduler.build(blocks, u64::from(self.cylinders)),
             serving: Vec::new(),
             free: Instant::ZERO,
+            watch: None,
         }
     }
 
@@ -134,8 +138,12 @@ impl Disk {
     fn serve_next(&mut self, now: Instant) {
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
-        let Served { completed, free, mut breakdown, buffer, seek_cylinders } =
-            self.heads.electronics.serve(&*self.heads.mechanism, now, &request);
+        let Heads { mechanism, electronics, .. } = &mut self.heads;
+        let served = match &mut self.watch {
+            None => electronics.serve(&**mechanism, now, &request),
+            Some(watch) => watch.serve(electronics, mechanism, now, &request),
+        };
+        let Served { completed, free, mut breakdown, buffer, seek_cylinders } = served;
         debug_assert_eq!(breakdown.service(), completed - now, "{request:?} {breakdown:?}");
         breakdown.queue = now - submitted;
         self.free = free;
@@ -199,6 +207,17 @@ impl Device for Disk {
         Some(&self.heads)
     }
 
+    fn watch(&mut self) {
+        assert!(self.free == Instant::ZERO, "a device is watched from the start");
+        self.watch = Some(Box::new(Watch::new(&self.heads.electronics)));
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if let Some(watch) = &mut self.watch {
+            watch.hand_out(&self.heads.electronics, &self.heads.mechanism, now, events);
+        }
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             capabilities: Arc::clone(&self.capabilities),
@@ -206,6 +225,7 @@ impl Device for Disk {
             queue: self.queue.fork(),
             serving: self.serving.clone(),
             free: self.free,
+            watch: self.watch.clone(),
         })
     }
 
@@ -219,6 +239,7 @@ impl Device for Disk {
                 self.queue.fork_into(&mut target.queue);
                 target.serving.clone_from(&self.serving);
                 target.free = self.free;
+                target.watch.clone_from(&self.watch);
             }
             None => *target = self.fork(),
         }

@@ -52,6 +52,12 @@ pub(crate) trait Media {
 
     /// Passes over `extent` from whichever of its sectors comes first after `now` on its track.
     fn pass_on_arrival(&self, now: Instant, lbn: u64, extent: &Extent, parts: &mut AccessParts) -> Pass;
+
+    /// The controller has blocks `start..end` of the write at hand, which it is about to write or keeps for later.
+    fn note_taken_in(&self, _start: u64, _end: u64) {}
+
+    /// The heads write the blocks of `pass`.
+    fn note_written(&self, _pass: &Pass) {}
 }
 
 /// Media with heads that move to a track.
@@ -93,6 +99,9 @@ pub(crate) trait Mechanics<P: Position>: Media {
             } else {
                 self.pass_in_order(time, next, &extent, parts)
             };
+            if write {
+                self.note_written(&pass);
+            }
             see(pass);
             time = pass.end;
             next += u64::from(extent.blocks);

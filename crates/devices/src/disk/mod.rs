@@ -26,6 +26,7 @@ mod params;
 mod seek;
 mod spindle;
 mod tracks;
+mod watched;
 
 pub use device::{Disk, DiskBlueprint};
 pub use electronics::ElectronicsParameters;

@@ -16,7 +16,9 @@ mod clock;
 mod parameters;
 mod rule;
 mod schedule;
+mod watch;
 
 pub use clock::DeviceClock;
 pub use parameters::{FaultKind, FaultParameters, FaultTable};
 pub use rule::{Action, Lasting, Length, Rule, RuleState, Strike};
+pub use watch::Watch;

@@ -458,6 +458,7 @@ impl FaultTable {
         let (least, most) = self.sizes()?;
         let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok(Rule {
+            name: name.into(),
             action: self.action()?,
             selector: Selector {
                 operations: self.operations()?,

@@ -1,5 +1,7 @@
 //! A fault that was checked: which requests it strikes, when, and what it does to them.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use seeklab_core::{Duration, Instant, NumberedStreams, Operation, Request, Status, Stream};
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use super::schedule::{Schedule, Window};
 /// A fault that was checked.
 #[derive(Debug, Clone)]
 pub struct Rule {
+    /// Name of the fault.
+    pub name: Arc<str>,
     /// Effect of the fault.
     pub action: Action,
     /// Requests that it can strike.

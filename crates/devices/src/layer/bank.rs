@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use seeklab_core::{Capabilities, Completion, Coverage, Device, Instant, Rejected, Request};
+use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Instant, Rejected, Request};
 
 use super::events::Events;
 
@@ -25,6 +25,7 @@ pub struct Bank {
     events: Events,
     capabilities: Capabilities,
     make: Option<Make>,
+    watched: bool,
 }
 
 impl Bank {
@@ -35,7 +36,8 @@ impl Bank {
     pub fn new(devices: Vec<Box<dyn Device>>) -> Self {
         let capabilities = devices.first().expect("a bank has at least one device").capabilities().clone();
         let (indices, events) = (Vec::with_capacity(devices.len()), Events::default());
-        let mut bank = Self { devices: Vec::new(), indices, events, capabilities, make: None };
+        let mut bank =
+            Self { devices: Vec::new(), indices, events, capabilities, make: None, watched: false };
         for (number, device) in devices.into_iter().enumerate() {
             bank.add(u16::try_from(number).expect("at most 65,536 devices"), device);
         }
@@ -95,6 +97,9 @@ impl Device for Bank {
         let devices = self.devices.len();
         let make = self.make.as_ref().ok_or(Rejected::NoSuchDevice { device: number, devices })?;
         let mut device = make(number);
+        if self.watched {
+            device.watch();
+        }
         device.submit(now, request)?;
         self.add(number, device);
         Ok(())
@@ -131,6 +136,23 @@ impl Device for Bank {
         })
     }
 
+    fn watch(&mut self) {
+        self.watched = true;
+        self.devices.iter_mut().for_each(|(_, device)| device.watch());
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let before = events.len();
+        for (number, device) in &mut self.devices {
+            let own = events.len();
+            device.events(now, events);
+            events[own..].iter_mut().for_each(|event| event.device = *number);
+        }
+        if self.devices.len() > 1 {
+            events[before..].sort_by_key(|event| (event.time, event.device));
+        }
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             devices: self.devices.iter().map(|(number, device)| (*number, device.fork())).collect(),
@@ -138,6 +160,7 @@ impl Device for Bank {
             events: self.events.clone(),
             capabilities: self.capabilities.clone(),
             make: self.make.clone(),
+            watched: self.watched,
         })
     }
 
@@ -151,6 +174,7 @@ impl Device for Bank {
                 target.events.copy_from(&self.events);
                 target.capabilities.clone_from(&self.capabilities);
                 target.make.clone_from(&self.make);
+                target.watched = self.watched;
             }
             _ => *target = self.fork(),
         }

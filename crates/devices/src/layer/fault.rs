@@ -17,11 +17,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Location,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, Instant, Location,
     Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
 };
 
-use crate::fault::{Action, DeviceClock, Rule, RuleState};
+use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
 
 /// Requests for which there is room from the start.
 const ROOM: usize = 32;
@@ -42,8 +42,7 @@ pub struct Fault {
     now: Instant,
     /// Time of the last change of a window.
     changed: Instant,
-    /// Requests in the device, by the number that they have there.
-    inside: Slots,
+    inside: Requests,
     /// Requests in the device that have been answered already.
     answered: usize,
     /// Requests without an answer, in order of arrival.
@@ -51,6 +50,8 @@ pub struct Fault {
     /// Completions that wait for their time, in order of it.
     held: VecDeque<Completion>,
     scratch: Vec<Completion>,
+    /// Events, if the device is watched.
+    watch: Option<Box<Watch>>,
 }
 
 /// A request as it was submitted here, and what becomes of it.
@@ -101,50 +102,41 @@ enum Arrival {
     Fails(Status, Duration),
 }
 
-/// Requests in the device. Places are used again.
-#[derive(Debug, Clone, Default)]
-struct Slots {
-    slots: Vec<Option<Inside>>,
-    free: Vec<u32>,
-}
+/// Requests in the device, by number.
+#[derive(Debug, Clone)]
+struct Requests(VecDeque<Inside>);
 
-impl Slots {
-    fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+impl Requests {
+    fn new() -> Self {
+        Self(VecDeque::with_capacity(ROOM))
     }
 
-    fn insert(&mut self, inside: Inside) -> RequestId {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 requests are outstanding")
-        });
-        self.slots[place as usize] = Some(inside);
-        RequestId(u64::from(place))
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn place(&self, id: RequestId) -> usize {
+        self.0.partition_point(|inside| inside.taken.request.id < id)
+    }
+
+    /// Numbers ascend as a rule, so that this costs nothing.
+    fn insert(&mut self, inside: Inside) {
+        let place = self.place(inside.taken.request.id);
+        self.0.insert(place, inside);
     }
 
     fn remove(&mut self, id: RequestId) -> Inside {
-        self.free.push(id.0 as u32);
-        self.slots[id.0 as usize].take().expect("a device completes what it was given, once")
+        let place = self.place(id);
+        let found = self.0.remove(place).filter(|inside| inside.taken.request.id == id);
+        found.expect("a device completes what it was given, once")
     }
 
     fn iter(&self) -> impl Iterator<Item = &Inside> {
-        self.slots.iter().flatten()
-    }
-
-    fn copy_from(&mut self, other: &Self) {
-        copy(&mut self.slots, &other.slots);
-        copy(&mut self.free, &other.free);
+        self.0.iter()
     }
 }
 
 /// Makes `target` as `source`, with as much room, so that a fork grows only when its source has.
-fn copy<T: Copy>(target: &mut Vec<T>, source: &Vec<T>) {
-    target.clear();
-    target.reserve(source.capacity());
-    target.extend_from_slice(source);
-}
-
-/// As [`copy`], of a queue.
 fn copy_queue<T: Copy>(target: &mut VecDeque<T>, source: &VecDeque<T>) {
     target.clear();
     target.reserve(source.capacity());
@@ -166,11 +158,12 @@ impl Fault {
             number: 0,
             now: Instant::ZERO,
             changed: Instant::ZERO,
-            inside: Slots::default(),
+            inside: Requests::new(),
             answered: 0,
             hanging: VecDeque::with_capacity(ROOM),
             held: VecDeque::with_capacity(ROOM),
             scratch: Vec::with_capacity(ROOM),
+            watch: None,
         };
         fault.begin(Instant::ZERO);
         fault
@@ -225,6 +218,7 @@ impl Fault {
     fn poll_device(&mut self, now: Instant) {
         let mut scratch = std::mem::take(&mut self.scratch);
         self.device.poll(self.clock.inside(now), &mut scratch);
+        self.take_events(now);
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
             let inside = self.inside.remove(completion.request.id);
@@ -260,6 +254,13 @@ impl Fault {
         if self.clock.is_long() {
             let oldest = self.inside.iter().map(|inside| inside.received).min();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
+        }
+    }
+
+    /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
+    fn take_events(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.watch {
+            watch.take(&mut *self.device, &self.clock, now);
         }
     }
 
@@ -312,6 +313,7 @@ impl Fault {
 
     /// Begins what lasts at `now` and has not begun.
     fn begin(&mut self, now: Instant) {
+        self.take_events(now);
         let (mut factor, mut goes) = (1.0, false);
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
             match rule.action {
@@ -339,13 +341,14 @@ impl Fault {
             let taken = Taken { request, submitted, queue_length, fate: Fate::default() };
             *completion = failed(now, &taken, Status::Gone);
         }
-        let mut slots = std::mem::take(&mut self.inside);
-        for inside in slots.slots.iter_mut().flatten().filter(|inside| !inside.answered) {
-            inside.answered = true;
-            self.answered += 1;
-            self.hold(failed(now, &inside.taken, Status::Gone));
+        for place in 0..self.inside.len() {
+            let Inside { taken, answered, .. } = self.inside.0[place];
+            if !answered {
+                self.inside.0[place].answered = true;
+                self.answered += 1;
+                self.hold(failed(now, &taken, Status::Gone));
+            }
         }
-        self.inside = slots;
         while let Some(hanging) = self.hanging.pop_front() {
             self.hold(failed(now, &hanging.taken, Status::Gone));
         }
@@ -358,9 +361,14 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        let id = self.inside.insert(Inside { taken, received, answered: false });
-        let request = Request { id, ..taken.request };
-        self.device.submit(received, request).expect("the request was checked, and there is room");
+        self.inside.insert(Inside { taken, received, answered: false });
+        // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
+        self.take_events(now);
+        if let Some(watch) = &mut self.watch {
+            let fails = taken.fate.status.filter(|(status, _)| !status.is_success());
+            watch.note_issued(now, &taken.request, fails.map(|(_, good_blocks)| good_blocks));
+        }
+        self.device.submit(received, taken.request).expect("the request was checked, and there is room");
     }
 
     /// Reception of a request that arrives at `now`.
@@ -370,6 +378,9 @@ impl Fault {
         let mut fails = None;
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
             let Some(strike) = rule.strike(state, now, self.number, request, queue_length) else { continue };
+            if let Some(watch) = &mut self.watch {
+                watch.note_strike(now, rule, request);
+            }
             match rule.action {
                 Action::Delay(_) => fate.delay += strike.length,
                 Action::Busy(_) => fate.busy += strike.length,
@@ -468,6 +479,21 @@ impl Device for Fault {
         self.device.coverage()
     }
 
+    fn watch(&mut self) {
+        assert!(self.number == 0, "a device is watched from the start");
+        self.device.watch();
+        self.watch = Some(Box::new(Watch::new(&self.rules)));
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        // What went on in a device that was gone.
+        self.advance(now);
+        self.take_events(now);
+        if let Some(watch) = &mut self.watch {
+            watch.hand_out(&self.rules, now, events);
+        }
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         let mut fork = Self {
             device: self.device.fork(),
@@ -479,11 +505,12 @@ impl Device for Fault {
             number: 0,
             now: Instant::ZERO,
             changed: Instant::ZERO,
-            inside: Slots::default(),
+            inside: Requests::new(),
             answered: 0,
             hanging: VecDeque::new(),
             held: VecDeque::new(),
             scratch: Vec::new(),
+            watch: None,
         };
         fork.copy_state(self);
         Box::new(fork)
@@ -516,10 +543,11 @@ impl Fault {
         self.number = other.number;
         self.now = other.now;
         self.changed = other.changed;
-        self.inside.copy_from(&other.inside);
+        copy_queue(&mut self.inside.0, &other.inside.0);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
         copy_queue(&mut self.held, &other.held);
+        self.watch.clone_from(&other.watch);
     }
 
     /// The device's knowledge of where its heads are.

@@ -13,7 +13,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Instant, Operation, Positioning, Rejected, Request,
+    Capabilities, Completion, Coverage, Device, Event, Instant, Operation, Positioning, Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -164,6 +164,14 @@ impl Device for Limit {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn watch(&mut self) {
+        self.device.watch();
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.device.events(now, events);
     }
 
     fn fork(&self) -> Box<dyn Device> {

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Instant, Location, Pending, Positioning, Rejected, Request,
-    Scheduler,
+    Capabilities, Completion, Coverage, Device, Event, Instant, Location, Pending, Positioning, Rejected,
+    Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -139,6 +139,14 @@ impl Device for Queue {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn watch(&mut self) {
+        self.device.watch();
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.device.events(now, events);
     }
 
     fn fork(&self) -> Box<dyn Device> {

@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant, Outcome,
+    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Event, Instant, Outcome,
     Rejected, Request, Seed, Stream,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::durability::ByCompletion;
 use crate::error::{DescriptionError, check, check_size};
 
 /// Parameters of a server.
@@ -84,6 +85,7 @@ pub struct Server {
     service_time: ServiceTime,
     queue: VecDeque<(Instant, Request, u32)>,
     serving: Option<Completion>,
+    durability: ByCompletion,
 }
 
 impl Server {
@@ -112,7 +114,8 @@ impl Server {
     fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, DescriptionError> {
         parameters.check()?;
         let capabilities = parameters.capabilities();
-        Ok(Self { capabilities, service_time, queue: VecDeque::new(), serving: None })
+        let (queue, durability) = (VecDeque::new(), ByCompletion::new());
+        Ok(Self { capabilities, service_time, queue, serving: None, durability })
     }
 
     fn start_next(&mut self, now: Instant) {
@@ -148,10 +151,12 @@ impl Device for Server {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let before = completions.len();
         while let Some(completion) = self.serving.take_if(|serving| serving.completed <= now) {
             completions.push(completion);
             self.start_next(completion.completed);
         }
+        self.durability.note(&completions[before..]);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -160,6 +165,14 @@ impl Device for Server {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn watch(&mut self) {
+        self.durability.watch(&self.capabilities);
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.durability.hand_out(now, events);
     }
 
     fn fork(&self) -> Box<dyn Device> {
@@ -172,6 +185,7 @@ impl Device for Server {
                 target.capabilities.clone_from(&self.capabilities);
                 target.service_time.clone_from(&self.service_time);
                 target.queue.clone_from(&self.queue);
+                target.durability.clone_from(&self.durability);
                 target.serving = self.serving;
             }
             None => *target = self.fork(),

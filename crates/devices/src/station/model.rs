@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Instant, Outcome,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, Instant, Outcome,
     Rejected, Request, Seed, Stream,
 };
 
@@ -14,6 +14,7 @@ use super::parameters::{Region, StationParameters};
 use super::picks::Picks;
 use super::state::{Scale, State, StationRequest};
 use super::tree::Tree;
+use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 use crate::table::Times;
@@ -32,6 +33,7 @@ pub struct Station {
     /// Requests in service, until their end.
     served: Outstanding<Served>,
     coverage: Coverage,
+    durability: ByCompletion,
 }
 
 /// Parts of a station that do not change.
@@ -97,6 +99,7 @@ impl Station {
             scratch: Vec::new(),
             served: Outstanding::default(),
             coverage: Coverage::default(),
+            durability: ByCompletion::new(),
         }
     }
 
@@ -131,6 +134,7 @@ impl Device for Station {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let before = completions.len();
         while let Some((end, Served { taken, started, service })) = self.served.pop(now) {
             self.state.complete(end, taken.request.op, service, &self.station.scale);
             completions.push(Completion {
@@ -158,6 +162,7 @@ impl Device for Station {
                 self.start(end, next, true);
             }
         }
+        self.durability.note(&completions[before..]);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -170,6 +175,14 @@ impl Device for Station {
 
     fn coverage(&self) -> Option<Coverage> {
         Some(self.coverage)
+    }
+
+    fn watch(&mut self) {
+        self.durability.watch(&self.station.capabilities);
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.durability.hand_out(now, events);
     }
 
     fn fork(&self) -> Box<dyn Device> {
@@ -187,6 +200,7 @@ impl Device for Station {
                 target.asked.clone_from(&self.asked);
                 target.served.copy_from(&self.served);
                 target.coverage = self.coverage;
+                target.durability.clone_from(&self.durability);
             }
             None => *target = self.fork(),
         }

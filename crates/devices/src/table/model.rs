@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Instant, Outcome, Rejected,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Event, Instant, Outcome, Rejected,
     Request, Seed, Stream,
 };
 
@@ -12,6 +12,7 @@ use super::classes::{Classes, Distance};
 use super::grid::Grid;
 use super::parameters::TableParameters;
 use super::times::Times;
+use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::outstanding::Outstanding;
 
@@ -24,6 +25,7 @@ pub struct TableModel {
     before: Option<(u64, u64)>,
     outstanding: Outstanding<Pending>,
     coverage: Coverage,
+    durability: ByCompletion,
 }
 
 /// The tables of a device, which do not change.
@@ -60,6 +62,7 @@ impl TableModel {
             before: None,
             outstanding: Outstanding::default(),
             coverage: Coverage::default(),
+            durability: ByCompletion::new(),
         }
     }
 }
@@ -113,6 +116,7 @@ impl Device for TableModel {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let before = completions.len();
         while let Some((completed, Pending { request, submitted, queue_length })) = self.outstanding.pop(now)
         {
             completions.push(Completion {
@@ -129,6 +133,7 @@ impl Device for TableModel {
                 queue_length,
             });
         }
+        self.durability.note(&completions[before..]);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -143,6 +148,14 @@ impl Device for TableModel {
         Some(self.coverage)
     }
 
+    fn watch(&mut self) {
+        self.durability.watch(&self.tables.capabilities);
+    }
+
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        self.durability.hand_out(now, events);
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(self.clone())
     }
@@ -155,6 +168,7 @@ impl Device for TableModel {
                 target.before = self.before;
                 target.outstanding.copy_from(&self.outstanding);
                 target.coverage = self.coverage;
+                target.durability.clone_from(&self.durability);
             }
             None => *target = self.fork(),
         }

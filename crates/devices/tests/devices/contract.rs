@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use crate::clones::{clones, of_every_kind};
 use crate::drives::{bare, device, disks, parameters};
+use crate::durability;
 use crate::layouts::sampled_disks;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use seeklab_core::{
-    Arrival, Completion, Criticality, Device, Duration, Instant, Limits, Operation, Rejected, Request, Seed,
-    Workload, simulate,
+    Arrival, Completion, Criticality, Device, Duration, Event, Instant, Limits, Operation, Rejected, Request,
+    Seed, Workload, simulate,
 };
 use seeklab_devices::catalog;
 use seeklab_devices::layer::queue_before;
@@ -261,7 +262,70 @@ impl Subject {
             same(&original, &format!("{how}, the original"))?;
             same(&fork, &format!("{how}, the fork"))?;
         }
+        self.check_events(load, &arrivals, &run, same)
+    }
+
+    /// Taking events changes no completion, when they are taken changes no event, and they keep what was promised.
+    fn check_events(
+        &self,
+        load: &Load,
+        arrivals: &[(Instant, Request)],
+        run: &Run,
+        same: impl Fn(&[Completion], &str) -> Result<(), TestCaseError>,
+    ) -> Result<(), TestCaseError> {
+        let (completions, at_once) = self.watched(arrivals, &[], load.fork_at, false);
+        same(&completions, "watched")?;
+        let name = &self.name;
+        durability::check(self.device.capabilities(), &run.completions, &at_once)
+            .map_err(|error| TestCaseError::fail(format!("{name}: {error}")))?;
+        let (completions, little_by_little) = self.watched(arrivals, &load.polls, load.fork_at, false);
+        same(&completions, "with its events taken in between")?;
+        let (completions, forked) = self.watched(arrivals, &load.polls, load.fork_at, true);
+        same(&completions, "watched and forked")?;
+        for (other, how) in [(little_by_little, "taken in between"), (forked, "of a fork")] {
+            let first = (0..at_once.len().max(other.len())).find(|at| at_once.get(*at) != other.get(*at));
+            prop_assert!(
+                first.is_none(),
+                "{name}: events {how}: {:?} against {:?}",
+                first.and_then(|first| at_once.get(first)),
+                first.and_then(|first| other.get(first))
+            );
+        }
         Ok(())
+    }
+
+    /// Completions and events of a watched device. Events are taken that long after some of the arrivals, if no other
+    /// arrival comes before.
+    fn watched(
+        &self,
+        arrivals: &[(Instant, Request)],
+        taken: &[Duration],
+        fork_at: usize,
+        forks: bool,
+    ) -> (Vec<Completion>, Vec<Event>) {
+        let (mut completions, mut events) = (Vec::new(), Vec::new());
+        let mut device = self.device.fork();
+        device.watch();
+        let mut now = None;
+        for (index, (time, request)) in arrivals.iter().enumerate() {
+            poll_once(&mut *device, *time, &mut now, &mut completions);
+            let _ = device.submit(*time, *request);
+            let next = arrivals.get(index + 1).map_or(Instant::MAX, |(next, _)| *next);
+            if let Some(wait) = taken.get(index).filter(|wait| *time + **wait < next) {
+                device.poll(*time + *wait, &mut completions);
+                device.events(*time + *wait, &mut events);
+            }
+            if forks && index == fork_at {
+                device = device.fork();
+            }
+        }
+        while let Some(event) = device.next_event() {
+            device.poll(event, &mut completions);
+        }
+        // Time to write what waits.
+        let end = completions.last().map_or(Instant::ZERO, |last| last.completed);
+        device.events(end + Duration::from_s(10), &mut events);
+        (completions, events)
     }
 
     fn check_completions(&self, run: &Run) -> Result<(), TestCaseError> {

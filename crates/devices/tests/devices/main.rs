@@ -5,6 +5,7 @@ mod clones;
 mod contract;
 mod description_fuzz;
 mod drives;
+mod durability;
 mod faults;
 mod laws;
 mod layouts;

@@ -54,6 +54,9 @@ impl<P: Position> Controller<P> for Direct<P> {
         let write = request.op != Operation::Read;
         let zero_latency = if write { self.zero_latency_write } else { self.zero_latency_read };
         let before = self.arm.cylinder();
+        if write {
+            mechanism.note_taken_in(request.lbn, request.end());
+        }
         let mut first = None;
         let completed = mechanism.access(
             &mut self.arm,
@@ -70,6 +73,8 @@ impl<P: Position> Controller<P> for Direct<P> {
         account.seek_cylinders = first.map_or(0, |cylinder| cylinder.abs_diff(before));
         account.close(now, completed, completed, BufferOutcome::None)
     }
+
+    fn work_until(&mut self, _mechanism: &impl Mechanics<P>, _now: Instant) {}
 
     fn arm_moves_at(&self, now: Instant, _op: Operation) -> Instant {
         now + self.per_command

@@ -53,6 +53,9 @@ trait Controller<P: Position>: Clone {
     /// Serves `request`, which begins at `now`, not before the last command let it.
     fn serve(&mut self, mechanism: &impl Mechanics<P>, now: Instant, request: &Request) -> Served;
 
+    /// Does the background work that begins before `now`.
+    fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant);
+
     /// The time at which the arm would begin to move for a command that begins at `now` and misses the buffer.
     fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant;
 
@@ -126,6 +129,12 @@ macro_rules! controllers {
             ) -> Served {
                 match self {
                     $(Self::$name(controller) => controller.serve(mechanism, now, request),)+
+                }
+            }
+
+            pub(crate) fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+                match self {
+                    $(Self::$name(controller) => controller.work_until(mechanism, now),)+
                 }
             }
 

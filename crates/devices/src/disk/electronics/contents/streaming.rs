@@ -155,6 +155,7 @@ impl StreamModel {
         let Some(mut run) = self.run.take() else { return };
         run.advance(now);
         self.arm = run.arm;
+        self.free = self.free.max(now);
         if run.next < run.end && run.at < now {
             // A seek that has begun is finished.
             self.arm.track = run.next / TRACK;

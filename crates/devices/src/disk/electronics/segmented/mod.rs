@@ -224,6 +224,10 @@ impl<P: Position> Controller<P> for Segmented<P> {
         }
     }
 
+    fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+        self.advance(mechanism, now);
+    }
+
     fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
         let overheads = &self.parameters.overheads;
         let overhead = if op == Operation::Read {

@@ -6,6 +6,7 @@ use super::dirty::DirtyExtent;
 use super::{Account, Segmented, Served, WriteBack};
 use crate::disk::layout::Extent;
 use crate::disk::mechanics::{Mechanics, Position};
+use crate::disk::mechanism::Pass;
 
 /// Arrival of the data of a write over the bus.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,7 @@ impl<P: Position> Segmented<P> {
         let block = self.write_block(request);
         let there = start + block * u64::from(request.blocks);
         let segment = self.segments.write_into(request.lbn, request.end(), room);
+        mechanism.note_taken_in(request.lbn, request.end());
         let extent = DirtyExtent {
             start: request.lbn,
             end: request.end(),
@@ -125,6 +127,7 @@ impl<P: Position> Segmented<P> {
             now.max(self.media_free)
         };
         let begin = self.keep_written_through(mechanism, begin, request);
+        mechanism.note_taken_in(request.lbn, request.end());
         let parameters = std::sync::Arc::clone(&self.parameters);
         let (overheads, bus) = (&parameters.overheads, &parameters.bus);
         let sequential = !self.after_read && self.write_end == Some(request.lbn);
@@ -235,7 +238,9 @@ impl<P: Position> Segmented<P> {
             let settled = now.max(incoming.enough);
             if all_there <= settled {
                 account.parts.rotation += settled - now;
-                return mechanism.pass_on_arrival(settled, lbn, extent, &mut account.parts).end;
+                let pass = mechanism.pass_on_arrival(settled, lbn, extent, &mut account.parts);
+                mechanism.note_written(&pass);
+                return pass.end;
             }
         }
         let turn = mechanism.period();
@@ -257,6 +262,16 @@ impl<P: Position> Segmented<P> {
             let passing = mechanism.passing(at.zone, span);
             account.parts.transfer += passing;
             time = start + passing;
+            mechanism.note_written(&Pass {
+                lbn: lbn + u64::from(done),
+                blocks,
+                start,
+                end: time,
+                wrapped: 0,
+                cylinder: at.cylinder,
+                zone: at.zone,
+                span,
+            });
             done += blocks;
             sector += span;
             debug_assert!(sector <= extent.span + 1);

@@ -104,6 +104,8 @@ impl<P: Position> Streaming<P> {
         let Some(run) = self.read_ahead.take() else { return };
         let (end, place) = run.stop(mechanism, until);
         self.place = place;
+        // Until then the heads were reading: what waits cannot have been written meanwhile.
+        self.mechanism_free = self.mechanism_free.max(until);
         if let Some(stream) = &mut self.stream {
             stream.ahead.end = stream.ahead.end.min(end).max(stream.ahead.lbn);
         }

@@ -197,6 +197,10 @@ impl<P: Position> Controller<P> for Streaming<P> {
         served
     }
 
+    fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+        self.bring_up_to(mechanism, now, Operation::Flush);
+    }
+
     fn arm_moves_at(&self, now: Instant, op: Operation) -> Instant {
         let rules = &self.rules;
         let overhead =

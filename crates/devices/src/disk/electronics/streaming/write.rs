@@ -27,6 +27,7 @@ impl<P: Position> Streaming<P> {
         let completed = now + account.internal + overhead + self.rules.bus_per_block * bus_blocks;
         self.stop_read_ahead(mechanism, completed);
         self.note_dirty(range, completed);
+        mechanism.note_taken_in(range.lbn, range.end);
         self.note_write(range);
         account.close(now, completed, completed, buffer)
     }
@@ -45,6 +46,7 @@ impl<P: Position> Streaming<P> {
         self.destage(mechanism, now, self.dirty_before(range));
         let begin = ready.max(self.mechanism_free);
         let mut account = Account { overhead, internal: begin - ready, ..Account::default() };
+        mechanism.note_taken_in(range.lbn, range.end);
         account.seek_cylinders = self.write_media(mechanism, begin, range, &mut account.parts);
         let received = ready + self.rules.bus_per_block * bus_blocks;
         let completed = self.mechanism_free.max(received);

@@ -50,6 +50,7 @@ impl Dirty {
         } else {
             mechanism.pass_in_order(there, self.lbn, &self.first, parts)
         };
+        mechanism.note_written(&pass);
         pass.end
     }
 }

@@ -190,6 +190,10 @@ impl<P: Position> Controller<P> for TrackBuffer<P> {
         }
     }
 
+    fn work_until(&mut self, mechanism: &impl Mechanics<P>, now: Instant) {
+        self.advance(mechanism, now);
+    }
+
     fn arm_moves_at(&self, now: Instant, _op: Operation) -> Instant {
         // The set-up runs beside the seek.
         self.media.free.max(now)

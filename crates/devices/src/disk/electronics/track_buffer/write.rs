@@ -28,6 +28,7 @@ impl<P: Position> TrackBuffer<P> {
         loop {
             time += bus_per_block * u64::from(extent.blocks);
             let destages = self.buffer(Dirty::new(next, time, extent), entry);
+            mechanism.note_taken_in(next, next + u64::from(extent.blocks));
             self.segments.write(segment, &extent, destages);
             entry = Some(destages);
             left -= extent.blocks;

@@ -1,0 +1,172 @@
+//! What the events of a watched device must say, checked against its completions.
+//!
+//! The checker knows no device: it keeps, for each block, the writes that a drive may have on its media at a time.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{
+    Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
+};
+
+use crate::drives::device;
+
+/// Checks the events of a run, taken at a time long after its end.
+///
+/// # Errors
+/// The first promise that is broken.
+pub(crate) fn check(
+    capabilities: &Capabilities,
+    completions: &[Completion],
+    events: &[Event],
+) -> Result<(), String> {
+    if !events.is_sorted_by_key(|event| event.time) {
+        return Err("the events are not in order of time".into());
+    }
+    let writes: BTreeMap<u64, &Completion> = completions
+        .iter()
+        .filter(|completion| changes_blocks(&completion.request))
+        .map(|completion| (completion.request.id.0, completion))
+        .collect();
+    // Of each block of each device, the writes on its media one after the other.
+    let mut media: BTreeMap<(u16, u64), Vec<(Instant, &Completion)>> = BTreeMap::new();
+    for event in events {
+        let EventKind::Durable { begun } = event.kind else { continue };
+        let Some(write) = event.request.and_then(|request| writes.get(&request.0)) else {
+            return Err(format!("{event:?} belongs to no write"));
+        };
+        let request = &write.request;
+        let within = event.lbn >= request.lbn && event.lbn + u64::from(event.blocks) <= request.end();
+        if event.blocks == 0 || !within || event.device != request.device {
+            return Err(format!("{event:?} is no part of {request:?}"));
+        }
+        // The clock of a slow device rounds to whole nanoseconds.
+        let rounding = Duration::from_ns(10);
+        if begun > event.time || begun + rounding < write.submitted {
+            return Err(format!("{event:?} lies before its write, submitted at {}", write.submitted));
+        }
+        for block in event.lbn..event.lbn + u64::from(event.blocks) {
+            let versions = media.entry((event.device, block)).or_default();
+            if let Some((_, newer)) = versions.iter().find(|(_, other)| write.completed < other.submitted) {
+                return Err(format!("{event:?}: block {block} goes back from {newer:?}"));
+            }
+            if versions.iter().any(|(_, other)| other.request.id == request.id) {
+                return Err(format!("{event:?}: block {block} twice"));
+            }
+            versions.push((event.time, write));
+        }
+    }
+    // A write is kept if each of its blocks has it, or one that is not older, on the media.
+    let kept = |write: &Completion, by: Instant, why: &str| {
+        let good = write.request.lbn..write.request.lbn + u64::from(write.outcome.good_blocks);
+        for block in good {
+            let versions = media.get(&(write.request.device, block)).map_or(&[][..], Vec::as_slice);
+            let is_kept = |(at, other): &(Instant, &Completion)| {
+                *at <= by && (other.request.id == write.request.id || other.completed > write.submitted)
+            };
+            if !versions.iter().any(is_kept) {
+                return Err(format!("block {block} of {write:?} is not durable at {by}: {why}"));
+            }
+        }
+        Ok(())
+    };
+    for write in writes.values() {
+        if write.request.fua && write.outcome.status.is_success() {
+            kept(write, write.completed, "it completed with force unit access")?;
+        }
+        if !capabilities.volatile_write_cache {
+            kept(write, write.completed, "there is no volatile cache")?;
+        }
+    }
+    let flushes = completions.iter().filter(|completion| completion.request.op == Operation::Flush);
+    for flush in flushes.filter(|flush| flush.outcome.status.is_success()) {
+        let of_device = |write: &&&Completion| write.request.device == flush.request.device;
+        for write in writes.values().filter(of_device).filter(|write| write.completed <= flush.submitted) {
+            kept(write, flush.completed, "a flush completed")?;
+        }
+    }
+    Ok(())
+}
+
+fn changes_blocks(request: &Request) -> bool {
+    matches!(request.op, Operation::Write | Operation::WriteZeroes | Operation::Discard)
+}
+
+/// Random writes, a quarter of them followed by a flush, on a drive; completions and events.
+fn written(name: &str, seed: Seed) -> (Capabilities, Vec<Completion>, Vec<Event>) {
+    let mut device = device(name, &[]).build(seed, "disk0").unwrap();
+    device.watch();
+    let mut draws = seed.stream("durability.writes");
+    let (mut completions, mut events, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
+    let capacity = device.capabilities().capacity_blocks;
+    for id in 0..400 {
+        let op = if draws.chance(0.2) { Operation::Flush } else { Operation::Write };
+        let blocks = 1 + draws.below(64) as u32;
+        let request = Request::new(id, op, draws.below(capacity / 1000), blocks);
+        device.submit(now, request).unwrap();
+        while let Some(event) = device.next_event() {
+            now = event;
+            device.poll(now, &mut completions);
+        }
+        now += Duration::from_us(draws.below(3_000));
+        device.poll(now, &mut completions);
+    }
+    device.events(Instant::from_ns(u64::MAX / 2), &mut events);
+    (device.capabilities().clone(), completions, events)
+}
+
+#[test]
+fn device_that_forgets_one_destaged_write_is_found() {
+    let (capabilities, completions, events) = written("cheetah-36es", Seed(1));
+    assert!(capabilities.volatile_write_cache);
+    check(&capabilities, &completions, &events).unwrap();
+    let last_flush = completions.iter().rfind(|completion| completion.request.op == Operation::Flush);
+    let covered = last_flush.expect("one in five is a flush").submitted;
+    let mut found = 0;
+    for forgotten in (0..events.len()).step_by(7) {
+        let is_covered = |completion: &&Completion| completion.completed <= covered;
+        let write = events[forgotten].request.expect("it is durable");
+        if !completions.iter().filter(is_covered).any(|completion| completion.request.id == write) {
+            continue;
+        }
+        let mut events = events.clone();
+        events.remove(forgotten);
+        let error = check(&capabilities, &completions, &events).expect_err("a flush covers it");
+        assert!(error.contains("a flush completed"), "{error}");
+        found += 1;
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
+fn buffered_write_is_on_the_media_after_its_completion_and_without_a_flush() {
+    let (_, completions, events) = written("cheetah-36es", Seed(2));
+    let late = |event: &&Event| {
+        let write = completions.iter().find(|completion| Some(completion.request.id) == event.request);
+        write.is_some_and(|write| event.time > write.completed)
+    };
+    let count = events.iter().filter(late).count();
+    assert!(count > events.len() / 2, "{count} of {}", events.len());
+}
+
+#[test]
+fn blocks_become_durable_one_after_the_other() {
+    let mut disk = device("cheetah-36es", &[]).bare().unwrap().build(Seed(1), "disk0").unwrap();
+    disk.watch();
+    let track = 300;
+    disk.submit(Instant::ZERO, Request::new(0, Operation::Write, 1_000, track)).unwrap();
+    let (mut completions, mut events) = (Vec::new(), Vec::new());
+    disk.poll(Instant::from_ns(u64::MAX / 2), &mut completions);
+    let write = completions[0];
+    disk.events(write.completed, &mut events);
+    let blocks: u32 = events.iter().map(|event| event.blocks).sum();
+    assert_eq!((blocks, events.last().unwrap().time), (track, write.completed));
+    let transfer = write.breakdown.transfer;
+    let written: Duration = events
+        .iter()
+        .map(|event| match event.kind {
+            EventKind::Durable { begun } => event.time - begun,
+            _ => unreachable!("nothing else happens"),
+        })
+        .sum();
+    assert_eq!(written, transfer, "the sectors pass for as long as the breakdown says");
+}
