@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn patient(pause: Duration) -> bool {
-        thread::sleep(pause);
+        thread::park_timeout(pause);
         true
     }
 

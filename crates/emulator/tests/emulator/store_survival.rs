@@ -152,7 +152,7 @@ fn images_are_checked() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read(&path).unwrap(), bytes);
     let fifo = folder.path().join("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     for unsuitable in [folder.path(), &fifo] {
         assert!(matches!(store.save_image(unsuitable), Err(StoreError::Unsuitable { .. })));
     }
