@@ -69,9 +69,9 @@ impl Stalls {
 
     /// The loop has nothing to do from `now` on, until `until`; every activity before has been noted.
     pub(super) fn wait(&mut self, now: Instant, until: Instant) {
-        debug_assert!(now >= self.mark, "no time is both spent and waited");
-        self.mark = now;
-        self.waiting = Some((now, until));
+        // No time is both spent and waited.
+        self.mark = self.mark.max(now);
+        self.waiting = Some((self.mark, until));
     }
 
     /// The loop is awake at `now`; returns whether it had waited.
