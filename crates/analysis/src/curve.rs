@@ -103,6 +103,15 @@ mod tests {
     }
 
     #[test]
+    fn cdf_of_ascending_values_has_their_milliseconds_and_shares() {
+        let point = |ms, share| CdfPoint { ms, share };
+        assert_eq!(
+            cdf_of_sorted(&[250_000, 250_000, 1_500_000, 3_000_000]),
+            [point(0.25, 0.5), point(1.5, 0.75), point(3.0, 1.0)]
+        );
+    }
+
+    #[test]
     fn histogram_counts_every_value_in_its_bucket() {
         let mut distribution = Distribution::default();
         for us in [0, 1, 1_000, 1_199, 1_300, 9_000_000] {

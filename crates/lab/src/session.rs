@@ -76,11 +76,11 @@ impl Session {
     /// # Errors
     /// [`Failure::interrupted`] after a request to stop, or a FIFO that cannot be opened.
     pub fn await_reader(&self, path: &Path) -> Result<AwaitedReader, Failure> {
-        let mut is_told = false;
+        let mut is_announced = false;
         let awaited = await_reader(path, |pause| {
-            if !is_told && !self.stop.is_stopped() {
+            if !is_announced && !self.stop.is_stopped() {
                 self.remark(format!("note: waiting for a reader of the FIFO {}", path.display()));
-                is_told = true;
+                is_announced = true;
             }
             !self.stop.wait(0, pause)
         });

@@ -26,7 +26,7 @@ struct Store {
     /// Longest wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait: Option<Duration>,
-    /// Labels of the doors.
+    /// Labels of the rooms.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-unit" = "labels"))]
     labels: Option<Vec<String>>,
