@@ -1,14 +1,14 @@
-//! What the events of a watched device must say, checked against its completions.
+//! Events of a watched device, checked against its completions.
 //!
 //! The checker knows no device: it keeps, for each block, the writes that a drive may have on its media at a time.
 
 use std::collections::BTreeMap;
 
+use crate::drives::device;
 use seeklab_core::{
     Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
 };
 use seeklab_devices::description::Description;
-use crate::drives::device;
 
 /// Checks the events of a run, taken at a time long after its end.
 ///

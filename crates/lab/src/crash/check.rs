@@ -24,7 +24,7 @@ use crate::session::Session;
 /// Bytes of the output of CHECK that are kept.
 const OUTPUT_MAX: u64 = 4096;
 
-/// How a cut is checked.
+/// The way in which a cut is checked.
 pub(super) struct Checking<'a> {
     pub(super) session: &'a Session,
     pub(super) series: &'a Series,
@@ -103,7 +103,7 @@ impl Checking<'_> {
     }
 }
 
-/// What the file system's own check finds wrong, after the journal was replayed by a mount.
+/// Errors that the file system's own check finds, after the journal was replayed by a mount.
 fn fsck(file_system: FileSystem, block: &Path) -> Result<Option<String>, Failure> {
     let (program, options): (&str, &[&str]) = match file_system {
         FileSystem::Ext2 | FileSystem::Ext4 => ("e2fsck", &["-fn"]),

@@ -1,4 +1,4 @@
-//! What is on the media at a moment of a recorded run.
+//! The media at a moment of a recorded run.
 
 use seeklab_core::{Completion, Event, EventKind, Instant, Operation, Seed};
 use seeklab_emulator::store::Store;

@@ -28,10 +28,14 @@ pub(super) const CONTENTS: &str = "contents.bin";
 pub(super) const PROMISES: &str = "promises.txt";
 
 /// Keys in the metadata of the requests.
+const SCHEMA: &str = "crash.schema";
 const SIZE: &str = "crash.size";
 const BEGAN: &str = "crash.began_ns";
 const SCHEDULER: &str = "crash.scheduler";
 const DEPTH: &str = "crash.depth";
+
+/// The version of the schema of records.
+const VERSION: u32 = 1;
 
 /// A line that was promised, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,7 @@ pub(super) fn metadata(
     size: ByteSize,
     began: Instant,
 ) -> Metadata {
+    metadata.other.insert(SCHEMA.to_owned(), VERSION.to_string());
     metadata.other.insert(SIZE.to_owned(), size.to_string());
     metadata.other.insert(BEGAN.to_owned(), began.as_ns().to_string());
     if let Some((scheduler, depth)) = device.queue() {
@@ -97,9 +102,18 @@ impl Record {
             .map_err(|error| Failure::from(error).context(format!("{}: no record", folder.display())))?;
         let metadata = trace.metadata().clone();
         let other = |key: &str| metadata.other.get(key).map(String::as_str);
+        let version: Option<u32> = other(SCHEMA).and_then(|version| version.parse().ok());
+        match version {
+            None => return Err(wrong("its requests are not those of a record")),
+            Some(version) if version > VERSION => {
+                let found = format!("the record has version {version} of its schema, and {VERSION} is known");
+                return Err(wrong(&found).hint("update seeklab"));
+            }
+            Some(_) => {}
+        }
         let size: ByteSize = other(SIZE)
             .and_then(|size| size.parse().ok())
-            .ok_or_else(|| wrong("its requests are not those of a record"))?;
+            .ok_or_else(|| wrong("its requests do not say the size of the device"))?;
         let began = other(BEGAN)
             .and_then(|ns| ns.parse().ok())
             .map(Instant::from_ns)

@@ -1,4 +1,4 @@
-//! What was found.
+//! Verdicts on cuts, and the result of a series of them.
 
 use std::fmt::Write;
 
@@ -130,9 +130,9 @@ pub struct CrashResult {
     pub promises: u64,
     /// Time from the start of COMMAND to the last completion.
     pub run_s: f64,
-    /// What this device does.
+    /// Points by verdict, of this device.
     pub own: Totals,
-    /// What any device with a volatile cache may do.
+    /// Points by verdict, of states that any device with a volatile cache may leave.
     pub legal: Totals,
     /// Points checked in a minute.
     pub points_per_minute: f64,
