@@ -1,4 +1,4 @@
-//! What happens inside a device, beside the completions of its requests.
+//! Events inside a device, beside the completions of its requests.
 //!
 //! Events are kept only by a device that is [watched](crate::Device::watch), and handed out by
 //! [`Device::events`](crate::Device::events) in order of time.

@@ -47,6 +47,10 @@ use stalls::Stalls;
 /// Function that receives every completed request, for traces and figures.
 pub type Observe = Box<dyn FnMut(&TraceRecord) + Send>;
 
+/// Function that receives every command that becomes a request of the model, with the request's number in order of
+/// arrival, while its bytes are there.
+pub type Tape = Box<dyn FnMut(u64, &Command<'_>) + Send>;
+
 /// Statistics of an emulation so far.
 #[derive(Debug, Clone, Default)]
 pub struct EmulationStatistics {
@@ -105,6 +109,7 @@ pub struct Emulation {
     stalls: Stalls,
     statistics: EmulationStatistics,
     observe: Option<Observe>,
+    tape: Option<Tape>,
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
     order: ArrivalOrder,
@@ -202,6 +207,7 @@ impl Emulation {
             stalls,
             statistics: EmulationStatistics::default(),
             observe: None,
+            tape: None,
             arrived: 0,
             order: ArrivalOrder::default(),
             waiting_max: WAITING_MAX,
@@ -247,6 +253,12 @@ impl Emulation {
     #[must_use]
     pub fn observed_by(self, observe: Observe) -> Self {
         Self { observe: Some(observe), ..self }
+    }
+
+    /// Shows every command that becomes a request to `tape`.
+    #[must_use]
+    pub fn taped_by(self, tape: Tape) -> Self {
+        Self { tape: Some(tape), ..self }
     }
 
     /// Takes completions from the model a little before they are due, and spins until they are.
@@ -336,6 +348,9 @@ impl Emulation {
             Ok(()) => {
                 self.outstanding[id as usize] = Some(outstanding);
                 self.arrived += 1;
+                if let Some(tape) = &mut self.tape {
+                    tape(number, command);
+                }
             }
             Err(_) => {
                 self.free.push(id);

@@ -169,6 +169,11 @@ impl Resolved {
         Some(format!("--set {KEY}={depth}"))
     }
 
+    /// The host's queue: its scheduler and how many requests the device holds at a time.
+    pub const fn queue(&self) -> Option<(SchedulerSpec, usize)> {
+        self.queue
+    }
+
     /// One instance for each device number that occurs, made when it first does.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
+use crate::crash::CrashResult;
 use crate::descriptions::{
     CatalogDocument, DeviceDocument, KindsDocument, ParametersDocument, WorkloadsDocument,
 };
@@ -65,6 +66,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<SimulateFigures>("simulate", "simulate"),
     document::<ExperimentFigures>("experiment", "experiment"),
     document::<SeriesResult>("run", "run"),
+    document::<CrashResult>("crash", "crash"),
     document::<EmulationResult>("serve", "serve"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),

@@ -10,6 +10,7 @@
 pub mod calibrate;
 pub mod capture;
 pub mod compare;
+pub mod crash;
 pub mod descriptions;
 pub mod devices;
 pub mod documents;

@@ -46,6 +46,8 @@ verbs! {
     experiment: Experiment,
     /// Run programs on emulated devices and report the run times on each device.
     run: Run,
+    /// Cut the power of an emulated device at many moments of one run, and check what survives.
+    crash: Crash,
     /// Emulate a device in real time, as a block device, a file or an NBD export.
     serve: Serve,
     /// Measure the time that this machine adds to every emulated request, so that emulation can compensate for

@@ -26,7 +26,7 @@ pub struct Disk {
     serving: Vec<Completion>,
     /// Time at which the next command may begin.
     free: Instant,
-    /// Which written blocks are on the media, if the disk is watched.
+    /// State of the written blocks, if the disk is watched.
     watch: Option<Box<Watch>>,
 }
 

@@ -19,7 +19,7 @@ use super::mechanics::{Mechanics, Media, Position};
 use super::mechanism::{AccessParts, Arm, Mechanism, Pass};
 use crate::durability::{Noted, Waiting};
 
-/// What is kept of a watched disk.
+/// State of a watched disk.
 #[derive(Debug)]
 pub(super) struct Watch {
     log: MediaLog,

@@ -13,7 +13,7 @@ use super::{Noted, Waiting};
 /// Data that a device with a volatile cache keeps at most. Assumed: the buffer of many drives.
 const BUFFER: ByteSize = ByteSize::from_bytes(64 << 20);
 
-/// What was completed and is not durable, and the events.
+/// Completed writes that are not durable, and the events.
 #[derive(Debug)]
 pub(crate) struct ByCompletion(Option<Box<Kept>>);
 
@@ -82,7 +82,7 @@ impl Kept {
         }
     }
 
-    /// What completed at a time of which `is_meant` is true is durable at `now`.
+    /// Makes durable at `now` what completed at a time of which `is_meant` is true.
     fn make_durable(&mut self, now: Instant, is_meant: impl Fn(Instant) -> bool) {
         let Self { waiting, events, .. } = self;
         waiting.retain(|start, end, (request, since)| {

@@ -1,4 +1,4 @@
-//! Which written blocks are durable, and the events that say so.
+//! Durability of written blocks, and the events that say so.
 //!
 //! [`Waiting`] holds the blocks that are not durable, by the write that they belong to; [`Noted`] the events that nobody
 //! has taken. A disk feeds them from its media writes (`disk/watched.rs`), a device without media from its completions

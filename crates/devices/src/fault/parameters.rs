@@ -53,6 +53,10 @@ pub enum FaultKind {
     NoSpace,
     /// The device is not there.
     Gone,
+    /// A flush is answered without making anything durable.
+    LostFlush,
+    /// A write with force unit access is answered when it is in the buffer.
+    IgnoredFua,
 }
 
 impl FaultKind {
@@ -68,6 +72,8 @@ impl FaultKind {
             Self::Timeout => "timeout",
             Self::WriteProtected => "write_protected",
             Self::NoSpace => "no_space",
+            Self::LostFlush => "lost_flush",
+            Self::IgnoredFua => "ignored_fua",
             Self::Gone => "gone",
         }
     }
@@ -82,7 +88,8 @@ impl FaultKind {
             Self::Recovered => &["add", "ramp"],
             Self::MediumError => &["add", "ramp", "lasting"],
             Self::Timeout => &["timeout", "ramp"],
-            Self::Aborted | Self::WriteProtected | Self::NoSpace => &["add", "ramp"],
+            Self::Aborted | Self::WriteProtected | Self::NoSpace | Self::LostFlush => &["add", "ramp"],
+            Self::IgnoredFua => &["ramp"],
         }
     }
 
@@ -359,6 +366,8 @@ impl FaultTable {
                 matches!(op, Operation::Write | Operation::Discard | Operation::WriteZeroes)
             }
             FaultKind::NoSpace => matches!(op, Operation::Write | Operation::WriteZeroes),
+            FaultKind::LostFlush => op == Operation::Flush,
+            FaultKind::IgnoredFua => matches!(op, Operation::Write | Operation::WriteZeroes),
             FaultKind::MediumError if lasts => op == Operation::Read,
             FaultKind::MediumError => matches!(op, Operation::Read | Operation::Write),
             _ => true,
@@ -370,9 +379,7 @@ impl FaultTable {
             let place = names.iter().position(|known| *known == name);
             let allowed = format!("{}, several with | between them", names.join(", "));
             let Some(place) = place else { return Err(DescriptionError::refused("op", text, allowed)) };
-            let fits =
-                !matches!(self.kind, FaultKind::WriteProtected | FaultKind::NoSpace | FaultKind::MediumError)
-                    || default(Operation::ALL[place]);
+            let fits = Operation::ALL.into_iter().all(default) || default(Operation::ALL[place]);
             let problem = format!("`{name}` cannot meet `{}`", self.kind.name());
             let able = Operation::ALL.into_iter().filter(|op| default(*op)).map(Operation::name);
             check(fits, "op", problem, able.collect::<Vec<_>>().join(", "))?;
@@ -408,9 +415,9 @@ impl FaultTable {
     }
 
     fn add(&self) -> Result<Length, DescriptionError> {
-        use FaultKind::{Aborted, Gone, NoSpace, WriteProtected};
+        use FaultKind::{Aborted, Gone, LostFlush, NoSpace, WriteProtected};
         let Some(text) = self.add.as_deref() else {
-            let refuses = matches!(self.kind, Aborted | Gone | NoSpace | WriteProtected);
+            let refuses = matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | WriteProtected);
             return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
         };
         if let Some(mean) = text.strip_prefix("exponential ") {
@@ -440,6 +447,8 @@ impl FaultTable {
             FaultKind::WriteProtected => Action::Fail(Status::WriteProtected, add),
             FaultKind::NoSpace => Action::Fail(Status::NoSpace, add),
             FaultKind::Gone => Action::Gone(add),
+            FaultKind::LostFlush => Action::Fail(Status::Ok, add),
+            FaultKind::IgnoredFua => Action::IgnoreFua,
         })
     }
 

@@ -52,8 +52,10 @@ pub enum Action {
         /// End of the error.
         lasting: Lasting,
     },
-    /// The request is not carried out; the answer takes that long.
+    /// The request is not carried out and answered with that status; the answer takes that long.
     Fail(Status, Length),
+    /// The device receives the request without its force unit access.
+    IgnoreFua,
     /// There is no answer for that long, or until the window ends.
     Hang(Duration),
     /// The device is not there while the window lasts; the answer to what arrives takes that long.
@@ -202,7 +204,12 @@ impl Rule {
                 return Some(Strike { length, bad_block: Some((block - request.lbn) as u32) });
             }
         }
-        if number < self.after || !state.window.holds(now) || !self.selector.matches(request, queue_length) {
+        let is_able = self.action != Action::IgnoreFua || request.fua;
+        if number < self.after
+            || !is_able
+            || !state.window.holds(now)
+            || !self.selector.matches(request, queue_length)
+        {
             return None;
         }
         state.matched += 1;

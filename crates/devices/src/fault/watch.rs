@@ -12,7 +12,7 @@ use crate::durability::Noted;
 /// Failed writes whose good blocks are remembered. Later ones push the oldest out: their blocks are on the media by then.
 const SPOILT_MAX: usize = 4096;
 
-/// What is kept of a watched device with faults.
+/// Events and state of a watched device with faults.
 #[derive(Debug)]
 pub struct Watch {
     events: Noted,

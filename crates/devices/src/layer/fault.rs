@@ -82,6 +82,8 @@ struct Fate {
     busy: Duration,
     /// Outcome in place of the device's: the status and, of an error, the first bad block.
     status: Option<(Status, u32)>,
+    /// The device does not learn that a write is to be on the media when it completes.
+    ignores_fua: bool,
 }
 
 /// A request without an answer.
@@ -227,7 +229,7 @@ impl Fault {
                 continue;
             }
             self.translate(&mut completion, now, &inside.taken);
-            let Fate { mut delay, busy: longer, status } = inside.taken.fate;
+            let Fate { mut delay, busy: longer, status, .. } = inside.taken.fate;
             if !longer.is_zero() {
                 // The device is busy with one after the other.
                 busy += longer;
@@ -368,7 +370,8 @@ impl Fault {
             let fails = taken.fate.status.filter(|(status, _)| !status.is_success());
             watch.note_issued(now, &taken.request, fails.map(|(_, good_blocks)| good_blocks));
         }
-        self.device.submit(received, taken.request).expect("the request was checked, and there is room");
+        let request = Request { fua: taken.request.fua && !taken.fate.ignores_fua, ..taken.request };
+        self.device.submit(received, request).expect("the request was checked, and there is room");
     }
 
     /// Reception of a request that arrives at `now`.
@@ -399,6 +402,7 @@ impl Fault {
                 Action::Fail(status, _) => drop(fails.get_or_insert((status, strike.length))),
                 Action::Gone(_) => drop(fails.get_or_insert((Status::Gone, strike.length))),
                 Action::Hang(timeout) => drop(hangs.get_or_insert((timeout, state.window.end))),
+                Action::IgnoreFua => fate.ignores_fua = true,
                 Action::Stall | Action::Slow(_) => {}
             }
         }

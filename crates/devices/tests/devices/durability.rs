@@ -1,14 +1,14 @@
-//! What the events of a watched device must say, checked against its completions.
+//! Events of a watched device, checked against its completions.
 //!
 //! The checker knows no device: it keeps, for each block, the writes that a drive may have on its media at a time.
 
 use std::collections::BTreeMap;
 
+use crate::drives::device;
 use seeklab_core::{
     Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
 };
-
-use crate::drives::device;
+use seeklab_devices::description::Description;
 
 /// Checks the events of a run, taken at a time long after its end.
 ///
@@ -169,4 +169,31 @@ fn blocks_become_durable_one_after_the_other() {
         })
         .sum();
     assert_eq!(written, transfer, "the sectors pass for as long as the breakdown says");
+}
+
+#[test]
+fn lost_flushes_and_ignored_force_unit_access_break_the_promise() {
+    for (fault, promise) in [("lost_flush", "a flush completed"), ("ignored_fua", "force unit access")] {
+        let text =
+            format!("kind = \"fault\"\n[[fault]]\nkind = \"{fault}\"\n[device]\nbase = \"cheetah-36es\"\n");
+        let description = Description::parse(fault, fault, &text).unwrap();
+        let mut device = description.build(Seed(1), "disk0").unwrap();
+        device.watch();
+        let (mut completions, mut events, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
+        for id in 0..40 {
+            let op = if id % 2 == 0 || fault == "ignored_fua" { Operation::Write } else { Operation::Flush };
+            let request = Request { fua: fault == "ignored_fua", ..Request::new(id, op, id * 100_000, 8) };
+            device.submit(now, request).unwrap();
+            while let Some(event) = device.next_event() {
+                now = event;
+                device.poll(now, &mut completions);
+            }
+        }
+        device.events(now + Duration::from_s(10), &mut events);
+        assert!(completions.iter().all(|completion| completion.outcome.status.is_success()), "{fault}");
+        let struck = events.iter().filter(|event| matches!(event.kind, EventKind::Fault(_))).count();
+        assert_eq!(struck, if fault == "lost_flush" { 20 } else { 40 }, "{fault}");
+        let error = check(device.capabilities(), &completions, &events).unwrap_err();
+        assert!(error.contains(promise), "{fault}: {error}");
+    }
 }

@@ -24,7 +24,7 @@ use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::clock::{
     Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
-use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe};
+use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe, Tape};
 use seeklab_emulator::frontend::fuse::DetachedFile;
 use seeklab_emulator::frontend::loop_device::{LoopDevice, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::Export;
@@ -61,6 +61,8 @@ pub struct StartOptions {
     pub seed: Seed,
     /// Takes every completed request.
     pub observe: Option<Observe>,
+    /// Takes every command with its bytes.
+    pub tape: Option<Tape>,
     /// Feedback that adjusts the compensation, if the host's stamps are available.
     pub feedback: Option<Feedback>,
     /// Show a status line on stderr.
@@ -256,6 +258,9 @@ fn emulate(
     }
     if let Some(observe) = options.observe {
         emulation = emulation.observed_by(observe);
+    }
+    if let Some(tape) = options.tape {
+        emulation = emulation.taped_by(tape);
     }
     if options.pace.pacing != Pacing::Frugal {
         emulation = emulation.prepares_ahead();

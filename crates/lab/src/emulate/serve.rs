@@ -296,6 +296,7 @@ pub fn serve(
         pace,
         seed: options.seed,
         observe: None,
+        tape: None,
         feedback: None,
         live: true,
     };

@@ -12,7 +12,7 @@ use super::{Commands, Series};
 use crate::failure::Failure;
 
 /// Tests what commands on a mounted device need.
-pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
+pub(crate) fn check(commands: &Commands) -> Result<(), Failure> {
     let needs = Needs {
         block_over_fuse: true,
         file_system: commands.file_system,
@@ -32,14 +32,14 @@ pub(super) fn check(commands: &Commands) -> Result<(), Failure> {
 
 /// Ends a series in order, from any thread: first the phase, then the emulation, then the series.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Interruption {
+pub(crate) struct Interruption {
     stage: Stop,
     flag: Arc<AtomicBool>,
 }
 
 impl Interruption {
     /// Ends the series when the caller stops it. The command gets SIGTERM, and SIGKILL at the second request.
-    pub(super) fn by(stop: &crate::stop::Stop) -> Self {
+    pub(crate) fn by(stop: &crate::stop::Stop) -> Self {
         let this = Self::default();
         let interrupted = this.clone();
         stop.on_stop(move || {
@@ -50,23 +50,23 @@ impl Interruption {
     }
 
     /// Stops the stage in which commands run.
-    pub(super) const fn stage(&self) -> &Stop {
+    pub(crate) const fn stage(&self) -> &Stop {
         &self.stage
     }
 
     /// True from the first interruption on.
-    pub(super) fn flag(&self) -> &AtomicBool {
+    pub(crate) fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
     /// Returns true from the first interruption on.
-    pub(super) fn came(&self) -> bool {
+    pub(crate) fn came(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }
 }
 
 /// The stage of `commands` on the block device at `block`.
-pub(super) fn options(
+pub(crate) fn options(
     series: &Series,
     commands: &Commands,
     block: &Path,
@@ -85,7 +85,7 @@ pub(super) fn options(
 }
 
 /// Converts an error of a stage to a failure.
-pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
+pub(crate) fn failure(error: seeklab_stage::Error) -> Failure {
     let hint = error.hint().map(str::to_owned);
     let failure = match error {
         seeklab_stage::Error::Stopped => Failure::check("interrupted"),
@@ -95,7 +95,7 @@ pub(super) fn failure(error: seeklab_stage::Error) -> Failure {
 }
 
 /// Describes the end of a phase for people.
-pub(super) fn how(result: &PhaseResult) -> String {
+pub(crate) fn how(result: &PhaseResult) -> String {
     match (&result.flush_error, result.stopped) {
         (_, true) => "interrupted".to_owned(),
         (Some(error), _) => format!("its data could not be written: {error}"),

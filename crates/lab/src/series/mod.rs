@@ -38,8 +38,10 @@ use crate::failure::Failure;
 use crate::journal::{Entry, Journal, Key};
 use crate::output::VERSION;
 use crate::session::Session;
-use host::Interruption;
 use repetition::Repetition;
+
+pub(crate) use host::{Interruption, failure as failure_of, how, options as stage_options};
+pub(crate) use prepare::Prepared;
 
 pub use exactness::Exactness;
 pub use figures::{Figures, PhaseFigures};
@@ -140,7 +142,7 @@ pub struct Commands {
 ///
 /// # Errors
 /// All missing requirements, each with its remedy.
-fn check(series: &Series) -> Result<(), Failure> {
+pub(crate) fn check(series: &Series) -> Result<(), Failure> {
     match &series.application {
         Application::Commands(commands) => host::check(commands),
         Application::Builtin { .. } => Ok(()),
@@ -158,7 +160,7 @@ pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> 
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
     let total = series.repetitions * series.devices.len() as u64;
     let mut steps = session.steps("repetitions", total);
-    let mut prepared = prepare::Prepared::default();
+    let mut prepared = Prepared::default();
     let mut is_warm = !series.has_uncounted_pass();
     for repetition in 0..series.repetitions {
         for index in turn(repetition, series.devices.len()) {

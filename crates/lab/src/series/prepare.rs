@@ -19,11 +19,11 @@ use crate::session::Session;
 
 /// Stores prepared so far, by block size.
 #[derive(Debug, Default)]
-pub(super) struct Prepared(BTreeMap<ByteSize, Store>);
+pub(crate) struct Prepared(BTreeMap<ByteSize, Store>);
 
 impl Prepared {
     /// A store of its own with what `device` holds at first.
-    pub(super) fn copy(
+    pub(crate) fn copy(
         &mut self,
         session: &Session,
         series: &Series,
@@ -65,6 +65,7 @@ fn make(
         pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         seed: Seed(0),
         observe: None,
+        tape: None,
         feedback: None,
         live: false,
     };

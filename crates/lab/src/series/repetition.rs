@@ -90,6 +90,7 @@ impl Repetition<'_> {
             pace: self.series.pace.clone(),
             seed: self.series.seed,
             observe: Some(observer.observe()),
+            tape: None,
             feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };

@@ -3,6 +3,7 @@
 #[path = "../../../../emulator/tests/emulator/nbd/client.rs"]
 #[expect(dead_code, reason = "it is shared with the server's own tests, which use all of it")]
 pub(crate) mod client;
+mod crash;
 mod durable;
 mod examples;
 pub(crate) mod harness;

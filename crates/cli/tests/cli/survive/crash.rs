@@ -1,0 +1,128 @@
+//! `seeklab crash`: what survives a cut of the power, on an honest device and on one that lies.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::survive::harness::{SEEKLAB, can_mount, output, succeed};
+
+/// Writes files, each promised once it is synced.
+const LOAD: &str = r#"#!/bin/sh
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    dd if=/dev/urandom of=file$i bs=4k count=$i conv=fsync 2>/dev/null || exit 1
+    sha256sum file$i >"$SEEKLAB_ACK"
+done
+"#;
+
+/// Every promised file is there, as it was promised.
+const CHECK: &str = r#"#!/bin/sh
+sha256sum --status --check "$SEEKLAB_ACKED" && exit 0
+[ -s "$SEEKLAB_ACKED" ] || exit 0
+echo "a promised file is not as it was"
+exit 1
+"#;
+
+struct Programs {
+    folder: TempDir,
+}
+
+impl Programs {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("load.sh", LOAD), ("check.sh", CHECK)] {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Exit code and document of a series of cuts.
+    fn crash(&self, options: &[&str]) -> (i32, Value) {
+        let (load, check) = (self.path("load.sh"), self.path("check.sh"));
+        let before = ["crash", "cheetah-36es", "--size", "64MiB", "--json", "--check"];
+        let arguments: Vec<&str> = before
+            .into_iter()
+            .chain([check.to_str().unwrap()])
+            .chain(options.iter().copied())
+            .chain(["--", load.to_str().unwrap()])
+            .collect();
+        let output = output(SEEKLAB, &arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+        (output.status.code().unwrap(), document)
+    }
+}
+
+fn count(document: &Value, which: &str, verdict: &str) -> u64 {
+    document[which][verdict].as_u64().unwrap()
+}
+
+#[test]
+fn synced_files_survive_every_cut_of_an_honest_disk_and_not_of_one_that_loses_flushes() {
+    if !can_mount("cuts of the power", &["mkfs.ext4", "e2fsck", "dd"]) {
+        return;
+    }
+    let programs = Programs::new();
+    let (code, honest) = programs.crash(&["--points", "24", "--legal", "1"]);
+    assert_eq!((code, count(&honest, "own", "held")), (0, 24), "{honest:#}");
+    assert_eq!(count(&honest, "legal", "broken"), 0, "no drive may lose what was flushed: {honest:#}");
+    assert_eq!(honest["promises"], 12);
+    let promises = |point: &Value| point["promises"].as_u64().unwrap();
+    let points = honest["points"].as_array().unwrap();
+    assert!(points.iter().any(|point| (1..12).contains(&promises(point))), "some cuts are amid the run");
+    let lost = points.iter().flat_map(|point| point["lost"].as_array().unwrap());
+    assert!(lost.clone().all(|write| write["is_flushed"] == false), "{honest:#}");
+
+    let (code, lying) = programs.crash(&["--points", "24", "--fault", "lost_flush"]);
+    assert!(code == 1 && count(&lying, "own", "broken") > 0, "{lying:#}");
+}
+
+#[test]
+fn image_of_a_moment_holds_what_was_promised_before_it() {
+    if !can_mount("images of moments", &["mkfs.ext4", "debugfs", "e2fsck"]) {
+        return;
+    }
+    let programs = Programs::new();
+    let record = programs.path("record");
+    let record = record.to_str().unwrap();
+    let (code, document) = programs.crash(&["--points", "3", "--keep", record]);
+    assert_eq!(code, 0, "{document:#}");
+    assert_eq!(document["record"], record);
+    let image = |at: &str, name: &str| -> Vec<u8> {
+        let path = programs.path(name);
+        succeed(SEEKLAB, &["crash", "--from", record, "--at", at, "--image", path.to_str().unwrap()]);
+        fs::read(path).unwrap()
+    };
+    assert_eq!(image("1000s", "end.img"), image("1000s", "again.img"));
+    // Long after the end everything is on the media.
+    let listed = succeed("debugfs", &["-R", "ls", programs.path("end.img").to_str().unwrap()]);
+    assert!(listed.contains("file12"), "{listed}");
+    let before = image("0s", "before.img");
+    assert!(before == fs::read(Path::new(record).join("base.img")).unwrap(), "nothing was written yet");
+
+    let refused = |arguments: &[&str], message: &str| {
+        let output = output(SEEKLAB, arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains(message), "{errors}");
+    };
+    let path = programs.path("none.img");
+    let path = path.to_str().unwrap();
+    refused(&["crash", "--from", "/no/such/record", "--at", "1s", "--image", path], "no record");
+    fs::write(Path::new(record).join("contents.bin"), "short").unwrap();
+    refused(&["crash", "--from", record, "--at", "1s", "--image", path], "contents.bin does not hold");
+    refused(
+        &["crash", "cheetah-36es", "--check", "./no-such-check", "--", "true"],
+        "there is no program `./no-such-check`",
+    );
+    let check = programs.path("check.sh");
+    let check = check.to_str().unwrap();
+    refused(&["crash", "cheetah-36es", "--check", check, "--keep", record, "--", "true"], "--keep");
+}

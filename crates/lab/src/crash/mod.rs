@@ -1,0 +1,190 @@
+//! Cutting the power of an emulated device: one run is recorded, and the device is looked at as it would come back after
+//! a cut at many of its moments.
+//!
+//! ```text
+//! COMMAND on the emulated device ─▶ Record: image before, requests, their bytes, promises
+//!                                     │
+//!                            replay in the model, watched ─▶ when which blocks were durable
+//!                                     │
+//!           a cut at each moment ─▶ Media: what was durable then ─▶ mount, CHECK, fsck ─▶ Verdict
+//! ```
+//! A promise is a line that COMMAND writes to `$SEEKLAB_ACK`. CHECK finds the lines written before the cut in the file
+//! `$SEEKLAB_ACKED` and ends with 0 if they hold, with 1 if one is broken, and otherwise if it cannot say.
+//!
+//! # Scope and limits
+//! The sector under the head at the cut keeps what it held before. A promise counts from the time at which its line was
+//! read, which is a little later than it was written, never earlier.
+
+mod check;
+mod cuts;
+mod media;
+mod record;
+mod recording;
+mod result;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use seeklab_core::{ByteSize, Duration, Instant, Seed};
+use seeklab_emulator::clock::monotonic_ns;
+use seeklab_emulator::store::Store;
+use seeklab_stage::resolve;
+
+use crate::devices::Resolved;
+use crate::emulate::Pace;
+use crate::failure::Failure;
+use crate::series::{Application, Commands, Interruption, Series};
+use crate::session::Session;
+use check::Checking;
+use media::Media;
+use record::Record;
+
+pub use cuts::Cuts;
+pub use result::{CrashResult, Point, Totals, Verdict};
+
+/// Options of a series of cuts.
+#[derive(Debug, Clone)]
+pub struct CrashOptions {
+    /// Device to emulate.
+    pub device: Resolved,
+    /// Bytes of it.
+    pub size: ByteSize,
+    /// COMMAND, and the file system that it runs on.
+    pub commands: Commands,
+    /// CHECK: a program and its arguments, as a line for the shell.
+    pub check: String,
+    /// Moments of the cuts.
+    pub cuts: Cuts,
+    /// States besides the device's own at each moment, of those that any device with a volatile cache may leave.
+    pub legal: u32,
+    /// Folder for the record, which must not exist [default: a temporary one, removed at the end].
+    pub keep: Option<PathBuf>,
+    /// Seed of all random draws.
+    pub seed: Seed,
+    /// Accuracy of the emulation.
+    pub pace: Pace,
+}
+
+/// Runs COMMAND once, cuts the power at each moment and runs CHECK on what survives.
+///
+/// # Errors
+/// Missing requirements; a COMMAND that fails; a device or a file system that cannot be used. A broken promise is a
+/// result.
+pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Failure> {
+    let check = command_line(&options.check)?;
+    let series = Series {
+        devices: vec![options.device.clone()],
+        size: options.size,
+        application: Application::Commands(options.commands.clone()),
+        repetitions: 1,
+        seed: options.seed,
+        pace: options.pace.clone(),
+        record: None,
+        journal: None,
+        fresh: false,
+        output_to_stderr: true,
+    };
+    crate::series::check(&series)?;
+    let temporary;
+    let folder = match &options.keep {
+        Some(folder) => {
+            std::fs::create_dir(folder).map_err(|error| {
+                let hint = "name a folder that is not there yet, in one that is";
+                Failure::from(error).context(format!("--keep {}", folder.display())).hint(hint)
+            })?;
+            folder.as_path()
+        }
+        None => {
+            temporary = tempfile::Builder::new().prefix("seeklab-crash-").tempdir()?;
+            temporary.path()
+        }
+    };
+    let interruption = Interruption::by(session.stop());
+    let record = recording::record(session, &series, &options.commands, &interruption, folder)?;
+    let durability = record.replay()?;
+    let cuts = options.cuts.choose(&record, &durability, options.seed)?;
+    let checking = Checking { session, series: &series, commands: &options.commands, check: &check };
+    let began_ns = monotonic_ns();
+    let states = 1 + options.legal as usize;
+    let mut progress = session.steps("cuts", (cuts.len() * states) as u64);
+    let points = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let threads =
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(cuts.len().max(1));
+    let done = AtomicUsize::new(0);
+    let failed: Mutex<Option<Failure>> = Mutex::new(None);
+    let work = |_: usize| -> Result<(), Failure> {
+        let mut media = Media::new(&record, &durability)?;
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(cut) = cuts.get(index).copied() else { return Ok(()) };
+            for state in 0..states {
+                if session.stop().is_stopped() {
+                    return Err(Failure::interrupted());
+                }
+                let store = match state {
+                    0 => media.at(cut)?,
+                    state => media.legal_at(cut, options.seed, state as u64)?,
+                };
+                let (verdict, output) = checking.point(&record, cut, store)?;
+                let lost = if state == 0 { media.lost_at(cut) } else { Vec::new() };
+                let promises = record.promises_before(cut).len() as u64;
+                let point = Point { index, state, at: cut, verdict, promises, lost, output };
+                points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (work, failed, next, cuts) = (&work, &failed, &next, &cuts);
+                scope.spawn(move || {
+                    if let Err(failure) = work(thread) {
+                        next.store(cuts.len(), Ordering::Relaxed);
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                    }
+                })
+            })
+            .collect();
+        let mut shown = 0;
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            std::thread::park_timeout(std::time::Duration::from_millis(100));
+            while shown < done.load(Ordering::Relaxed) {
+                shown += 1;
+                let _ = progress.big_step();
+            }
+        }
+    });
+    drop(progress);
+    if let Some(failure) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(if interruption.came() { Failure::check("interrupted") } else { failure });
+    }
+    let mut points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
+    points.sort_by_key(|point| (point.at, point.index, point.state));
+    let elapsed = Duration::from_ns(monotonic_ns() - began_ns);
+    Ok(CrashResult::new(options, &record, points, elapsed))
+}
+
+/// Writes the device as it would have come back after a cut at `at`, from the record in `folder`, to `image`.
+///
+/// # Errors
+/// A folder that holds no record of this version or a damaged one; an image that cannot be written.
+pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<(), Failure> {
+    let record = Record::open(folder)?;
+    let durability = record.replay()?;
+    let store: Store = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;
+    Ok(store.save_image(image)?)
+}
+
+/// The line with its program found, so that it can be run from another directory.
+fn command_line(line: &str) -> Result<String, Failure> {
+    let line = line.trim_start();
+    let (program, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let found = resolve(&[OsString::from(program)])
+        .map_err(|missing| Failure::new(missing.what).context("--check").hint(missing.remedy))?;
+    let found = found[0].to_string_lossy().replace('\'', "'\\''");
+    Ok(format!("'{found}' {rest}"))
+}
