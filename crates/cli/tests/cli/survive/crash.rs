@@ -126,3 +126,26 @@ fn image_of_a_moment_holds_what_was_promised_before_it() {
     let check = check.to_str().unwrap();
     refused(&["crash", "cheetah-36es", "--check", check, "--keep", record, "--", "true"], "--keep");
 }
+
+#[test]
+fn settings_of_sqlite_keep_on_an_honest_disk_what_their_manual_says() {
+    if !can_mount("the example of SQLite", &["mkfs.ext4", "e2fsck", "python3"]) {
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sqlite-crash/run.sh");
+    let output = std::process::Command::new("timeout")
+        .args(["-k", "5", "240"])
+        .arg(script)
+        .args(["4", SEEKLAB])
+        .env("ROWS", "6")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let held: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next())
+        .collect();
+    assert_eq!(held.len(), 8, "{text}{errors}");
+    assert_eq!(held[..3], ["4"; 3], "extra, truncate and the log with full synchronisation: {text}");
+}
