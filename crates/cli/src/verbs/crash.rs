@@ -134,6 +134,6 @@ impl Arguments {
         } else {
             Err(Failure::check("something did not survive a cut; see above"))
         };
-        Delivery::of(printed).and(ended).finish()
+        Delivery::of(session, printed).and(ended).finish()
     }
 }
