@@ -103,6 +103,11 @@ impl Simulation {
         Self { limits, now: Instant::ZERO, summary, outstanding: 0, completions: Vec::new() }
     }
 
+    /// The time that the run has reached.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
     /// Runs until the workload has finished and everything is complete; see [`simulate`].
     ///
     /// # Errors

@@ -25,7 +25,7 @@ use seeklab_lab::devices::Setup;
 use seeklab_lab::devices::customise;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::fit::{FitOptions, Fitted, fit};
-use seeklab_lab::run::run;
+use seeklab_lab::run::{Outputs, run};
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 use seeklab_learning::MODELS;
@@ -148,7 +148,8 @@ fn measure_model(
     let device = customise(name, description, &setup)?;
     let workload = resolve_workload(&trace.to_string_lossy(), &WorkloadOptions::default())?;
     report.row(&format!("{name}: simulate from Parquet, all figures"), requests, simulated, || {
-        let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())?;
+        let result =
+            run(&device, &workload, Seed(1), Limits::default(), Outputs::default(), &Session::default())?;
         assert_eq!(result.metrics.summary().requests, requests, "every request completes");
         Ok(())
     })?;

@@ -6,7 +6,7 @@
 
 use seeklab_core::{Limits, Seed};
 use seeklab_lab::devices::{Setup, resolve};
-use seeklab_lab::run::run;
+use seeklab_lab::run::{Outputs, run};
 use seeklab_lab::session::Session;
 use seeklab_lab::workload::{WorkloadOptions, resolve_workload};
 
@@ -83,7 +83,7 @@ fn measure(case: &(&str, &str, bool, Option<&str>, &str, f64), requests: u64) ->
     let device = resolve(device, &setup).expect("a device of the catalog");
     let options = WorkloadOptions { requests: Some(requests), ..WorkloadOptions::default() };
     let workload = resolve_workload(workload, &options).expect("a workload that is right");
-    let result = run(&device, &workload, Seed(1), Limits::default(), None, &Session::default())
+    let result = run(&device, &workload, Seed(1), Limits::default(), Outputs::default(), &Session::default())
         .expect("the workload fits the device");
     result.requests_per_cpu_s()
 }

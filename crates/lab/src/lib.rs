@@ -16,6 +16,7 @@ pub mod devices;
 pub mod documents;
 pub mod drive;
 pub mod emulate;
+pub mod events;
 pub mod experiment;
 pub mod failure;
 pub mod fit;

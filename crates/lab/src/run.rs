@@ -22,6 +22,7 @@ use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, Syn
 use seeklab_workloads::{AddressSpace, Application, Builtin, Supplied, Synthetic, WorkloadSpec};
 
 use crate::devices::Resolved;
+use crate::events::EventFile;
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
@@ -120,7 +121,16 @@ impl Observer<'_> {
     }
 }
 
-/// Runs `workload` on a new instance of `device`; completed requests go to `writer`, too.
+/// Outputs of a run besides its figures.
+#[derive(Default)]
+pub struct Outputs<'a> {
+    /// Takes every completed request.
+    pub trace: Option<&'a mut (dyn TraceWriter + 'static)>,
+    /// Takes the events of the devices.
+    pub events: Option<&'a mut EventFile>,
+}
+
+/// Runs `workload` on a new instance of `device`; completed requests go to `outputs`, too.
 ///
 /// # Errors
 /// A workload that does not fit the device, a trace that cannot be read or written.
@@ -129,7 +139,7 @@ pub fn run(
     workload: &ResolvedWorkload,
     seed: Seed,
     limits: Limits,
-    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    mut outputs: Outputs,
     session: &Session,
 ) -> Result<SimulationResult, Failure> {
     let progress = &mut session.progress(&device.name, workload.requests());
@@ -142,14 +152,14 @@ pub fn run(
                 Synthetic::new(&spec, AddressSpace::from(built.capabilities()), seed, supplied).map_err(
                     |error| Failure::from(error).context(format!("--workload `{}`", workload.name)),
                 )?;
-            let mut result = drive(&mut requests, &mut built, limits, writer, progress)?;
+            let mut result = drive(&mut requests, &mut built, limits, &mut outputs, progress)?;
             result.notes.extend(rounded);
             result
         }
-        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, writer, progress)?,
+        WorkloadSpec::Replay(spec) => replay(device, workload, spec, seed, limits, outputs, progress)?,
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {
             let builtin = workload.spec.builtin().expect("these are the applications");
-            application(device, workload, &builtin, seed, limits, writer, progress)?
+            application(device, workload, &builtin, seed, limits, outputs, progress)?
         }
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
@@ -163,13 +173,13 @@ fn application(
     builtin: &Builtin,
     seed: Seed,
     limits: Limits,
-    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    mut outputs: Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let mut built = device.build(seed, "disk0")?;
     let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut result = drive(&mut requests, &mut built, limits, writer, progress)?;
+    let mut result = drive(&mut requests, &mut built, limits, &mut outputs, progress)?;
     for phase in requests.phases() {
         let Some(elapsed) = phase.elapsed() else { continue };
         let unmount = match (phase.end, phase.unmounted) {
@@ -278,7 +288,7 @@ fn replay(
     spec: &ReplaySpec,
     seed: Seed,
     limits: Limits,
-    mut writer: Option<&mut (dyn TraceWriter + 'static)>,
+    mut outputs: Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let mut bank = device.build_bank(seed)?;
@@ -319,7 +329,7 @@ fn replay(
     let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
-    let result = drive(&mut requests, &mut bank, limits, writer.as_deref_mut(), progress);
+    let result = drive(&mut requests, &mut bank, limits, &mut outputs, progress);
     let counters = requests.counters();
     let followed = match (mode, requests.dependencies()) {
         (Mode::Follow { within }, Some(counts)) => Some(Followed { within, counts }),
@@ -349,7 +359,7 @@ fn replay(
     }
     notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
     result.followed = followed;
-    if let Some(writer) = writer.filter(|_| result.write_error.is_none()) {
+    if let Some(writer) = outputs.trace.filter(|_| result.write_error.is_none()) {
         // The size of device 0 was known before the first row.
         let capacity = bank.capabilities().capacity().to_string();
         let mut others = 1..u16::try_from(bank.len()).unwrap_or(u16::MAX);
@@ -410,14 +420,14 @@ fn drive<W: Workload, D: Device>(
     workload: &mut W,
     device: &mut D,
     limits: Limits,
-    writer: Option<&mut (dyn TraceWriter + 'static)>,
+    outputs: &mut Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
     let interrupted = Cell::new(false);
     let mut observer = Observer {
         metrics,
-        writer,
+        writer: outputs.trace.as_deref_mut(),
         write_error: None,
         order: ArrivalOrder::default(),
         progress,
@@ -427,14 +437,18 @@ fn drive<W: Workload, D: Device>(
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
-    let result = simulate(&mut workload, device, limits, |completion| observer.observe(completion));
+    let observe = |completion: &Completion| observer.observe(completion);
+    let result = match outputs.events.as_deref_mut() {
+        None => simulate(&mut workload, device, limits, observe).map(drop),
+        Some(events) => events.simulate(&mut workload, device, limits, observe),
+    };
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
     let (metrics, write_error) = observer.finish();
     if interrupted.get() {
         return Err(Failure::interrupted());
     }
     let saturated = match result {
-        Ok(_) => None,
+        Ok(()) => None,
         Err(error @ SimulationError::Saturated { .. }) => Some(error.to_string()),
         Err(error) => return Err(Failure::new(error.to_string())),
     };

@@ -7,12 +7,14 @@ use seeklab_analysis::{MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
 use seeklab_report::{DeviceSection, Note, Parameter, Report};
+use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
+use crate::events::EventFile;
 use crate::failure::Failure;
 use crate::output::VERSION;
-use crate::run::{Followed, SimulationResult, metadata, run};
+use crate::run::{Followed, Outputs, SimulationResult, metadata, run};
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 
@@ -33,6 +35,8 @@ pub struct SimulateOptions {
     pub limits: Limits,
     /// Trace of every request. `{device}` is replaced by the name of the device.
     pub out: Option<String>,
+    /// File of the events inside every device. `{device}` is replaced by the name of the device.
+    pub events: Option<String>,
     /// Path that the caller writes the report to.
     pub report: Option<PathBuf>,
 }
@@ -152,13 +156,14 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     let devices: Vec<Resolved> =
         options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
     let workload = resolve_workload(&options.workload, &options.workload_options)?;
-    let outputs = options.outputs(&devices)?;
-    for path in options.report.iter().chain(outputs.iter().flatten()) {
+    let outputs = outputs("--out", options.out.as_deref(), &devices)?;
+    let events = outputs_of_events(options, &devices)?;
+    for path in options.report.iter().chain(outputs.iter().chain(&events).flatten()) {
         check_distinct(path, options.inputs(&workload))?;
     }
     let mut results = Vec::with_capacity(devices.len());
-    for (device, out) in devices.iter().zip(&outputs) {
-        let result = options.run_on(session, device, &workload, out.as_deref())?;
+    for ((device, out), events) in devices.iter().zip(&outputs).zip(&events) {
+        let result = options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
         let is_saturated = result.saturated.is_some();
         results.push(result);
         if is_saturated {
@@ -214,43 +219,65 @@ impl SimulateOptions {
         named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
     }
 
-    /// Returns the trace file for each device.
-    fn outputs(&self, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
-        let Some(out) = &self.out else { return Ok(vec![None; devices.len()]) };
-        if devices.len() > 1 && !out.contains("{device}") {
-            return Err(Failure::new(format!("--out `{out}`: is one file for {} devices", devices.len()))
-                .hint("write {device} where the device's name belongs, for example out-{device}.parquet"));
-        }
-        let file_name = |device: &Resolved| {
-            let name = device.name.replace(['/', ' ', '(', ')'], "-");
-            Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
-        };
-        let files: Vec<Option<PathBuf>> = devices.iter().map(file_name).collect();
-        match (1..files.len()).find(|index| files[..*index].contains(&files[*index])) {
-            None => Ok(files),
-            Some(index) => Err(Failure::new(format!("--out `{out}`: is one file for two devices"))
-                .hint(format!("name `{}` once", devices[index].name))),
-        }
-    }
-
     fn run_on(
         &self,
         session: &Session,
         device: &Resolved,
         workload: &ResolvedWorkload,
         out: Option<&Path>,
+        events: Option<&Path>,
     ) -> Result<SimulationResult, Failure> {
-        let Some(path) = out else {
-            return run(device, workload, self.seed, self.limits, None, session);
+        let mut trace: Option<Box<dyn TraceWriter>> = match out {
+            None => None,
+            Some(path) => {
+                let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
+                Some(seeklab_columnar::create(path, None, &metadata)?)
+            }
         };
-        let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
-        let mut writer = session.create_trace(path, None, &metadata)?;
-        let mut result = run(device, workload, self.seed, self.limits, Some(&mut *writer), session)?;
-        if result.write_error.is_none() {
-            result.write_error = writer.finish().err().map(Failure::from);
+        let mut events = events.map(EventFile::create).transpose()?;
+        let outputs = Outputs { trace: trace.as_deref_mut(), events: events.as_mut() };
+        let mut result = run(device, workload, self.seed, self.limits, outputs, session)?;
+        if let (Some(trace), None) = (trace, &result.write_error) {
+            result.write_error = trace.finish().err().map(Failure::from);
+        }
+        if let (Some(events), None) = (events, &result.write_error) {
+            result.write_error = events.finish().err();
         }
         Ok(result)
     }
+}
+
+/// Returns the file of `option` for each device.
+fn outputs(option: &str, out: Option<&str>, devices: &[Resolved]) -> Result<Vec<Option<PathBuf>>, Failure> {
+    let Some(out) = out else { return Ok(vec![None; devices.len()]) };
+    if devices.len() > 1 && !out.contains("{device}") {
+        let suffix = if option == "--out" { "parquet" } else { "csv" };
+        return Err(Failure::new(format!("{option} `{out}`: is one file for {} devices", devices.len()))
+            .hint(format!(
+                "write {{device}} where the device's name belongs, for example out-{{device}}.{suffix}"
+            )));
+    }
+    let file_name = |device: &Resolved| {
+        let name = device.name.replace(['/', ' ', '(', ')'], "-");
+        Some(PathBuf::from(out.replace("{device}", name.trim_matches('-'))))
+    };
+    let files: Vec<Option<PathBuf>> = devices.iter().map(file_name).collect();
+    match (1..files.len()).find(|index| files[..*index].contains(&files[*index])) {
+        None => Ok(files),
+        Some(index) => Err(Failure::new(format!("{option} `{out}`: is one file for two devices"))
+            .hint(format!("name `{}` once", devices[index].name))),
+    }
+}
+
+/// Returns the file of events for each device, none of which is that of a trace.
+fn outputs_of_events(
+    options: &SimulateOptions,
+    devices: &[Resolved],
+) -> Result<Vec<Option<PathBuf>>, Failure> {
+    if options.events.is_some() && options.events == options.out {
+        return Err(Failure::new("--events: is the file of --out").hint("name another file"));
+    }
+    outputs("--events", options.events.as_deref(), devices)
 }
 
 fn make_report(

@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
     out: Option<String>,
+    /// Write the events inside the device, such as written blocks that became durable and faults that struck, to a CSV
+    /// file. `{device}` in the name is replaced by the name of the device
+    #[arg(long, value_name = "FILE.csv")]
+    events: Option<String>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -153,6 +157,7 @@ impl Arguments {
             seed: self.seed,
             limits: Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) },
             out: self.out.clone(),
+            events: self.events.clone(),
             report: self.report.clone(),
         }
     }

@@ -5,6 +5,7 @@ mod clones;
 mod completion;
 mod conversions;
 mod descriptions;
+mod events;
 mod experiment;
 mod fifos;
 mod limits;

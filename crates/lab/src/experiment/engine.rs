@@ -91,7 +91,14 @@ pub(super) fn run_all(
 }
 
 fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<RunResult, Failure> {
-    let result = crate::run::run(&cell.device, &cell.workload, run.seed, limits, None, session)?;
+    let result = crate::run::run(
+        &cell.device,
+        &cell.workload,
+        run.seed,
+        limits,
+        crate::run::Outputs::default(),
+        session,
+    )?;
     let figures = match result.saturated {
         Some(_) => Figures::new(),
         None => figures::of(&result.metrics.summary()),

@@ -1,0 +1,33 @@
+//! `seeklab simulate --events`: the events inside a device, in a file.
+
+use crate::bench::Bench;
+
+#[test]
+fn events_are_in_order_and_change_no_figure() {
+    let bench = Bench::new();
+    let run = |more: &[&str]| {
+        let workload = "random,poisson=80/s,requests=9000,read=30%";
+        let faults = ["--fault", "delay,add=20ms,probability=5%", "--fault", "gone,at=40s,for=2s"];
+        let mut arguments = vec!["simulate", "cheetah-36es", "-w", workload];
+        arguments.extend(faults.iter().chain(more));
+        let mut document = bench.json(&arguments);
+        let figures = document["devices"][0].as_object_mut().unwrap();
+        figures.retain(|key, _| !["cpu_s", "wall_s", "requests_per_cpu_s"].contains(&key.as_str()));
+        document["devices"].take()
+    };
+    let path = bench.path("events.csv");
+    assert_eq!(run(&[]), run(&["--events", path.to_str().unwrap()]));
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("# seeklab.events schema=1"));
+    assert_eq!(lines.next(), Some("time_ns,path,kind,request,lbn,blocks,detail"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let times: Vec<u64> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
+    assert!(times.is_sorted());
+    let count = |kind: &str| rows.iter().filter(|row| row[2] == kind).count();
+    // 6,300 writes are expected, of which those on two tracks have two rows; one in twenty requests is delayed.
+    assert!((5_500..8_000).contains(&count("durable")), "{}", count("durable"));
+    assert!((300..800).contains(&count("fault")), "{}", count("fault"));
+    assert_eq!((count("gone"), count("back")), (1, 1));
+    assert!(rows.iter().any(|row| row[1] == "disk0.fault.delay" && row[2] == "fault"));
+}
