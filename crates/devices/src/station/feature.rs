@@ -227,6 +227,15 @@ mod tests {
     }
 
     #[test]
+    fn last_class_of_the_request_before_is_none() {
+        let classes = (0..CLASSES as u8).filter(|class| Feature::Before.is_class(*class)).count();
+        assert_eq!(classes, Operation::ALL.len() + 1, "each operation, and no request before");
+        let texts: Vec<String> = (0..classes as u8).map(|class| Feature::Before.write(class)).collect();
+        let last = Feature::Before.read(&texts[classes - 1]);
+        assert_eq!(last, Some(classes as u8 - 1), "{texts:?}");
+    }
+
+    #[test]
     fn question_holds_for_the_same_values_after_reading() {
         let values = (0..300).chain([1 << 20, (1 << 40) + 1, u64::MAX]);
         for (feature, per_octave) in [(Feature::Queue, 4), (Feature::Length, 2), (Feature::Stream, 1)] {
