@@ -13,6 +13,7 @@ use seeklab_core::{
 use seeklab_files::OutputFile;
 
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// First line of the file. It names the version of the schema.
 const HEADER: &str = "# seeklab.events schema=1\ntime_ns,path,kind,request,lbn,blocks,detail\n";
@@ -30,11 +31,12 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// Begins the file at `path`.
+    /// Begins the file at `path`, once a FIFO has its reader.
     ///
     /// # Errors
-    /// If it cannot be created.
-    pub fn create(path: &Path) -> Result<Self, Failure> {
+    /// If it cannot be created, or the caller stops the wait.
+    pub fn create(session: &Session, path: &Path) -> Result<Self, Failure> {
+        let _awaited = session.await_reader(path)?;
         let mut file = io::BufWriter::new(OutputFile::create(path)?);
         file.write_all(HEADER.as_bytes())?;
         Ok(Self { path: path.to_owned(), file, failed: None, events: Vec::new() })

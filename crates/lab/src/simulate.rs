@@ -231,10 +231,10 @@ impl SimulateOptions {
             None => None,
             Some(path) => {
                 let metadata = metadata(device, device.build(self.seed, "disk0")?.capabilities(), self.seed);
-                Some(seeklab_columnar::create(path, None, &metadata)?)
+                Some(session.create_trace(path, None, &metadata)?)
             }
         };
-        let mut events = events.map(EventFile::create).transpose()?;
+        let mut events = events.map(|path| EventFile::create(session, path)).transpose()?;
         let outputs = Outputs { trace: trace.as_deref_mut(), events: events.as_mut() };
         let mut result = run(device, workload, self.seed, self.limits, outputs, session)?;
         if let (Some(trace), None) = (trace, &result.write_error) {

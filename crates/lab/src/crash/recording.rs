@@ -89,7 +89,7 @@ pub(super) fn record(
     let requests = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
     let metadata =
         metadata(device, crate::run::metadata(device, &capabilities, series.seed), series.size, began);
-    let mut trace = seeklab_columnar::create(&folder.join(REQUESTS), None, &metadata)?;
+    let mut trace = session.create_trace(&folder.join(REQUESTS), None, &metadata)?;
     requests.iter().try_for_each(|request| trace.write(request))?;
     trace.finish()?;
     let mut file = BufWriter::new(File::create(folder.join(PROMISES))?);

@@ -142,10 +142,8 @@ fn settings_of_sqlite_keep_on_an_honest_disk_what_their_manual_says() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let held: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next())
-        .collect();
+    let held: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next()).collect();
     assert_eq!(held.len(), 8, "{text}{errors}");
     assert_eq!(held[..3], ["4"; 3], "extra, truncate and the log with full synchronisation: {text}");
 }
