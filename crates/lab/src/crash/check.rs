@@ -15,7 +15,7 @@ use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, FileSystem, Phase, Stage};
 
 use super::record::Record;
-use super::result::Verdict;
+use super::result::{Findings, Verdict};
 use crate::emulate::{FrontendOptions, Pace, StartOptions, start, without_time};
 use crate::failure::Failure;
 use crate::series::{Commands, Interruption, Series, failure_of, stage_options};
@@ -33,13 +33,8 @@ pub(super) struct Checking<'a> {
 }
 
 impl Checking<'_> {
-    /// Runs CHECK on `store`, the device after a cut at `cut`; its verdict, and its output.
-    pub(super) fn point(
-        &self,
-        record: &Record,
-        cut: Instant,
-        store: Store,
-    ) -> Result<(Verdict, String), Failure> {
+    /// Runs CHECK and fsck on `store`, the device after a cut at `cut`.
+    pub(super) fn point(&self, record: &Record, cut: Instant, store: Store) -> Result<Findings, Failure> {
         let folder = tempfile::Builder::new().prefix("seeklab-").tempdir()?;
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         let (acked, output) = (folder.path().join("acked"), folder.path().join("output"));
@@ -67,39 +62,40 @@ impl Checking<'_> {
         let timeless = without_time(&record.device)?;
         let running = start(&self.session.unheard(), &timeless, store, options, &Stop::new()?)?;
         let block = running.block().expect("the emulation was started with it").path().to_owned();
-        let verdict = self.verdict(&block, &acked, &output);
+        let findings = self.findings(&block, &acked, &output);
         let ended = running.end();
-        let verdict = verdict?;
+        let findings = findings?;
         ended?;
-        let mut text = String::new();
-        let _ = File::open(&output)?.take(OUTPUT_MAX).read_to_string(&mut text);
-        Ok((verdict, text))
+        let mut text = Vec::new();
+        File::open(&output)?.take(OUTPUT_MAX).read_to_end(&mut text)?;
+        Ok(Findings { output: String::from_utf8_lossy(&text).into_owned(), ..findings })
     }
 
-    fn verdict(&self, block: &Path, acked: &Path, output: &Path) -> Result<Verdict, Failure> {
+    fn findings(&self, block: &Path, acked: &Path, output: &Path) -> Result<Findings, Failure> {
         let options = stage_options(self.series, self.commands, block, None)?;
         let interruption = Interruption::by(self.session.stop());
         let mut stage = Stage::open(&options, interruption.stage()).map_err(failure_of)?;
         let (acked, output) = (acked.display(), output.display());
         let line = format!("SEEKLAB_ACKED='{acked}'; export SEEKLAB_ACKED; {} >'{output}' 2>&1", self.check);
         let checked = stage.run_phase(&Phase::new("check", CommandLine::Shell(line)));
-        let verdict = match checked {
+        let found = |verdict, exit_code, error| Findings { verdict, exit_code, error, output: String::new() };
+        let exit_code = match checked {
             Ok(result) if result.stopped => return Err(Failure::interrupted()),
-            Ok(result) => match result.exit.code() {
-                0 => Verdict::Held,
-                1 => Verdict::Broken,
-                code => Verdict::Unknown { exit_code: code },
-            },
+            Ok(result) => result.exit.code(),
             Err(seeklab_stage::Error::Inside { what, .. }) => {
-                return Ok(Verdict::NotMounted { error: what });
+                return Ok(found(Verdict::NotMounted, None, Some(what)));
             }
             Err(error) => return Err(failure_of(error)),
         };
         stage.end().map_err(failure_of)?;
-        Ok(match (verdict, fsck(self.commands.file_system, block)?) {
-            (Verdict::Held, Some(error)) => Verdict::Damaged { error },
-            (verdict, _) => verdict,
-        })
+        let verdict = match exit_code {
+            0 => Verdict::Held,
+            1 => Verdict::Broken,
+            _ => Verdict::Unknown,
+        };
+        let error = fsck(self.commands.file_system, block)?;
+        let verdict = if verdict == Verdict::Held && error.is_some() { Verdict::Damaged } else { verdict };
+        Ok(found(verdict, Some(exit_code), error))
     }
 }
 

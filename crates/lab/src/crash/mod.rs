@@ -42,7 +42,7 @@ use media::Media;
 use record::Record;
 
 pub use cuts::Cuts;
-pub use result::{CrashResult, Point, Totals, Verdict};
+pub use result::{CrashResult, Findings, LostWrite, Point, Totals, Verdict};
 
 /// Options of a series of cuts.
 #[derive(Debug, Clone)]
@@ -128,10 +128,10 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
                     0 => media.at(cut)?,
                     state => media.legal_at(cut, options.seed, state as u64)?,
                 };
-                let (verdict, output) = checking.point(&record, cut, store)?;
+                let findings = checking.point(&record, cut, store)?;
                 let lost = if state == 0 { media.lost_at(cut) } else { Vec::new() };
                 let promises = record.promises_before(cut).len() as u64;
-                let point = Point { index, state, at: cut, verdict, promises, lost, output };
+                let point = Point { index, state, at: cut, findings, promises, lost };
                 points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
                 done.fetch_add(1, Ordering::Relaxed);
             }

@@ -11,28 +11,32 @@ use super::record::Record;
 use crate::output::VERSION;
 
 /// Verdict on a device after a cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// CHECK ended with 0: every promise holds.
     Held,
     /// CHECK ended with 1: a promise is broken.
     Broken,
     /// CHECK ended otherwise: it could not say.
-    Unknown {
-        /// Its exit code; 128 and the number of the signal that killed it.
-        exit_code: i32,
-    },
+    Unknown,
     /// The file system could not be mounted.
-    NotMounted {
-        /// Error of the mount.
-        error: String,
-    },
+    NotMounted,
     /// Every promise holds, and the file system's own check found errors after the mount.
-    Damaged {
-        /// First line of what it found.
-        error: String,
-    },
+    Damaged,
+}
+
+/// Findings on a device after a cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Findings {
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Exit code of CHECK; 128 and the number of the signal that killed it. `None` if it did not run.
+    pub exit_code: Option<i32>,
+    /// Error of the mount, or the first line of what the file system's own check found.
+    pub error: Option<String>,
+    /// Output of CHECK, its first 4096 bytes.
+    pub output: String,
 }
 
 /// A write that was complete at a cut and not on the media.
@@ -64,15 +68,13 @@ pub struct Point {
     #[serde(rename = "at_s", serialize_with = "seconds")]
     #[schemars(with = "f64")]
     pub at: Instant,
-    /// Verdict.
+    /// Findings.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub findings: Findings,
     /// Promises made before the cut.
     pub promises: u64,
     /// Writes that were lost.
     pub lost: Vec<LostWrite>,
-    /// Output of CHECK, its first 4096 bytes.
-    pub output: String,
 }
 
 fn seconds<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
@@ -98,12 +100,12 @@ impl Totals {
     fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
         let mut totals = Self::default();
         for point in points {
-            *match point.verdict {
+            *match point.findings.verdict {
                 Verdict::Held => &mut totals.held,
                 Verdict::Broken => &mut totals.broken,
-                Verdict::Unknown { .. } => &mut totals.unknown,
-                Verdict::NotMounted { .. } => &mut totals.not_mounted,
-                Verdict::Damaged { .. } => &mut totals.damaged,
+                Verdict::Unknown => &mut totals.unknown,
+                Verdict::NotMounted => &mut totals.not_mounted,
+                Verdict::Damaged => &mut totals.damaged,
             } += 1;
         }
         totals
@@ -196,7 +198,8 @@ impl CrashResult {
         if self.legal != Totals::default() {
             row("what devices may do", &self.legal);
         }
-        let bad: Vec<&Point> = self.points.iter().filter(|point| point.verdict != Verdict::Held).collect();
+        let bad: Vec<&Point> =
+            self.points.iter().filter(|point| point.findings.verdict != Verdict::Held).collect();
         for point in bad.iter().take(SHOWN_MAX) {
             self.describe(&mut text, point);
         }
@@ -207,12 +210,16 @@ impl CrashResult {
     }
 
     fn describe(&self, text: &mut String, point: &Point) {
-        let what = match &point.verdict {
+        let Findings { verdict, exit_code, error, output } = &point.findings;
+        let error = error.as_deref().unwrap_or_default();
+        let what = match verdict {
             Verdict::Held => "held".to_owned(),
             Verdict::Broken => "a promise is broken".to_owned(),
-            Verdict::Unknown { exit_code } => format!("CHECK could not say (exit code {exit_code})"),
-            Verdict::NotMounted { error } => format!("not mounted: {error}"),
-            Verdict::Damaged { error } => format!("damaged: {error}"),
+            Verdict::Unknown => {
+                format!("CHECK could not say (exit code {})", exit_code.unwrap_or_default())
+            }
+            Verdict::NotMounted => format!("not mounted: {error}"),
+            Verdict::Damaged => format!("damaged: {error}"),
         };
         let state = match point.state {
             0 => String::new(),
@@ -220,7 +227,7 @@ impl CrashResult {
         };
         let at = point.at.as_s();
         let _ = writeln!(text, "\n{at:.9} s{state}: {what}");
-        for line in point.output.lines().take(2) {
+        for line in output.lines().take(2) {
             let _ = writeln!(text, "  CHECK: {line}");
         }
         let _ = writeln!(text, "  {} promises before it", point.promises);

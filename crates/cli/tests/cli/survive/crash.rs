@@ -132,6 +132,11 @@ fn settings_of_sqlite_keep_on_an_honest_disk_what_their_manual_says() {
     if !can_mount("the example of SQLite", &["mkfs.ext4", "e2fsck", "python3"]) {
         return;
     }
+    let imported = std::process::Command::new("python3").args(["-c", "import sqlite3"]).status();
+    if !imported.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: the example of SQLite: Python has no module sqlite3");
+        return;
+    }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sqlite-crash/run.sh");
     let output = std::process::Command::new("timeout")
         .args(["-k", "5", "240"])
