@@ -98,7 +98,7 @@ impl Event {
     ///
     /// ```
     /// use seeklab_core::{Event, Instant, OnMedia, RequestId};
-    /// let us = |us| Instant::from_ns(us * 1_000);
+    /// let us = |us: u64| Instant::from_ns(us * 1_000);
     /// let event = Event::durable(RequestId(7), 100, 10, us(50), us(150));
     /// assert_eq!(event.on_media(us(50)), OnMedia { blocks: 0, torn: false });
     /// assert_eq!(event.on_media(us(85)), OnMedia { blocks: 3, torn: true });
