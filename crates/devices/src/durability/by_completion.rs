@@ -116,3 +116,69 @@ impl Clone for ByCompletion {
         self.0.clone_from(&source.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::{Breakdown, BufferOutcome, Outcome, Request};
+
+    use super::*;
+
+    const fn us(us: u64) -> Instant {
+        Instant::from_ns(us * 1_000)
+    }
+
+    fn completion(request: Request, submitted: u64, completed: u64) -> Completion {
+        Completion {
+            request,
+            submitted: us(submitted),
+            issued: us(submitted),
+            started: us(submitted),
+            completed: us(completed),
+            breakdown: Breakdown::default(),
+            outcome: Outcome::ok(&request),
+            buffer: BufferOutcome::None,
+            seek_cylinders: 0,
+            queue_length: 0,
+        }
+    }
+
+    /// Request and time in microseconds of the events of a device with blocks of 1 MiB.
+    fn events(volatile_write_cache: bool, completions: &[Completion]) -> Vec<(u64, u64)> {
+        let mut durability = ByCompletion::new();
+        durability.watch(&Capabilities {
+            capacity_blocks: 1_000,
+            block_size: ByteSize::from_bytes(1 << 20),
+            queue_depth: 32,
+            volatile_write_cache,
+            rotational: false,
+        });
+        durability.note(completions);
+        let mut events = Vec::new();
+        durability.hand_out(us(1_000_000), &mut events);
+        events.iter().map(|event| (event.request.unwrap().0, event.time.as_ns() / 1_000)).collect()
+    }
+
+    #[test]
+    fn volatile_cache_keeps_writes_for_the_flush_behind_them() {
+        let write = |id, lbn| Request::new(id, Operation::Write, lbn, 1);
+        let completions = [
+            completion(write(0, 0), 0, 10),
+            completion(write(1, 1), 0, 30),
+            completion(Request::new(2, Operation::Flush, 0, 0), 20, 40),
+            completion(Request { fua: true, ..write(3, 2) }, 40, 50),
+            completion(Request::new(4, Operation::Flush, 0, 0), 60, 70),
+        ];
+        assert_eq!(events(true, &completions), [(0, 40), (3, 50), (1, 70)]);
+        assert_eq!(events(false, &completions), [(0, 10), (1, 30), (3, 50)]);
+    }
+
+    #[test]
+    fn oldest_writes_give_way_in_a_full_buffer() {
+        let write = |id: u64| {
+            let request = Request::new(id, Operation::Write, id * 32, 32);
+            completion(request, id * 10, id * 10 + 5)
+        };
+        assert_eq!(events(true, &[write(0), write(1)]), []);
+        assert_eq!(events(true, &[write(0), write(1), write(2)]), [(0, 25)]);
+    }
+}

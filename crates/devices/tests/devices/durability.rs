@@ -197,3 +197,21 @@ fn lost_flushes_and_ignored_force_unit_access_break_the_promise() {
         assert!(error.contains(promise), "{fault}: {error}");
     }
 }
+
+#[test]
+fn write_that_fails_at_a_block_leaves_the_blocks_before_it() {
+    let text = "kind = \"fault\"\n[[fault]]\nkind = \"medium_error\"\nop = \"write\"\nblocks = \"2KiB..3KiB\"\n\
+                [device]\nbase = \"cheetah-36es\"\n";
+    let description = Description::parse("faulty", "faulty", text).unwrap();
+    let mut device = description.build(Seed(1), "disk0").unwrap();
+    device.watch();
+    let (mut completions, mut events) = (Vec::new(), Vec::new());
+    device.submit(Instant::ZERO, Request::new(0, Operation::Write, 0, 16)).unwrap();
+    device.poll(Instant::ZERO + Duration::from_s(1), &mut completions);
+    device.events(Instant::ZERO + Duration::from_s(10), &mut events);
+    assert_eq!(completions[0].outcome.good_blocks, 4);
+    let durable = |event: &&Event| matches!(event.kind, EventKind::Durable { .. });
+    let blocks: Vec<(u64, u32)> =
+        events.iter().filter(durable).map(|event| (event.lbn, event.blocks)).collect();
+    assert_eq!(blocks, [(0, 4)]);
+}
