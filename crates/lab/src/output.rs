@@ -10,6 +10,11 @@ pub const VERSION: &str = concat!("seeklab ", env!("CARGO_PKG_VERSION"));
 /// The version of the schema of JSON documents, which they name as `schema`.
 pub const SCHEMA: u32 = 1;
 
+/// Returns a number of things in words: `1 request`, `2 requests`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Serializes a path as text. Bytes that are not UTF-8 are replaced.
 pub(crate) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())

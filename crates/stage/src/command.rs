@@ -64,8 +64,8 @@ fn locate(program: &OsStr, path: &OsStr) -> Result<PathBuf, Missing> {
     })
 }
 
-/// The program of that name, in PATH or where administrators' programs are.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+/// Returns the program of that name, in PATH or where administrators' programs are; `None` if it is in neither.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let administration = ADMINISTRATION.iter().map(PathBuf::from);
     in_folders(OsStr::new(name), env::split_paths(&path).chain(administration))

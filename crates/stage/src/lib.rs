@@ -62,7 +62,7 @@ mod wire;
 #[cfg(target_os = "linux")]
 pub use self::{
     account::Account,
-    command::{CommandLine, resolve},
+    command::{CommandLine, find_program, resolve},
     error::{Error, Missing},
     file_system::{FileSystem, FileSystemError},
     mount_options::{MountOptions, MountOptionsError},

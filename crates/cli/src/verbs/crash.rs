@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// Program that checks what survived, with its arguments
     #[arg(long, value_name = "CHECK", required_unless_present = "from")]
     check: Option<String>,
+    /// End CHECK after this time: it could not say then
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    check_timeout: Duration,
     /// Keep the record in this new folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
@@ -120,6 +123,7 @@ impl Arguments {
                 user: self.user,
             },
             check,
+            check_limit: self.check_timeout,
             cuts: if self.at.is_empty() { Cuts::Count(self.points) } else { Cuts::At(self.at) },
             legal: self.legal,
             keep: self.keep,
@@ -132,7 +136,7 @@ impl Arguments {
         let ended = if result.is_clean() {
             Ok(())
         } else {
-            Err(Failure::check("something did not survive a cut; see above"))
+            Err(Failure::check("not every cut was survived; see above"))
         };
         Delivery::of(session, printed).and(ended).finish()
     }

@@ -4,19 +4,16 @@ use std::fmt::Write;
 use std::fs::{File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use seeklab_core::{Instant, Seed};
-use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::loop_device::QueueOptions;
-use seeklab_emulator::pacer::Mode;
+use seeklab_core::{Duration, Instant};
 use seeklab_emulator::store::Store;
-use seeklab_stage::{CommandLine, FileSystem, Phase, Stage};
+use seeklab_stage::{CommandLine, FileSystem, Phase, Stage, find_program};
 
 use super::record::Record;
 use super::result::{Findings, Verdict};
-use crate::emulate::{FrontendOptions, Pace, StartOptions, start, without_time};
+use crate::emulate::start_without_time;
 use crate::failure::Failure;
 use crate::series::{Commands, Interruption, Series, failure_of, stage_options};
 use crate::session::Session;
@@ -30,6 +27,12 @@ pub(super) struct Checking<'a> {
     pub(super) series: &'a Series,
     pub(super) commands: &'a Commands,
     pub(super) check: &'a str,
+    /// Time after which CHECK is ended.
+    pub(super) limit: Duration,
+    /// The file system's own check.
+    pub(super) fsck: Option<&'a Fsck>,
+    /// Ends what runs; each thread has its own.
+    pub(super) interruption: Interruption,
 }
 
 impl Checking<'_> {
@@ -46,21 +49,7 @@ impl Checking<'_> {
         std::fs::set_permissions(&acked, Permissions::from_mode(0o644))?;
         File::create(&output)?;
         std::fs::set_permissions(&output, Permissions::from_mode(0o666))?;
-        let options = StartOptions {
-            frontends: FrontendOptions {
-                block: Some(QueueOptions::of_device(false)),
-                ..FrontendOptions::default()
-            },
-            read_only: false,
-            pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
-            seed: Seed(0),
-            observe: None,
-            tape: None,
-            feedback: None,
-            live: false,
-        };
-        let timeless = without_time(&record.device)?;
-        let running = start(&self.session.unheard(), &timeless, store, options, &Stop::new()?)?;
+        let running = start_without_time(&self.session.unheard(), &record.device, store)?;
         let block = running.block().expect("the emulation was started with it").path().to_owned();
         let findings = self.findings(&block, &acked, &output);
         let ended = running.end();
@@ -73,10 +62,12 @@ impl Checking<'_> {
 
     fn findings(&self, block: &Path, acked: &Path, output: &Path) -> Result<Findings, Failure> {
         let options = stage_options(self.series, self.commands, block, None)?;
-        let interruption = Interruption::by(self.session.stop());
-        let mut stage = Stage::open(&options, interruption.stage()).map_err(failure_of)?;
+        let mut stage = Stage::open(&options, self.interruption.stage()).map_err(failure_of)?;
         let (acked, output) = (acked.display(), output.display());
-        let line = format!("SEEKLAB_ACKED='{acked}'; export SEEKLAB_ACKED; {} >'{output}' 2>&1", self.check);
+        // A program that recovers from what a cut left may wait for ever.
+        let limit = format!("timeout -k 5 {}", self.limit.as_s());
+        let line =
+            format!("SEEKLAB_ACKED='{acked}'; export SEEKLAB_ACKED; {limit} {} >'{output}' 2>&1", self.check);
         let checked = stage.run_phase(&Phase::new("check", CommandLine::Shell(line)));
         let found = |verdict, exit_code, error| Findings { verdict, exit_code, error, output: String::new() };
         let exit_code = match checked {
@@ -93,29 +84,53 @@ impl Checking<'_> {
             1 => Verdict::Broken,
             _ => Verdict::Unknown,
         };
-        let error = fsck(self.commands.file_system, block)?;
+        let error = self.fsck.map_or(Ok(None), |fsck| fsck.run(block))?;
         let verdict = if verdict == Verdict::Held && error.is_some() { Verdict::Damaged } else { verdict };
         Ok(found(verdict, Some(exit_code), error))
     }
 }
 
-/// Errors that the file system's own check finds, after the journal was replayed by a mount.
-fn fsck(file_system: FileSystem, block: &Path) -> Result<Option<String>, Failure> {
-    let (program, options): (&str, &[&str]) = match file_system {
-        FileSystem::Ext2 | FileSystem::Ext4 => ("e2fsck", &["-fn"]),
-        FileSystem::Xfs => ("xfs_repair", &["-n"]),
-        FileSystem::Btrfs => ("btrfs", &["check", "--readonly"]),
-        FileSystem::None => return Ok(None),
-    };
-    let ran = Command::new(program).args(options).arg(block).stdin(Stdio::null()).output();
-    let output = match ran {
-        Ok(output) => output,
-        Err(error) => return Err(Failure::from(error).context(program)),
-    };
-    if output.status.success() {
-        return Ok(None);
+/// The file system's own check.
+#[derive(Debug)]
+pub(super) struct Fsck {
+    program: PathBuf,
+    options: &'static [&'static str],
+}
+
+impl Fsck {
+    /// Returns the check of that file system; `None` without one.
+    ///
+    /// # Errors
+    /// If it is not installed.
+    pub(super) fn find(file_system: FileSystem) -> Result<Option<Self>, Failure> {
+        let (name, package, options): (_, _, &[&str]) = match file_system {
+            FileSystem::Ext2 | FileSystem::Ext4 => ("e2fsck", "e2fsprogs", &["-fn"]),
+            FileSystem::Xfs => ("xfs_repair", "xfsprogs", &["-n"]),
+            FileSystem::Btrfs => ("btrfs", "btrfs-progs", &["check", "--readonly"]),
+            FileSystem::None => return Ok(None),
+        };
+        let missing = || {
+            Failure::new(format!("there is no program `{name}`, which checks {file_system} after each cut"))
+                .hint(format!("install {package}, or use another --fs"))
+        };
+        Ok(Some(Self { program: find_program(name).ok_or_else(missing)?, options }))
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("Pass"));
-    Ok(Some(format!("{program}: {}", first.unwrap_or("it found errors"))))
+
+    /// Checks the device; the first line of what is wrong. The journal was replayed by a mount before.
+    fn run(&self, block: &Path) -> Result<Option<String>, Failure> {
+        let output = Command::new(&self.program)
+            .args(self.options)
+            .arg(block)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Failure::from(error).context(self.program.display()))?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let (text, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let mut lines = text.lines().chain(errors.lines());
+        let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with("Pass"));
+        Ok(Some(format!("{}: {}", self.program.display(), first.unwrap_or("it found errors"))))
+    }
 }

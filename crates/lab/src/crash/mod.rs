@@ -37,7 +37,7 @@ use crate::emulate::Pace;
 use crate::failure::Failure;
 use crate::series::{Application, Commands, Interruption, Series};
 use crate::session::Session;
-use check::Checking;
+use check::{Checking, Fsck};
 use media::Media;
 use record::Record;
 
@@ -55,6 +55,8 @@ pub struct CrashOptions {
     pub commands: Commands,
     /// CHECK: a program and its arguments, as a line for the shell.
     pub check: String,
+    /// Time after which CHECK is ended; it could not say then.
+    pub check_limit: Duration,
     /// Moments of the cuts.
     pub cuts: Cuts,
     /// States besides the device's own at each moment, of those that any device with a volatile cache may leave.
@@ -74,6 +76,9 @@ pub struct CrashOptions {
 /// result.
 pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Failure> {
     let check = command_line(&options.check)?;
+    if options.check_limit.is_zero() {
+        return Err(Failure::new("--check-timeout: 0s would end every CHECK").hint("allowed: above 0s"));
+    }
     let series = Series {
         devices: vec![options.device.clone()],
         size: options.size,
@@ -87,6 +92,7 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
         output_to_stderr: true,
     };
     crate::series::check(&series)?;
+    let fsck = Fsck::find(options.commands.file_system)?;
     let temporary;
     let folder = match &options.keep {
         Some(folder) => {
@@ -102,10 +108,15 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
         }
     };
     let interruption = Interruption::by(session.stop());
-    let record = recording::record(session, &series, &options.commands, &interruption, folder)?;
+    let recorded = recording::record(session, &series, &options.commands, &interruption, folder);
+    let record = recorded.inspect_err(|_| {
+        // Half a record is of no use, and would be in the way of the next run.
+        let _ = std::fs::remove_dir_all(folder);
+    })?;
+    let replaying = session.working("replaying the record");
     let durability = record.replay()?;
+    drop(replaying);
     let cuts = options.cuts.choose(&record, &durability, options.seed)?;
-    let checking = Checking { session, series: &series, commands: &options.commands, check: &check };
     let began_ns = monotonic_ns();
     let states = 1 + options.legal as usize;
     let mut progress = session.steps("cuts", (cuts.len() * states) as u64);
@@ -115,8 +126,17 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(cuts.len().max(1));
     let done = AtomicUsize::new(0);
     let failed: Mutex<Option<Failure>> = Mutex::new(None);
-    let work = |_: usize| -> Result<(), Failure> {
+    let work = || -> Result<(), Failure> {
         let mut media = Media::new(&record, &durability)?;
+        let checking = Checking {
+            session,
+            series: &series,
+            commands: &options.commands,
+            check: &check,
+            limit: options.check_limit,
+            fsck: fsck.as_ref(),
+            interruption: Interruption::by(session.stop()),
+        };
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(cut) = cuts.get(index).copied() else { return Ok(()) };
@@ -139,10 +159,10 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
-            .map(|thread| {
+            .map(|_| {
                 let (work, failed, next, cuts) = (&work, &failed, &next, &cuts);
                 scope.spawn(move || {
-                    if let Err(failure) = work(thread) {
+                    if let Err(failure) = work() {
                         next.store(cuts.len(), Ordering::Relaxed);
                         failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
                     }

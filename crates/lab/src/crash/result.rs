@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::CrashOptions;
 use super::record::Record;
-use crate::output::VERSION;
+use crate::output::{VERSION, counted};
 
 /// Verdict on a device after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -182,8 +182,13 @@ impl CrashResult {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "{}: {} requests and {} promises in {:.1} s; {:.0} points a minute; seed {}",
-            self.device, self.requests, self.promises, self.run_s, self.points_per_minute, self.seed.0
+            "{}: {} and {} in {:.1} s; {:.0} points a minute; seed {}",
+            self.device,
+            counted(self.requests as usize, "request"),
+            counted(self.promises as usize, "promise"),
+            self.run_s,
+            self.points_per_minute,
+            self.seed.0
         );
         let _ = writeln!(
             text,
@@ -230,14 +235,11 @@ impl CrashResult {
         for line in output.lines().take(2) {
             let _ = writeln!(text, "  CHECK: {line}");
         }
-        let _ = writeln!(text, "  {} promises before it", point.promises);
+        let _ = writeln!(text, "  {} before it", counted(point.promises as usize, "promise"));
         if point.state == 0 {
             let flushed = point.lost.iter().filter(|write| write.is_flushed).count();
-            let _ = writeln!(
-                text,
-                "  {} writes were complete and not on the media, {flushed} of them covered by a flush",
-                point.lost.len()
-            );
+            let lost = counted(point.lost.len(), "write");
+            let _ = writeln!(text, "  {lost} complete and not on the media, {flushed} covered by a flush");
             for write in point.lost.iter().rev().take(WRITES_MAX) {
                 let covered = if write.is_flushed { "flushed" } else { "not flushed" };
                 let _ = writeln!(

@@ -26,10 +26,10 @@ use seeklab_emulator::clock::{
 };
 use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe, Tape};
 use seeklab_emulator::frontend::fuse::DetachedFile;
-use seeklab_emulator::frontend::loop_device::{LoopDevice, Settings, is_attached};
+use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::Export;
 use seeklab_emulator::frontend::{self, Endpoint, Frontends, Stop};
-use seeklab_emulator::pacer::{self, Deadlines, Pacer};
+use seeklab_emulator::pacer::{self, Deadlines, Mode, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
 use crate::devices::{Resolved, Setup, customise, describe};
@@ -310,6 +310,27 @@ fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers
             ));
         })
         .ok()
+}
+
+/// Serves `store` as a block device of the size and the blocks of `device` that takes no time.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_without_time(session: &Session, device: &Resolved, store: Store) -> Result<Running, Failure> {
+    let options = StartOptions {
+        frontends: FrontendOptions {
+            block: Some(QueueOptions::of_device(false)),
+            ..FrontendOptions::default()
+        },
+        read_only: false,
+        pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
+        seed: Seed(0),
+        observe: None,
+        tape: None,
+        feedback: None,
+        live: false,
+    };
+    start(session, &without_time(device)?, store, options, &Stop::new()?)
 }
 
 /// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.

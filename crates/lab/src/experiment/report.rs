@@ -8,7 +8,7 @@ use super::cells::{self, Cell, DIMENSIONS, Run};
 use super::engine::RunResult;
 use super::spec::Spec;
 use super::table::{by_cell, of_cell, saturated};
-use crate::output::VERSION;
+use crate::output::{VERSION, counted};
 use crate::session::Session;
 
 /// Cells that a note names.
@@ -37,10 +37,6 @@ pub(super) fn report(
         notes: notes(spec, cells, runs, results, &shown),
         ..Report::default()
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn section(spec: &Spec, cells: &[Cell], results: &[RunResult], shown: &[usize]) -> ExperimentSection {

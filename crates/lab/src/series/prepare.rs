@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use seeklab_core::{ByteSize, Seed};
-use seeklab_emulator::frontend::Stop;
-use seeklab_emulator::frontend::loop_device::QueueOptions;
-use seeklab_emulator::pacer::Mode;
+use seeklab_core::ByteSize;
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage};
 
 use super::host::{self, Interruption};
 use super::{Commands, Series};
 use crate::devices::Resolved;
-use crate::emulate::{FrontendOptions, Pace, StartOptions, capabilities_of, start, without_time};
+use crate::emulate::{capabilities_of, start_without_time};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -56,20 +53,7 @@ fn make(
     if let Some(image) = &commands.image {
         store.load_image(image)?;
     }
-    let options = StartOptions {
-        frontends: FrontendOptions {
-            block: Some(QueueOptions::of_device(false)),
-            ..FrontendOptions::default()
-        },
-        read_only: false,
-        pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
-        seed: Seed(0),
-        observe: None,
-        tape: None,
-        feedback: None,
-        live: false,
-    };
-    let running = start(session, &without_time(device)?, store, options, &Stop::new()?)?;
+    let running = start_without_time(session, device, store)?;
     let block = running.block().expect("the emulation was started with it").path();
     let made = host::options(series, commands, block, None)
         .and_then(|options| Stage::open(&options, interruption.stage()).map_err(host::failure))

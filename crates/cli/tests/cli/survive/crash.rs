@@ -125,6 +125,24 @@ fn image_of_a_moment_holds_what_was_promised_before_it() {
     let check = programs.path("check.sh");
     let check = check.to_str().unwrap();
     refused(&["crash", "cheetah-36es", "--check", check, "--keep", record, "--", "true"], "--keep");
+    let failed = programs.path("failed");
+    let failed = failed.to_str().unwrap();
+    let small =
+        ["crash", "cheetah-36es", "--size", "64MiB", "--check", check, "--keep", failed, "--", "false"];
+    refused(&small, "COMMAND: exit code 1");
+    assert!(!Path::new(failed).exists(), "half a record is not kept");
+}
+
+#[test]
+fn check_that_does_not_end_is_ended() {
+    if !can_mount("a check that hangs", &["mkfs.ext4", "e2fsck"]) {
+        return;
+    }
+    let programs = Programs::new();
+    fs::write(programs.path("check.sh"), "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    let (code, document) = programs.crash(&["--points", "1", "--check-timeout", "200ms"]);
+    assert_eq!((code, count(&document, "own", "unknown")), (1, 1), "{document:#}");
+    assert_eq!(document["points"][0]["exit_code"], 124);
 }
 
 #[test]
