@@ -31,3 +31,16 @@ fn events_are_in_order_and_change_no_figure() {
     assert_eq!((count("gone"), count("back")), (1, 1));
     assert!(rows.iter().any(|row| row[1] == "disk0.fault.delay" && row[2] == "fault"));
 }
+
+#[test]
+fn every_write_without_a_cache_is_durable_to_the_last() {
+    let bench = Bench::new();
+    let path = bench.path("events.csv");
+    let load = ["-w", "random,requests=100,read=0%", "--closed", "4", "--bare"];
+    let arguments = [&["simulate", "hp-c2247a"], &load[..], &["--events", path.to_str().unwrap()]].concat();
+    bench.run(&arguments).done();
+    let text = std::fs::read_to_string(path).unwrap();
+    let durable = text.lines().skip(2).map(|line| line.split(',').nth(3).unwrap().parse().unwrap());
+    let requests: std::collections::BTreeSet<u64> = durable.collect();
+    assert_eq!(requests, (0..100).collect());
+}
