@@ -17,10 +17,12 @@
 //!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
 //!   A reply that waited for its data is a miss, `data_not_there`.
 //! - Block status is answered at once: it is no request to the device.
-//! - A request that the model fails is answered with [`ErrorCode::Io`]; what the store did for it stays.
+//! - A request that the model fails is answered with the [`ErrorCode`] of its status, a read with the good blocks before
+//!   the first bad one. What the store did for it stays.
 //! - A reply that has not left is shown to the observer without its completion at MP2 once 65,536 later requests wait to
 //!   be shown.
 
+mod failed;
 mod stalls;
 #[cfg(test)]
 mod tests;
@@ -37,9 +39,7 @@ use seeklab_core::{
 
 use crate::calibration::SendCost;
 use crate::clock::{Clock, thread_cpu_time};
-use crate::frontend::{
-    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
-};
+use crate::frontend::{Action, Backend, Command, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag};
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
 use crate::store::{Allocation, Store, StoreError, Token, TransferResult, Transfers, Work};
 use stalls::Stalls;
@@ -170,6 +170,7 @@ enum Answer {
     Done,
     Failed(ErrorCode),
     Data { offset: u64, length: u64 },
+    Part { offset: u64, good_bytes: u64, code: ErrorCode },
     Extents { offset: u64, length: u64, single: bool },
 }
 
@@ -429,7 +430,8 @@ impl Emulation {
             self.free.push(id);
             if let Some(code) = ErrorCode::of(due.completion.outcome.status) {
                 self.statistics.failed_requests += 1;
-                outstanding.answer = Answer::Failed(code);
+                let good_bytes = u64::from(due.completion.outcome.good_blocks) * self.block_bytes;
+                outstanding.answer = outstanding.answer.failed(code, good_bytes);
             }
             let outstanding = match self.prepare_transferred(frontend, outstanding) {
                 Ok(outstanding) => outstanding,
@@ -525,9 +527,9 @@ impl Emulation {
         };
         let Some(token) = transfer else {
             // It was done synchronously; a read is now.
-            let settled = match answer {
-                Answer::Data { offset, length } => transfers.settle(offset, length),
-                _ => Ok(()),
+            let settled = match answer.data() {
+                Some((offset, length)) => transfers.settle(offset, length),
+                None => Ok(()),
             };
             let answer = settled.map_or_else(|error| Answer::Failed(code_of(&error)), |()| answer);
             self.prepare(frontend, tag, answer, &[]);
@@ -556,14 +558,10 @@ impl Emulation {
             Answer::Done => frontend.reply(tag, Reply::Done),
             Answer::Failed(code) => frontend.reply(tag, Reply::Failed(code)),
             Answer::Data { offset, .. } => {
-                let mut fill = |buffer: &mut [u8]| {
-                    if !bytes.is_empty() {
-                        buffer.copy_from_slice(bytes);
-                        return Ok(Content::Data);
-                    }
-                    self.store.read(offset, buffer).map(|()| Content::Data).map_err(|error| code_of(&error))
-                };
-                frontend.reply(tag, Reply::Data(&mut fill));
+                frontend.reply(tag, Reply::Data(&mut self.fill(offset, bytes)));
+            }
+            Answer::Part { offset, good_bytes, code } => {
+                frontend.reply(tag, Reply::Part { code, good_bytes, fill: &mut self.fill(offset, bytes) });
             }
             Answer::Extents { offset, length, single } => match self.extents(offset, length, single) {
                 Ok(extents) => frontend.reply(tag, Reply::Extents(&extents)),

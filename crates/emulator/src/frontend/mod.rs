@@ -141,6 +141,16 @@ pub enum Reply<'a> {
     /// A read succeeded. The function is called once with a buffer of exactly the requested length, of
     /// unspecified content. If it fails, the read fails.
     Data(Fill<'a>),
+    /// A read failed behind its first `good_bytes`, which are fewer than requested and may be none. The function fills a
+    /// buffer of that length, as for `Data`. A frontend whose protocol cannot carry the bytes does not call it.
+    Part {
+        /// Reason for the failure.
+        code: ErrorCode,
+        /// Bytes before the first bad one, a multiple of the block size.
+        good_bytes: u64,
+        /// Writes the good bytes.
+        fill: Fill<'a>,
+    },
     /// The extents from the requested offset on, at least one. Extents are cut to the requested length.
     Extents(&'a [Extent]),
 }
