@@ -17,6 +17,7 @@
 pub mod completion;
 pub mod description;
 pub mod device;
+pub mod effect;
 pub mod event;
 pub mod host;
 pub mod names;
@@ -33,6 +34,7 @@ pub mod workload;
 pub use completion::{Breakdown, BufferOutcome, Completion, Outcome, Status};
 pub use description::{DescriptionError, Mistake};
 pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
+pub use effect::{DataEffect, Effect};
 pub use event::{Event, EventKind, OnMedia};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};

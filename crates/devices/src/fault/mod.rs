@@ -13,12 +13,14 @@
 
 mod blocks;
 mod clock;
+mod data;
 mod parameters;
 mod rule;
 mod schedule;
 mod watch;
 
 pub use clock::DeviceClock;
+pub use data::{DataFault, Displacement};
 pub use parameters::{FaultKind, FaultParameters, FaultTable};
 pub use rule::{Action, Lasting, Length, Rule, RuleState, Strike};
 pub use watch::Watch;

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_core::{Duration, Instant, NumberedStreams, Operation, Request, Status, Stream};
+use seeklab_core::{
+    DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
+};
 use serde::{Deserialize, Serialize};
 
 use super::blocks::Blocks;
+use super::data::DataFault;
 use super::schedule::{Schedule, Window};
 
 /// A fault that was checked.
@@ -60,6 +63,11 @@ pub enum Action {
     Hang(Duration),
     /// The device is not there while the window lasts; the answer to what arrives takes that long.
     Gone(Length),
+    /// The device loses its power, and what is in no durable place, when the window begins; it is not there while the
+    /// window lasts.
+    PowerLoss(Length),
+    /// Something else becomes of the data than the answer says.
+    Data(DataFault),
 }
 
 /// A length of time, constant or drawn.
@@ -122,6 +130,14 @@ pub struct Strike {
     pub length: Duration,
     /// First bad block, from the first block of the request.
     pub bad_block: Option<u32>,
+    /// Effect on the data of the request.
+    pub effect: DataEffect,
+}
+
+impl Strike {
+    const fn of(length: Duration) -> Self {
+        Self { length, bad_block: None, effect: DataEffect::NONE }
+    }
 }
 
 impl Length {
@@ -142,6 +158,7 @@ impl Action {
             | Self::Recovered(length)
             | Self::Fail(_, length)
             | Self::Gone(length)
+            | Self::PowerLoss(length)
             | Self::MediumError { attempts: length, .. } => *length,
             _ => Length::Constant(Duration::ZERO),
         }
@@ -201,10 +218,39 @@ impl Rule {
                 && let Some(block) = state.bad.first_within(request.lbn, request.end())
             {
                 let length = self.action.length().draw(&mut self.streams.stream(number));
-                return Some(Strike { length, bad_block: Some((block - request.lbn) as u32) });
+                return Some(Strike { bad_block: Some((block - request.lbn) as u32), ..Strike::of(length) });
             }
         }
-        let is_able = self.action != Action::IgnoreFua || request.fua;
+        if self.action == Action::Data(DataFault::Rot) {
+            if is_rewriting(request.op) {
+                state.bad.remove(request.lbn, request.end());
+                return None;
+            }
+            let rotten = || {
+                let block = state.bad.first_within(request.lbn, request.end())?;
+                let effect = DataEffect::new(Effect::Rotten((block - request.lbn) as u32));
+                Some(Strike { effect, ..Strike::of(Duration::ZERO) })
+            };
+            let rotten = rotten();
+            return self.strike_anew(state, now, number, request, queue_length).or(rotten);
+        }
+        self.strike_anew(state, now, number, request, queue_length)
+    }
+
+    /// As [`strike`](Self::strike), whatever it struck before.
+    fn strike_anew(
+        &self,
+        state: &mut RuleState,
+        now: Instant,
+        number: u64,
+        request: &Request,
+        queue_length: u32,
+    ) -> Option<Strike> {
+        let is_able = match self.action {
+            Action::IgnoreFua => request.fua,
+            Action::Data(fault) => fault.is_able(request),
+            _ => true,
+        };
         if number < self.after
             || !is_able
             || !state.window.holds(now)
@@ -243,7 +289,18 @@ impl Rule {
             }
             _ => None,
         };
-        Some(Strike { length, bad_block })
+        let mut effect = DataEffect::NONE;
+        if let Action::Data(fault) = self.action {
+            effect = fault.effect(request, self.selector.part(request), &mut stream);
+            if let Effect::Rotten(block) = effect.effect() {
+                let block = request.lbn + u64::from(block);
+                state.bad.insert(block, block + 1);
+            }
+            if effect.is_none() {
+                return None;
+            }
+        }
+        Some(Strike { length, bad_block, effect })
     }
 
     /// Share of the full strength at `now`.
