@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
+    BlockSet, DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
 };
 use serde::{Deserialize, Serialize};
 
-use super::blocks::Blocks;
 use super::data::DataFault;
 use super::schedule::{Schedule, Window};
 
@@ -118,9 +117,9 @@ pub struct RuleState {
     /// Requests that it could strike so far.
     matched: u64,
     /// Blocks that fail again.
-    bad: Blocks,
+    bad: BlockSet,
     /// Blocks that got new contents since the error could strike.
-    rewritten: Blocks,
+    rewritten: BlockSet,
 }
 
 /// Strike on a request.
@@ -189,8 +188,8 @@ impl Rule {
             window: self.schedule.first(),
             begun: None,
             matched: 0,
-            bad: Blocks::default(),
-            rewritten: Blocks::default(),
+            bad: BlockSet::default(),
+            rewritten: BlockSet::default(),
         }
     }
 
