@@ -6,8 +6,8 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrowPrimitiveType};
 use arrow_schema::DataType;
-use seeklab_traces::Problem;
 use seeklab_traces::schema::{Column, Content};
+use seeklab_traces::{FaultNames, Problem};
 
 /// The values of one column in a batch; names and flags as their code.
 pub(crate) struct Values {
@@ -17,11 +17,13 @@ pub(crate) struct Values {
     pub(crate) valid: Vec<bool>,
     /// True if no value is null.
     pub(crate) all_valid: bool,
+    /// Names of the faults of the trace.
+    faults: FaultNames,
 }
 
 impl Values {
-    pub(crate) fn new(column: Column) -> Self {
-        Self { column, numbers: Vec::new(), valid: Vec::new(), all_valid: true }
+    pub(crate) fn new(column: Column, faults: &FaultNames) -> Self {
+        Self { column, numbers: Vec::new(), valid: Vec::new(), all_valid: true, faults: faults.clone() }
     }
 
     /// Returns true if every value is null.
@@ -45,7 +47,7 @@ impl Values {
             self.valid.extend(nulls.iter());
         }
         match (self.column.content(), array.data_type()) {
-            (Content::Name(names), _) => self.fill_names(array, names),
+            (Content::Name(_) | Content::Faults, _) => self.fill_names(array),
             (Content::Flag, DataType::Boolean) => {
                 let flags = array.as_boolean().values();
                 self.numbers.extend(flags.iter().map(u64::from));
@@ -92,14 +94,14 @@ impl Values {
     }
 
     /// Strings, plain or from a dictionary.
-    fn fill_names(
-        &mut self,
-        array: &dyn Array,
-        names: &'static [&'static str],
-    ) -> Result<(), (Option<usize>, Box<Problem>)> {
-        let code = |name: &str| self.column.code(name);
-        let unknown = |column: Column, index: usize, name: &str| {
-            (Some(index), Problem::new(column.name(), name, format!("{} is allowed", names.join(", "))))
+    fn fill_names(&mut self, array: &dyn Array) -> Result<(), (Option<usize>, Box<Problem>)> {
+        let (column, faults) = (self.column, &self.faults);
+        let code = |name: &str| match column.content() {
+            Content::Faults => faults.faults(name).map(|set| u64::from(set.bits())),
+            Content::Name(names) => column
+                .code(name)
+                .ok_or_else(|| Problem::new(column.name(), name, format!("{} is allowed", names.join(", ")))),
+            Content::Number(_) | Content::Flag => unreachable!("the column has names"),
         };
         if let Some(dictionary) = array.as_any_dictionary_opt() {
             let known = dictionary.values();
@@ -109,28 +111,28 @@ impl Values {
                 Ok(())
             })
             .map_err(|()| (None, self.wrong_type(array.data_type())))?;
-            let codes: Vec<_> = text.iter().map(|name| name.as_deref().and_then(code)).collect();
+            let codes: Vec<_> =
+                text.iter().map(|name| name.as_deref().and_then(|name| code(name).ok())).collect();
             for (index, key) in dictionary.normalized_keys().into_iter().enumerate() {
                 match codes.get(key).copied().flatten() {
                     Some(code) => self.numbers.push(code),
-                    None if !self.is_valid(index) => self.numbers.push(0),
+                    None if !self.all_valid && !self.valid[index] => self.numbers.push(0),
                     None => {
                         let name = text.get(key).cloned().flatten().unwrap_or_default();
-                        return Err(unknown(self.column, index, &name));
+                        return Err((Some(index), code(&name).expect_err("the name has no code")));
                     }
                 }
             }
             return Ok(());
         }
         let mut failure = None;
-        let column = self.column;
         let numbers = &mut self.numbers;
         for_each_string(array, |index, name| {
-            match name.map(|name| (name, column.code(name))) {
-                Some((_, Some(code))) => numbers.push(code),
+            match name.map(code) {
+                Some(Ok(code)) => numbers.push(code),
                 None => numbers.push(0),
-                Some((name, None)) => {
-                    failure = Some(unknown(column, index, name));
+                Some(Err(problem)) => {
+                    failure = Some((Some(index), problem));
                     return Err(());
                 }
             }
@@ -142,7 +144,7 @@ impl Values {
     fn wrong_type(&self, found: &DataType) -> Box<Problem> {
         let allowed = match self.column.content() {
             Content::Number(_) => "integers are allowed",
-            Content::Name(_) => "strings are allowed",
+            Content::Name(_) | Content::Faults => "strings are allowed",
             Content::Flag => "booleans are allowed",
         };
         Problem::new(format!("type of column {}", self.column.name()), found.to_string(), allowed)

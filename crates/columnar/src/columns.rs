@@ -26,6 +26,7 @@ pub(crate) fn data_type(column: Column) -> DataType {
         Content::Number(_) => DataType::UInt8,
         Content::Name(_) => DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)),
         Content::Flag => DataType::Boolean,
+        Content::Faults => DataType::Utf8,
     }
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn properties(key_values: Vec<KeyValue>) -> WriterProperties {
         let path = ColumnPath::from(column.name());
         properties = match column.content() {
             Content::Number(_) => properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
-            Content::Name(_) => properties.set_column_dictionary_enabled(path, true),
+            Content::Name(_) | Content::Faults => properties.set_column_dictionary_enabled(path, true),
             Content::Flag => properties,
         };
     }

@@ -113,7 +113,7 @@ impl ParquetReader {
         Ok(Self {
             path,
             batches,
-            columns: columns.into_iter().map(Values::new).collect(),
+            columns: columns.into_iter().map(|column| Values::new(column, &metadata.faults)).collect(),
             metadata,
             notes,
             row: Row::default(),

@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::BooleanBuilder;
+use arrow_array::builder::{BooleanBuilder, StringBuilder};
 use arrow_array::types::{Int8Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, DictionaryArray, PrimitiveArray, RecordBatch, StringArray, new_null_array,
@@ -13,11 +13,13 @@ use arrow_schema::Schema;
 use parquet::arrow::ArrowWriter;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use seeklab_core::TraceRecord;
+use seeklab_core::{FaultSet, TraceRecord};
 use seeklab_files::OutputFile;
 use seeklab_traces::row::Row;
 use seeklab_traces::schema::{Column, Content};
-use seeklab_traces::{Compression, Metadata, Place, TraceError, TraceWriter, check_key, create_file};
+use seeklab_traces::{
+    Compression, FaultNames, Metadata, Place, TraceError, TraceWriter, check_key, create_file,
+};
 
 use crate::columns::{data_type, properties, schema};
 
@@ -35,12 +37,14 @@ pub(crate) struct ParquetWriter {
     body: Option<Body>,
     row: Row,
     rows: u64,
+    faults: FaultNames,
 }
 
 /// A file without its columns.
 struct Empty {
     file: BufWriter<OutputFile>,
     key_values: Vec<KeyValue>,
+    faults: FaultNames,
 }
 
 /// A file with its columns.
@@ -61,6 +65,8 @@ struct Buffer {
     present: usize,
     /// The names, for a column of names.
     names: Option<Arc<StringArray>>,
+    /// Names of the faults of the trace.
+    faults: FaultNames,
 }
 
 impl ParquetWriter {
@@ -76,8 +82,9 @@ impl ParquetWriter {
                 .with_hint("end the file name in `.parquet`"));
         }
         let file = BufWriter::with_capacity(64 * 1024, create_file(path, metadata)?);
-        let empty = Some(Empty { file, key_values: pairs });
-        Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0 })
+        let empty = Some(Empty { file, key_values: pairs, faults: metadata.faults.clone() });
+        let faults = metadata.faults.clone();
+        Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0, faults })
     }
 
     /// Adds to the metadata.
@@ -110,7 +117,7 @@ impl Body {
         let schema = schema(columns);
         let writer =
             ArrowWriter::try_new(empty.file, Arc::clone(&schema), Some(properties(empty.key_values)))?;
-        let buffers = columns.iter().copied().map(Buffer::new).collect();
+        let buffers = columns.iter().map(|column| Buffer::new(*column, &empty.faults)).collect();
         Ok(Self { writer, schema, columns, buffers, buffered: 0 })
     }
 
@@ -141,7 +148,10 @@ impl TraceWriter for ParquetWriter {
         self.rows += 1;
         let before = self.body.as_ref().map_or(&[][..], |body| body.columns);
         let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(before));
-        let columns = columns
+        // Names are looked up when a batch is written.
+        let named = self.faults.text(record.faults).map(drop);
+        let columns = named
+            .and(columns)
             .map_err(|problem| TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path))?;
         self.body(columns)?;
         let body = self.body.as_mut().expect("it has just begun");
@@ -172,13 +182,13 @@ impl TraceWriter for ParquetWriter {
 }
 
 impl Buffer {
-    fn new(column: Column) -> Self {
+    fn new(column: Column, faults: &FaultNames) -> Self {
         let names = match column.content() {
             Content::Name(names) => Some(Arc::new(StringArray::from(names.to_vec()))),
             _ => None,
         };
         let (values, valid) = (Vec::with_capacity(BATCH_ROWS), Vec::with_capacity(BATCH_ROWS));
-        Self { column, values, valid, present: 0, names }
+        Self { column, values, valid, present: 0, names, faults: faults.clone() }
     }
 
     /// The values as an array; the buffer is empty then.
@@ -201,6 +211,14 @@ impl Buffer {
                     flags.append_option(valid.then_some(*value == 1));
                 }
                 Arc::new(flags.finish())
+            }
+            Content::Faults => {
+                let mut texts = StringBuilder::new();
+                for (value, valid) in self.values.iter().zip(&self.valid) {
+                    let text = valid.then(|| self.faults.text(FaultSet::from_bits(*value as u32)));
+                    texts.append_option(text.map(|text| text.expect("the row was checked")));
+                }
+                Arc::new(texts.finish())
             }
             Content::Name(_) => {
                 let keys = self.primitive::<Int8Type>(|code| code as i8);

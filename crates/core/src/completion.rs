@@ -1,6 +1,7 @@
 //! The answer of a device to a request: status, times and the parts of the response time.
 
 use crate::effect::{DataEffect, Effect};
+use crate::fault_set::FaultSet;
 use crate::request::Request;
 use crate::units::{Duration, Instant};
 
@@ -209,6 +210,8 @@ pub struct Completion {
     pub seek_cylinders: u32,
     /// Requests ahead of it in the outermost layer when it was submitted.
     pub queue_length: u32,
+    /// Faults that struck the request.
+    pub faults: FaultSet,
 }
 
 impl Completion {

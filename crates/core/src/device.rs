@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::completion::Completion;
 use crate::event::Event;
@@ -58,6 +59,12 @@ pub trait Device: Send {
     /// if the model has no such region.
     fn coverage(&self) -> Option<Coverage> {
         None
+    }
+
+    /// Returns the names of the faults that may strike a request, in the order of their numbers in
+    /// [`Completion::faults`]. A layer has those of its device first.
+    fn faults(&self) -> Vec<Arc<str>> {
+        Vec::new()
     }
 
     /// From now on the device keeps its [events](Event). Requests must have numbers of their own then: none is used
@@ -259,6 +266,9 @@ impl Device for Box<dyn Device> {
     }
     fn coverage(&self) -> Option<Coverage> {
         (**self).coverage()
+    }
+    fn faults(&self) -> Vec<Arc<str>> {
+        (**self).faults()
     }
     fn watch(&mut self) {
         (**self).watch();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::completion::{Breakdown, BufferOutcome, Completion, Status};
+use crate::fault_set::FaultSet;
 use crate::points::MeasurementPoints;
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Duration, Instant};
@@ -47,6 +48,8 @@ pub struct TraceRecord {
     pub status: Status,
     /// Blocks before the first bad one, if the request failed and the number is known.
     pub good_blocks: Option<u32>,
+    /// Faults that struck the request, by the numbers of their names in the metadata of the trace.
+    pub faults: FaultSet,
     /// Parts of the response time.
     pub breakdown: Option<Breakdown>,
     /// Cylinders that the arm moved to its first track.
@@ -77,6 +80,7 @@ impl TraceRecord {
             priority: 0,
             status: Status::Ok,
             good_blocks: None,
+            faults: FaultSet::NONE,
             breakdown: None,
             seek_cylinders: None,
             buffer: BufferOutcome::None,
@@ -140,6 +144,7 @@ impl From<&Completion> for TraceRecord {
             priority: request.priority,
             status: completion.outcome.status,
             good_blocks: (!completion.outcome.status.is_success()).then_some(completion.outcome.good_blocks),
+            faults: completion.faults,
             breakdown: Some(completion.breakdown),
             seek_cylinders: Some(completion.seek_cylinders),
             buffer: completion.buffer,

@@ -242,6 +242,7 @@ mod tests {
     use super::*;
     use crate::completion::{Breakdown, BufferOutcome, Outcome};
     use crate::device::Capabilities;
+    use crate::fault_set::FaultSet;
     use crate::request::Operation;
     use crate::units::Duration;
 
@@ -272,6 +273,7 @@ mod tests {
                     buffer: BufferOutcome::None,
                     seek_cylinders: 0,
                     queue_length: 0,
+                    faults: FaultSet::NONE,
                 }));
             }
         }

@@ -19,6 +19,7 @@
 pub mod capture;
 mod error;
 mod event;
+mod fault_names;
 mod format;
 mod issued;
 mod metadata;
@@ -35,6 +36,7 @@ mod source;
 mod trace_format;
 
 pub use error::{ErrorKind, Place, Problem, TraceError};
+pub use fault_names::FaultNames;
 pub use format::FORMATS;
 pub use metadata::{Metadata, capacity_key, check_key};
 pub use name_table::NameTable;

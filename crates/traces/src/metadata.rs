@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use seeklab_core::{ByteSize, QuantityError, Seed};
 
 use crate::error::Problem;
+use crate::fault_names::FaultNames;
 
 /// Metadata of a trace as a whole. Canonical traces carry all of it. Other formats carry none, and the block
 /// size then comes from the options of the reader.
@@ -22,6 +23,8 @@ pub struct Metadata {
     pub clock: Option<String>,
     /// Names of the devices 0, 1, 2 and so on in the trace's origin.
     pub labels: Vec<String>,
+    /// Names of the faults in the column `fault`.
+    pub faults: FaultNames,
     /// Further values by key. A key has lower-case letters, digits, `_`, `-` and `.`.
     pub other: BTreeMap<String, String>,
 }
@@ -33,7 +36,7 @@ const SCHEMA: &str = "2";
 const READ: [&str; 2] = ["1", SCHEMA];
 
 /// Every key with a meaning of its own: key, value, meaning.
-pub(crate) const KEYS: [(&str, &str, &str); 8] = [
+pub(crate) const KEYS: [(&str, &str, &str); 9] = [
     ("schema", "whole number", "Version of the schema. A trace without the key has version 1."),
     ("block_size", "size", "Bytes in a logical block."),
     ("seed", "whole number", "Root seed of the run."),
@@ -41,6 +44,7 @@ pub(crate) const KEYS: [(&str, &str, &str); 8] = [
     ("version", "text", "Program that made the trace, with its version."),
     ("clock", "text", "Source of the times, such as `simulated`."),
     ("label.N", "text", "Name of device N in the origin of the trace."),
+    ("fault.N", "text", "Name of fault N of the device, for the column `fault`."),
     ("capacity.N", "size", "Size of device N."),
 ];
 
@@ -53,6 +57,7 @@ impl Default for Metadata {
             version: None,
             clock: None,
             labels: Vec::new(),
+            faults: FaultNames::default(),
             other: BTreeMap::new(),
         }
     }
@@ -80,6 +85,9 @@ impl Metadata {
         push("clock", self.clock.clone());
         for (index, label) in self.labels.iter().enumerate() {
             push(&format!("label.{index}"), Some(label.clone()));
+        }
+        for (number, name) in self.faults.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            push(&format!("{FAULT}{number}"), Some(name.to_owned()));
         }
         for (key, value) in &self.other {
             check_key(key)?;
@@ -128,6 +136,7 @@ impl Metadata {
             "clock" => self.clock = Some(value.to_owned()),
             _ => match key.strip_prefix("label.") {
                 Some(index) => self.set_label(index, value)?,
+                None if key.starts_with(FAULT) => self.faults.set(&key[FAULT.len()..], value)?,
                 None => {
                     if key.starts_with(CAPACITY) {
                         size(key, value, "a size such as `500GB` is allowed")?;
@@ -157,6 +166,9 @@ fn size(key: &str, value: &str, allowed: &'static str) -> Result<ByteSize, Box<P
         .parse()
         .map_err(|error: QuantityError| Problem::new(key.to_owned(), value, allowed).hint(error.hint))
 }
+
+/// The key of the name of a fault begins so; its number follows.
+const FAULT: &str = "fault.";
 
 /// The key of the size of a device begins so; its number follows.
 const CAPACITY: &str = "capacity.";
@@ -193,6 +205,7 @@ pub(crate) fn is_key(key: &str) -> bool {
 fn is_own_key(key: &str) -> bool {
     matches!(key, "schema" | "block_size" | "seed" | "device" | "version" | "clock")
         || key.starts_with("label.")
+        || key.starts_with(FAULT)
 }
 
 /// `value` on one line: `\` and line ends escaped.
@@ -232,6 +245,7 @@ mod tests {
             version: Some("seeklab 0.1.0".to_owned()),
             clock: Some("simulated".to_owned()),
             labels: vec!["web.0".to_owned(), "web.1".to_owned()],
+            faults: FaultNames::new(["slow seek", "gone"]),
             other: BTreeMap::from([("host".to_owned(), "a: b".to_owned())]),
         };
         let mut read = Metadata::default();
@@ -244,12 +258,19 @@ mod tests {
     #[test]
     fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
-        for (key, value) in [("schema", "3"), ("block_size", "512"), ("block_size", "0B"), ("seed", "-1")] {
+        for (key, value) in [
+            ("schema", "3"),
+            ("block_size", "512"),
+            ("block_size", "0B"),
+            ("seed", "-1"),
+            ("fault.0", "two+names"),
+        ] {
             let problem = metadata.set(key, value).unwrap_err();
             assert_eq!((&*problem.field, &*problem.value), (key, value));
         }
         assert!(metadata.set("label.65536", "x").is_err());
-        for key in ["", "A b", "seed", "label.0"] {
+        assert!(metadata.set("fault.32", "x").is_err());
+        for key in ["", "A b", "seed", "label.0", "fault.0"] {
             let other = BTreeMap::from([(key.to_owned(), String::new())]);
             assert!(Metadata { other, ..Metadata::default() }.to_pairs().is_err(), "{key}");
         }

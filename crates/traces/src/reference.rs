@@ -9,6 +9,7 @@ fn values(column: Column) -> String {
         Content::Number(max) => format!("whole number from 0 to {max}"),
         Content::Name(names) => format!("one of `{}`", names.join("`, `")),
         Content::Flag => "true or false".to_owned(),
+        Content::Faults => "names of `fault.N` in the metadata".to_owned(),
     }
 }
 

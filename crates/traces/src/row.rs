@@ -15,7 +15,8 @@
 //! the other columns.
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Criticality, Duration, Instant, MeasurementPoints, Operation, TraceRecord,
+    Breakdown, BufferOutcome, Criticality, Duration, FaultSet, Instant, MeasurementPoints, Operation,
+    TraceRecord,
 };
 
 use crate::error::Problem;
@@ -84,6 +85,7 @@ impl Row {
             Content::Number(max) => max,
             Content::Name(names) => names.len() as u64 - 1,
             Content::Flag => 1,
+            Content::Faults => u64::from(u32::MAX),
         };
         let value = self.values[column as usize];
         Problem::new(column.name(), value.to_string(), format!("a whole number from 0 to {max} is allowed"))
@@ -124,6 +126,7 @@ impl Row {
         record.priority = self.narrow(Priority)?.unwrap_or_default();
         record.status = self.one_of(Status, &seeklab_core::Status::ALL)?.unwrap_or_default();
         record.good_blocks = self.good_blocks(record.status, blocks)?;
+        record.faults = self.narrow(Fault)?.map_or(FaultSet::NONE, FaultSet::from_bits);
         record.breakdown = self.breakdown(&times)?;
         record.seek_cylinders = self.narrow(SeekCylinders)?;
         record.buffer = match self.one_of(CacheHit, &[BufferOutcome::Miss, BufferOutcome::Hit])? {
@@ -309,6 +312,7 @@ impl Row {
         self.set(Status, code_of(&seeklab_core::Status::ALL, record.status));
         self.set_if(GoodBlocks, record.good_blocks.map(u64::from));
         self.good_blocks(record.status, record.blocks)?;
+        self.set_if(Fault, (!record.faults.is_empty()).then_some(u64::from(record.faults.bits())));
         self.set_if(SeekCylinders, record.seek_cylinders.map(u64::from));
         if let Some(breakdown) = &record.breakdown {
             self.set_breakdown(breakdown)?;

@@ -84,6 +84,8 @@ columns! {
         "Status of the completed request. Schema version 1 has `error` for every error, which is read as `aborted`.",
     GoodBlocks "good_blocks" since 2
         "Blocks of a failed request before the first bad one. Null for a request that was carried out.",
+    Fault "fault" since 2
+        "Names of the faults that struck the request, joined with `+`. Null if none struck it.",
     OverheadNs "overhead_ns" since 1
         "Part of the service time: command processing by the electronics of the device.",
     SeekNs "seek_ns" since 1
@@ -127,6 +129,8 @@ pub enum Content {
     Name(&'static [&'static str]),
     /// `false` or `true`; a row holds 0 or 1.
     Flag,
+    /// Names of faults from the metadata, joined with `+`; a row holds the bits of their set.
+    Faults,
 }
 
 const OPERATIONS: [&str; Operation::ALL.len()] = {
@@ -213,6 +217,7 @@ impl Column {
             Status => Content::Name(&STATUSES),
             MissCause => Content::Name(&CAUSES),
             Fua | CacheHit => Content::Flag,
+            Fault => Content::Faults,
             Priority => Content::Number(u8::MAX as u64),
             Device => Content::Number(u16::MAX as u64),
             QueueLength | Initiator | Blocks | GoodBlocks | SeekCylinders => Content::Number(u32::MAX as u64),

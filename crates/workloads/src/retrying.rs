@@ -127,7 +127,7 @@ impl<W: Workload> Workload for Retrying<W> {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Breakdown, BufferOutcome, Operation, Outcome};
+    use seeklab_core::{Breakdown, BufferOutcome, FaultSet, Operation, Outcome};
 
     use super::*;
 
@@ -171,6 +171,7 @@ mod tests {
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length: 0,
+            faults: FaultSet::NONE,
         }
     }
 

@@ -163,3 +163,48 @@ fn spek_figure_8_halves_recovers_and_ends_at_zero() {
     // The reads from 25 s on, ten attempts each, and about three that failed ten times before.
     assert!(abandoned > 500, "{abandoned}");
 }
+
+/// Values of a column of a trace in CSV.
+fn cells(trace: &Path, name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(trace).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let place = lines.next().unwrap().split(',').position(|column| column == name).unwrap();
+    lines.map(|line| line.split(',').nth(place).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn trace_names_the_faults_that_struck() {
+    let bench = Bench::new();
+    let simulate = |out: &str, scheduler: &[&str]| {
+        let line =
+            ["simulate", "constant", "--workload", "random,requests=12", "--closed", "1", "--out", out];
+        let faults = ["--fault", "delay,add=1ms,every=2", "--fault", "aborted,every=3,name=broken cable"];
+        bench.run(&[&line[..], &faults, scheduler].concat()).done();
+    };
+    let both = ["", "delay", "broken cable", "delay", "", "delay+broken cable"];
+    let expected = [both, both].concat();
+    simulate("trace.csv", &[]);
+    assert_eq!(cells(&bench.path("trace.csv"), "fault"), expected);
+    // Behind a queue, and through Parquet.
+    simulate("trace.parquet", &["--scheduler", "fcfs"]);
+    bench.run(&["trace", "convert", "trace.parquet", "copy.csv"]).done();
+    assert_eq!(cells(&bench.path("copy.csv"), "fault"), expected);
+    bench.run(&["trace", "convert", "copy.csv", "again.parquet"]).done();
+    bench.run(&["trace", "convert", "again.parquet", "again.csv"]).done();
+    assert_eq!(bench.read("again.csv"), bench.read("copy.csv"));
+    // A name that the metadata does not have.
+    let text = String::from_utf8(bench.read("copy.csv")).unwrap();
+    bench.write("wrong.csv", text.replace("# fault.1: broken cable\n", ""));
+    bench.run(&["trace", "info", "wrong.csv"]).fails(&["fault", "broken cable", "delay is allowed"]);
+}
+
+#[test]
+fn request_that_failed_because_the_device_went_names_the_fault() {
+    let bench = Bench::new();
+    let line = ["simulate", "constant", "--workload", "random,requests=4", "--closed", "4"];
+    let faults = ["--fault", "gone,at=15ms,name=cable", "--out", "trace.csv"];
+    bench.run(&[&line[..], &faults].concat()).done();
+    let trace = bench.path("trace.csv");
+    assert_eq!(cells(&trace, "status"), ["ok", "gone", "gone", "gone"]);
+    assert_eq!(cells(&trace, "fault"), ["", "cable", "cable", "cable"]);
+}

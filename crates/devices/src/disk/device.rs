@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Event, Instant, Location, Operation, Outcome, Pending,
-    Positioning, Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
+    Capabilities, Completion, Device, Duration, Event, FaultSet, Instant, Location, Operation, Outcome,
+    Pending, Positioning, Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
 };
 
 use super::electronics::{Electronics, Served};
@@ -158,6 +158,7 @@ impl Disk {
             buffer,
             seek_cylinders,
             queue_length,
+            faults: FaultSet::NONE,
         };
         let place = self.serving.partition_point(|other| other.completed <= completed);
         self.serving.insert(place, completion);

@@ -119,7 +119,7 @@ impl Clone for ByCompletion {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Breakdown, BufferOutcome, Outcome, Request};
+    use seeklab_core::{Breakdown, BufferOutcome, FaultSet, Outcome, Request};
 
     use super::*;
 
@@ -139,6 +139,7 @@ mod tests {
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length: 0,
+            faults: FaultSet::NONE,
         }
     }
 

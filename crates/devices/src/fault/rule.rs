@@ -182,6 +182,13 @@ impl Selector {
 }
 
 impl Rule {
+    /// Returns the fault's own name, without the device before it, as traces have it.
+    pub fn own_name(&self) -> Arc<str> {
+        let name = self.name.rsplit(".fault.").next().unwrap_or_default();
+        let letter = |letter: char| if ",+\"\r\n".contains(letter) { '_' } else { letter };
+        name.chars().map(letter).collect::<String>().into()
+    }
+
     /// Its state in a device that has just been made.
     pub fn state(&self) -> RuleState {
         RuleState {

@@ -136,6 +136,11 @@ impl Device for Bank {
         })
     }
 
+    /// All devices have the same description, and so the same faults.
+    fn faults(&self) -> Vec<Arc<str>> {
+        self.devices.iter().next().map_or_else(Vec::new, |(_, device)| device.faults())
+    }
+
     fn watch(&mut self) {
         self.watched = true;
         self.devices.iter_mut().for_each(|(_, device)| device.watch());

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
     Breakdown, BufferOutcome, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    FaultSet, Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -31,6 +31,8 @@ const ROOM: usize = 32;
 pub struct Fault {
     device: Box<dyn Device>,
     rules: Arc<[Rule]>,
+    /// Number of the first of these faults: those of the device come before them.
+    first_number: usize,
     states: Vec<RuleState>,
     clock: DeviceClock,
     /// Factor by which the device is slow at present.
@@ -89,6 +91,8 @@ struct Fate {
     ignores_fua: bool,
     /// Effect on the data, if the request is carried out.
     effect: DataEffect,
+    /// Faults of this layer that struck the request.
+    faults: FaultSet,
 }
 
 /// A request without an answer.
@@ -106,7 +110,7 @@ struct Hanging {
 enum Arrival {
     Device(Fate),
     Hangs { timeout: Duration, ends: Instant, fate: Fate },
-    Fails(Status, Duration),
+    Fails(Status, Duration, FaultSet),
 }
 
 /// Requests in the device, by number.
@@ -156,10 +160,12 @@ impl Fault {
         let depth = device.capabilities().queue_depth as usize;
         let states = rules.iter().map(Rule::state).collect();
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
+        let first_number = device.faults().len();
         let mut fault = Self {
             restarted: loses_power.then(|| Arc::new(Mutex::new(device.fork()))),
             device,
             rules: rules.into(),
+            first_number,
             states,
             clock: DeviceClock::default(),
             factor: 1.0,
@@ -245,7 +251,8 @@ impl Fault {
                 continue;
             }
             self.translate(&mut completion, now, &inside.taken);
-            let Fate { mut delay, busy: longer, status, .. } = inside.taken.fate;
+            let Fate { mut delay, busy: longer, status, faults, .. } = inside.taken.fate;
+            completion.faults = completion.faults.and(faults);
             if !longer.is_zero() {
                 // The device is busy with one after the other.
                 busy += longer;
@@ -338,15 +345,18 @@ impl Fault {
     /// Begins what lasts at `now` and has not begun.
     fn begin(&mut self, now: Instant) {
         self.take_events(now);
-        let (mut factor, mut goes, mut loses_power) = (1.0, false, false);
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+        let (mut factor, mut gone, mut loses_power) = (1.0, FaultSet::NONE, false);
+        for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
             match rule.action {
                 Action::Stall if state.begins(now) => {
                     self.clock.pause(now, state.window.end.saturating_since(now));
                 }
                 Action::Slow(of) if state.window.holds(now) => factor *= of,
-                Action::Gone(_) => goes |= state.begins(now),
-                Action::PowerLoss(_) => loses_power |= state.begins(now),
+                Action::Gone(_) if state.begins(now) => gone = gone.with(self.first_number + number),
+                Action::PowerLoss(_) if state.begins(now) => {
+                    gone = gone.with(self.first_number + number);
+                    loses_power = true;
+                }
                 _ => {}
             }
         }
@@ -354,8 +364,8 @@ impl Fault {
             self.clock.slow(now, factor);
             self.factor = factor;
         }
-        if goes || loses_power {
-            self.go(now);
+        if !gone.is_empty() {
+            self.go(now, gone);
         }
         if loses_power {
             self.restart(now);
@@ -373,23 +383,28 @@ impl Fault {
         restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
     }
 
-    /// The device goes: everything outstanding fails.
-    fn go(&mut self, now: Instant) {
+    /// The device goes because of these faults: everything outstanding fails.
+    fn go(&mut self, now: Instant, gone: FaultSet) {
+        let struck = |taken: Taken| {
+            let faults = taken.fate.faults.and(gone);
+            Taken { fate: Fate { faults, ..taken.fate }, ..taken }
+        };
         for completion in self.held.iter_mut().filter(|completion| completion.completed > now) {
-            let Completion { request, submitted, queue_length, .. } = *completion;
-            let taken = Taken { request, submitted, queue_length, fate: Fate::default() };
-            *completion = failed(now, &taken, Status::Gone);
+            let Completion { request, submitted, queue_length, faults, .. } = *completion;
+            let fate = Fate { faults, ..Fate::default() };
+            let taken = Taken { request, submitted, queue_length, fate };
+            *completion = failed(now, &struck(taken), Status::Gone);
         }
         for place in 0..self.inside.len() {
             let Inside { taken, answered, .. } = self.inside.0[place];
             if !answered {
                 self.inside.0[place].answered = true;
                 self.answered += 1;
-                self.hold(failed(now, &taken, Status::Gone));
+                self.hold(failed(now, &struck(taken), Status::Gone));
             }
         }
         while let Some(hanging) = self.hanging.pop_front() {
-            self.hold(failed(now, &hanging.taken, Status::Gone));
+            self.hold(failed(now, &struck(hanging.taken), Status::Gone));
         }
     }
 
@@ -417,8 +432,9 @@ impl Fault {
         let mut fate = Fate::default();
         let mut hangs: Option<(Duration, Instant)> = None;
         let mut fails = None;
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+        for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
             let Some(strike) = rule.strike(state, now, self.number, request, queue_length) else { continue };
+            fate.faults = fate.faults.with(self.first_number + number);
             if let Some(watch) = &mut self.watch {
                 watch.note_strike(now, rule, request);
             }
@@ -452,7 +468,7 @@ impl Fault {
             }
         }
         match (fails, hangs) {
-            (Some((status, takes)), _) => Arrival::Fails(status, takes),
+            (Some((status, takes)), _) => Arrival::Fails(status, takes, fate.faults),
             (None, Some((timeout, ends))) => Arrival::Hangs { timeout, ends, fate },
             (None, None) => Arrival::Device(fate),
         }
@@ -472,6 +488,7 @@ fn failed(now: Instant, taken: &Taken, status: Status) -> Completion {
         buffer: BufferOutcome::None,
         seek_cylinders: 0,
         queue_length: taken.queue_length,
+        faults: taken.fate.faults,
     }
 }
 
@@ -491,7 +508,10 @@ impl Device for Fault {
         let taken = |fate| Taken { request, submitted: now, queue_length, fate };
         match arrival {
             Arrival::Device(fate) => self.issue(now, taken(fate)),
-            Arrival::Fails(status, takes) => self.hold(failed(now + takes, &taken(Fate::default()), status)),
+            Arrival::Fails(status, takes, faults) => {
+                let fate = Fate { faults, ..Fate::default() };
+                self.hold(failed(now + takes, &taken(fate), status));
+            }
             Arrival::Hangs { timeout, ends, fate } => {
                 let hanging = Hanging { taken: taken(fate), gives_up: now + timeout, ends, for_room: false };
                 self.hanging.push_back(hanging);
@@ -528,6 +548,12 @@ impl Device for Fault {
         self.device.coverage()
     }
 
+    fn faults(&self) -> Vec<Arc<str>> {
+        let mut names = self.device.faults();
+        names.extend(self.rules.iter().map(|rule| rule.own_name()));
+        names
+    }
+
     fn watch(&mut self) {
         assert!(self.number == 0, "a device is watched from the start");
         self.device.watch();
@@ -550,6 +576,7 @@ impl Device for Fault {
         let mut fork = Self {
             device: self.device.fork(),
             rules: Arc::clone(&self.rules),
+            first_number: self.first_number,
             states: self.states.clone(),
             clock: DeviceClock::default(),
             factor: 1.0,
@@ -575,6 +602,7 @@ impl Device for Fault {
             Some(target) => {
                 self.device.fork_into(&mut target.device);
                 target.rules = Arc::clone(&self.rules);
+                target.first_number = self.first_number;
                 target.depth = self.depth;
                 target.copy_state(self);
             }

@@ -11,6 +11,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use seeklab_core::{
     Capabilities, Completion, Coverage, Device, Event, Instant, Operation, Positioning, Rejected, Request,
@@ -164,6 +165,10 @@ impl Device for Limit {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn faults(&self) -> Vec<Arc<str>> {
+        self.device.faults()
     }
 
     fn watch(&mut self) {

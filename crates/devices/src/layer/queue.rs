@@ -1,6 +1,7 @@
 //! A queue with a scheduler in front of a device: the host's.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use seeklab_core::{
     Capabilities, Completion, Coverage, Device, Event, Instant, Location, Pending, Positioning, Rejected,
@@ -139,6 +140,10 @@ impl Device for Queue {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn faults(&self) -> Vec<Arc<str>> {
+        self.device.faults()
     }
 
     fn watch(&mut self) {

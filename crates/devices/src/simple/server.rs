@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Event, Instant, Outcome,
-    Rejected, Request, Seed, Stream,
+    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Event, FaultSet, Instant,
+    Outcome, Rejected, Request, Seed, Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -135,6 +135,7 @@ impl Server {
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length,
+            faults: FaultSet::NONE,
         });
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, Instant, Outcome,
-    Rejected, Request, Seed, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, FaultSet, Instant,
+    Outcome, Rejected, Request, Seed, Stream,
 };
 
 use super::order::Line;
@@ -152,6 +152,7 @@ impl Device for Station {
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length: taken.queue_length,
+                faults: FaultSet::NONE,
             });
             if !self.waiting.is_empty() {
                 let rank = self.station.picks.draw(self.waiting.len(), &mut self.choices);

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Event, Instant, Outcome, Rejected,
-    Request, Seed, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Event, FaultSet, Instant, Outcome,
+    Rejected, Request, Seed, Stream,
 };
 
 use super::classes::{Classes, Distance};
@@ -131,6 +131,7 @@ impl Device for TableModel {
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length,
+                faults: FaultSet::NONE,
             });
         }
         self.durability.note(&completions[before..]);

@@ -166,7 +166,7 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Breakdown, BufferOutcome, Completion, Operation, Outcome, Request};
+    use seeklab_core::{Breakdown, BufferOutcome, Completion, FaultSet, Operation, Outcome, Request};
 
     use super::*;
 
@@ -188,6 +188,7 @@ mod tests {
             buffer: BufferOutcome::None,
             seek_cylinders: 0,
             queue_length: 0,
+            faults: FaultSet::NONE,
         };
         Due { completion, due: us(1_000), asked: us(105), known: us(110) }
     }

@@ -23,6 +23,7 @@ use std::path::Path;
 use seeklab_core::TraceRecord;
 
 use crate::error::{Place, Problem, TraceError};
+use crate::fault_names::FaultNames;
 use crate::metadata::{Metadata, check_key, escape, is_key, unescape};
 use crate::output::TextOutput;
 use crate::parse::number::{NotNumber, leading_number, push_unsigned, unsigned};
@@ -86,7 +87,7 @@ fn comment(text: &[u8], metadata: &mut Metadata) -> Result<(), Box<Problem>> {
 
 /// The value of a field that is not empty, names and flags as their code.
 #[inline]
-fn value(column: Column, field: &[u8]) -> Result<u64, Box<Problem>> {
+fn value(column: Column, field: &[u8], faults: &FaultNames) -> Result<u64, Box<Problem>> {
     match column.content() {
         Content::Number(max) => match unsigned(field) {
             Ok(number) => Ok(number),
@@ -103,6 +104,11 @@ fn value(column: Column, field: &[u8]) -> Result<u64, Box<Problem>> {
             b"true" | b"True" => Ok(1),
             _ => Err(Problem::new(column.name(), field, "true or false is allowed")),
         },
+        Content::Faults => {
+            let text = std::str::from_utf8(field)
+                .map_err(|_| Problem::new(column.name(), field, "it is not UTF-8"))?;
+            faults.faults(text).map(|set| u64::from(set.bits()))
+        }
     }
 }
 
@@ -134,7 +140,7 @@ impl LineParser for Parser {
                 _ => {
                     let length = text.iter().position(|byte| *byte == b',').unwrap_or(text.len());
                     if length > 0 {
-                        self.row.set(*column, value(*column, &text[..length])?);
+                        self.row.set(*column, value(*column, &text[..length], &metadata.faults)?);
                     }
                     length
                 }
@@ -238,12 +244,14 @@ impl TraceFormat for Canonical {
             text += &format!("# {key}: {}\n", escape(&value));
         }
         output.write(text.as_bytes())?;
-        Ok(Box::new(Writer { output, line: Vec::new(), row: Row::default(), columns: &[], rows: 0 }))
+        let faults = metadata.faults.clone();
+        Ok(Box::new(Writer { output, faults, line: Vec::new(), row: Row::default(), columns: &[], rows: 0 }))
     }
 }
 
 struct Writer {
     output: TextOutput,
+    faults: FaultNames,
     line: Vec<u8>,
     row: Row,
     /// Columns of the header. Empty before the first row.
@@ -252,6 +260,12 @@ struct Writer {
 }
 
 impl Writer {
+    /// The error of the last row.
+    #[cold]
+    fn invalid(&self, problem: Box<Problem>) -> TraceError {
+        TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(self.output.path())
+    }
+
     /// Writes the header.
     fn begin(&mut self, columns: &'static [Column]) -> Result<(), TraceError> {
         self.columns = columns;
@@ -264,9 +278,7 @@ impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
         self.rows += 1;
         let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(self.columns));
-        let columns = columns.map_err(|problem| {
-            TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(self.output.path())
-        })?;
+        let columns = columns.map_err(|problem| self.invalid(problem))?;
         if self.columns.is_empty() {
             self.begin(columns)?;
         }
@@ -276,6 +288,11 @@ impl TraceWriter for Writer {
                 match column.content() {
                     Content::Number(_) => push_unsigned(&mut self.line, value),
                     Content::Name(names) => self.line.extend_from_slice(names[value as usize].as_bytes()),
+                    Content::Faults => {
+                        let text = self.faults.text(record.faults);
+                        let text = text.map_err(|problem| self.invalid(problem))?;
+                        self.line.extend_from_slice(text.as_bytes());
+                    }
                     Content::Flag => {
                         self.line.extend_from_slice(if value == 1 { b"true" } else { b"false" });
                     }

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Instant,
-    Outcome, Rejected, Request, Seed, Stream, Workload,
+    Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, FaultSet,
+    Instant, Outcome, Rejected, Request, Seed, Stream, Workload,
 };
 use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
@@ -112,6 +112,7 @@ impl Device for Server {
                 buffer: BufferOutcome::None,
                 seek_cylinders: 0,
                 queue_length: 0,
+                faults: FaultSet::NONE,
             });
         }
     }
