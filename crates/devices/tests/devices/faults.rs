@@ -231,3 +231,45 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
     let error = FaultParameters { fault: twice.to_vec() }.checked().unwrap_err();
     assert_eq!(error.to_string(), "fault[1].name: `a` names two faults");
 }
+
+#[test]
+fn completion_names_the_faults_of_every_layer_that_struck() {
+    let text = "kind = \"constant\"\ncapacity_blocks = 1000\nblock_size = \"512B\"\nservice_time = \"1ms\"\n";
+    let device = Description::parse("server", "server", text).unwrap();
+    let layer = |lines: &[&str]| FaultParameters {
+        fault: lines.iter().map(|line| FaultTable::from_line(line).unwrap()).collect(),
+    };
+    let inner =
+        device.beneath("fault", &layer(&["recovered,add=1ms,every=3", "delay,add=1ms,every=4"])).unwrap();
+    let outer = inner.beneath("fault", &layer(&["delay,name=far,add=1ms,every=2"])).unwrap();
+    let mut device = outer.build(Seed(1), "disk0").unwrap();
+    let names: Vec<String> = device.faults().iter().map(|name| name.to_string()).collect();
+    assert_eq!(names, ["recovered", "delay", "far"]);
+    // A copy answers as the device itself does.
+    let mut fork = device.fork();
+    let mut completions = Vec::new();
+    for id in 0..12 {
+        fork.submit(us(0), Request::new(id, Operation::Read, 0, 8)).unwrap();
+        device.submit(us(0), Request::new(id, Operation::Read, 0, 8)).unwrap();
+    }
+    fork.poll(us(1_000_000), &mut completions);
+    let mut numbers: Vec<(u64, Vec<usize>)> =
+        completions.iter().map(|done| (done.request.id.0 + 1, done.faults.numbers().collect())).collect();
+    numbers.sort_unstable();
+    for (nth, numbers) in numbers {
+        let every = [(3, 0), (4, 1), (2, 2)];
+        let mut expected: Vec<usize> =
+            every.iter().filter(|(count, _)| nth % count == 0).map(|(_, number)| *number).collect();
+        expected.sort_unstable();
+        assert_eq!(numbers, expected, "request {nth}");
+    }
+}
+
+#[test]
+fn request_that_was_outstanding_when_the_device_went_has_both_faults() {
+    let faults = ["delay,add=5ms,every=2", "gone,at=2500us"];
+    let requests = [0, 0, 0, 3_000].map(|at| (us(at), Operation::Read, 0, 8));
+    let struck: Vec<Vec<usize>> =
+        run(&faults, &requests).iter().map(|done| done.faults.numbers().collect()).collect();
+    assert_eq!(struck, [vec![], vec![0, 1], vec![1], vec![0, 1]]);
+}
