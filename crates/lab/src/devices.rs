@@ -10,6 +10,7 @@ use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_devices::{Description, catalog};
 use seeklab_report::Parameter;
+use seeklab_traces::FaultNames;
 
 use crate::failure::Failure;
 
@@ -184,6 +185,12 @@ impl Resolved {
         Ok(Bank::growing(first, move |number| {
             this.build(seed, &format!("disk{number}")).expect("the first of its kind was built")
         }))
+    }
+
+    /// Returns the names of the faults that may strike its requests; none of a device that cannot be built.
+    pub fn fault_names(&self, seed: Seed) -> FaultNames {
+        let names = self.build(seed, "disk0").map(|device| device.faults()).unwrap_or_default();
+        FaultNames::new(names.iter().map(|name| &**name))
     }
 
     /// Returns its title and what it was validated against, for reports.

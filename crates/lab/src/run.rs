@@ -14,7 +14,7 @@ use seeklab_core::{
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
-use seeklab_traces::{FaultNames, Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
+use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
 use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
@@ -529,8 +529,6 @@ pub fn metadata(device: &Resolved, capabilities: &Capabilities, seed: Seed) -> M
         ..Metadata::default()
     };
     metadata.set_capacity(0, capabilities.capacity());
-    // A device that cannot be built writes no trace.
-    let names = device.build(seed, "disk0").map(|built| built.faults()).unwrap_or_default();
-    metadata.faults = FaultNames::new(names.iter().map(|name| &**name));
+    metadata.faults = device.fault_names(seed);
     metadata
 }

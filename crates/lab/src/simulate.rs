@@ -332,6 +332,7 @@ fn make_report(
             .map(|(result, device)| {
                 DeviceSection::new(device.label(), device.about(), &result.metrics)
                     .with_parameters(device.parameters())
+                    .with_faults(device.fault_names(seed).iter(), &result.metrics)
             })
             .collect(),
         notes,

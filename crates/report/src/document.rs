@@ -2,8 +2,9 @@
 
 use seeklab_analysis::comparison::ErrorHistogram;
 use seeklab_analysis::{
-    Between, BetweenSummary, CdfPoint, Comparison, ComparisonSummary, Evidence, HistogramBin, Interval,
-    LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps, TimeBin, Trust,
+    Between, BetweenSummary, CdfPoint, Comparison, ComparisonSummary, Evidence, FaultSpan, HistogramBin,
+    Interval, LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps, TimeBin,
+    Trust,
 };
 use seeklab_core::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
@@ -107,6 +108,19 @@ pub struct DeviceSection {
     pub sample: Vec<SamplePoint>,
     /// Resolved parameters of the device.
     pub parameters: Vec<Parameter>,
+    /// Faults that struck requests, drawn on every axis of time.
+    pub faults: Vec<FaultBand>,
+}
+
+/// A span of time in which a fault struck requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FaultBand {
+    /// Name of the fault.
+    pub name: String,
+    /// Start of the span, from the first arrival.
+    pub start_s: f64,
+    /// End of the span, from the first arrival.
+    pub end_s: f64,
 }
 
 impl DeviceSection {
@@ -122,7 +136,25 @@ impl DeviceSection {
             first_arrival: metrics.first_arrival().unwrap_or_default(),
             sample: metrics.sample(),
             parameters: Vec::new(),
+            faults: Vec::new(),
         }
+    }
+
+    /// The same with the faults that struck requests of these metrics. Their names are in order of their numbers.
+    #[must_use]
+    pub fn with_faults<N: Into<String>>(
+        mut self,
+        names: impl IntoIterator<Item = N>,
+        metrics: &Metrics,
+    ) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let seconds = |time: Instant| time.saturating_since(self.first_arrival).as_s();
+        let band = |span: FaultSpan| {
+            let name = names.get(span.number)?.clone();
+            Some(FaultBand { name, start_s: seconds(span.start), end_s: seconds(span.end) })
+        };
+        self.faults = metrics.fault_spans().into_iter().filter_map(band).collect();
+        self
     }
 
     /// The same with resolved parameters.

@@ -29,6 +29,7 @@
 
 mod busy;
 mod errors;
+mod fault_spans;
 mod sample;
 mod summary;
 mod timeline;
@@ -40,11 +41,13 @@ use crate::confidence::BatchMeans;
 use crate::curve::{self, CdfPoint, HistogramBin};
 use busy::BusyTime;
 use errors::Errors;
+use fault_spans::FaultSpans;
 use sample::Sample;
 pub(crate) use sample::{SAMPLE_MAX, is_sampled};
 use timeline::{Ended, Timeline};
 
 pub use errors::StatusCounts;
+pub use fault_spans::FaultSpan;
 pub use sample::SamplePoint;
 pub use summary::{BreakdownSummary, MetricsSummary, TimeSummary};
 pub use timeline::TimeBin;
@@ -70,6 +73,7 @@ pub struct Metrics {
     seek: SeekDistance,
     buffer: [Hits; 3],
     timeline: Timeline,
+    faults: FaultSpans,
     sample: Sample,
 }
 
@@ -135,6 +139,7 @@ impl Metrics {
             seek: SeekDistance::default(),
             buffer: Default::default(),
             timeline: Timeline::default(),
+            faults: FaultSpans::default(),
             sample: Sample::default(),
         }
     }
@@ -197,6 +202,7 @@ impl Metrics {
             false => Ended::Failed,
         };
         self.timeline.record(record.arrival, end, ended);
+        self.faults.record(record.faults, record.arrival, end);
         if let Some((start, completion)) = record.start.zip(record.completion) {
             self.busy.record(start, completion);
         }
@@ -250,6 +256,11 @@ impl Metrics {
     /// Requests, bytes and response times over the run, in at most 240 bins.
     pub fn timeline(&self) -> Vec<TimeBin> {
         self.span.map_or_else(Vec::new, |(first, _)| self.timeline.bins(first))
+    }
+
+    /// Spans of time in which faults struck requests.
+    pub fn fault_spans(&self) -> Vec<FaultSpan> {
+        self.faults.spans()
     }
 
     /// At most 4,000 requests in order of arrival, every one equally likely to be among them.

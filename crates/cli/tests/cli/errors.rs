@@ -208,3 +208,17 @@ fn request_that_failed_because_the_device_went_names_the_fault() {
     assert_eq!(cells(&trace, "status"), ["ok", "gone", "gone", "gone"]);
     assert_eq!(cells(&trace, "fault"), ["", "cable", "cable", "cable"]);
 }
+
+#[test]
+fn report_shades_the_times_of_faults_on_every_axis_of_time() {
+    let bench = Bench::new();
+    let line = ["simulate", "constant", "--workload", "random,requests=100", "--closed", "1"];
+    let fault = ["--fault", "aborted,name=cable,at=200ms,for=100ms", "--report", "report.html"];
+    bench.run(&[&line[..], &fault].concat()).done();
+    let page = String::from_utf8(bench.read("report.html")).unwrap();
+    let bands = page.matches(r#""bands":[{"name":"cable","#).count();
+    // Throughput, errors, response time, longest response, and the map.
+    assert_eq!(bands, 5);
+    bench.run(&[&line[..], &fault[2..]].concat()).done();
+    assert!(!String::from_utf8(bench.read("report.html")).unwrap().contains(r#""bands":"#));
+}

@@ -258,6 +258,7 @@
         x: (value) => box.left + x.share(value) * (box.right - box.left),
         y: (value) => box.bottom - y.share(value) * (box.bottom - box.top),
       };
+      this.drawBands(svg, box, place);
       this.drawAxes(svg, box, x, y, place);
       const clip = `clip${this.number}`;
       element(element(svg, "clipPath", { id: clip }), "rect", { x: box.left - 1, y: box.top - 4, width: box.right - box.left + 6, height: box.bottom - box.top + 8 });
@@ -265,6 +266,24 @@
       for (const series of visible) drawSeries(group, series, chart, place, box);
       this.geometry = { width, box, x, place };
       this.cursor = element(svg, "path", { class: "cursor", d: "" });
+    }
+
+    // Spans of time in which a fault struck. Its name stands at the first that has room for it.
+    drawBands(svg, box, place) {
+      const named = new Set();
+      let line = 0;
+      for (const band of this.chart.bands ?? []) {
+        const from = Math.max(place.x(band.from), box.left);
+        const to = Math.min(Math.max(place.x(band.to), from + 1), box.right);
+        if (to <= from) continue;
+        const shade = element(svg, "rect", { class: "band", x: at(from), y: box.top, width: at(to - from), height: box.bottom - box.top });
+        element(shade, "title", {}, band.name);
+        if (named.has(band.name)) continue;
+        named.add(band.name);
+        const isLeft = from < (box.left + box.right) / 2;
+        element(svg, "text", { class: "band-name", x: at(isLeft ? from + 3 : to - 3), y: box.top + 11 + 12 * line, "text-anchor": isLeft ? "start" : "end" }, band.name);
+        line = (line + 1) % 6;
+      }
     }
 
     drawAxes(svg, box, x, y, place) {

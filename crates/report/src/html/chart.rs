@@ -16,6 +16,18 @@ pub(super) struct Chart {
     /// Text at the end of each bar.
     pub(super) totals: Vec<String>,
     pub(super) series: Vec<Series>,
+    /// Spans of the horizontal axis that are shaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) bands: Vec<Band>,
+}
+
+/// A shaded span of the horizontal axis.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Band {
+    /// Meaning of the span.
+    pub(super) name: String,
+    pub(super) from: f64,
+    pub(super) to: f64,
 }
 
 /// Layout of a chart.
@@ -131,6 +143,14 @@ impl Series {
 
 impl Chart {
     pub(super) fn plot(id: &str, x: Axis, y: Axis, series: Vec<Series>) -> Self {
-        Self { id: id.to_owned(), kind: Kind::Plot, x, y, categories: Vec::new(), totals: Vec::new(), series }
+        let (categories, totals, bands) = (Vec::new(), Vec::new(), Vec::new());
+        Self { id: id.to_owned(), kind: Kind::Plot, x, y, categories, totals, series, bands }
+    }
+
+    /// The same with shaded spans, each a name, a start and an end.
+    pub(super) fn with_bands(mut self, bands: impl IntoIterator<Item = (String, f64, f64)>) -> Self {
+        let band = |(name, from, to)| Band { name, from: plotted(from), to: plotted(to) };
+        self.bands = bands.into_iter().map(band).collect();
+        self
     }
 }

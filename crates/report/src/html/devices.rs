@@ -5,7 +5,7 @@ use seeklab_analysis::{CdfPoint, TimeBin};
 use seeklab_core::Operation;
 
 use super::chart::{Axis, Chart, Kind, Mark, Series};
-use crate::document::DeviceSection;
+use crate::document::{DeviceSection, FaultBand};
 use crate::number::{TimeUnit, column, count};
 
 /// Times below this are drawn here on a logarithmic axis: 1 ns.
@@ -163,6 +163,7 @@ fn breakdown(devices: &[DeviceSection], unit: TimeUnit) -> Chart {
         series: series.collect(),
         categories: known.iter().map(|(name, _)| (*name).clone()).collect(),
         totals,
+        bands: Vec::new(),
     }
 }
 
@@ -191,6 +192,19 @@ fn over_time(
         y,
         series,
     )
+    .with_bands(devices.iter().flat_map(|device| bands(device, devices.len() > 1, clock)))
+}
+
+/// The faults of a device on an axis of time, each with the name of the device if there are several.
+fn bands(
+    device: &DeviceSection,
+    is_one_of_several: bool,
+    clock: TimeUnit,
+) -> impl Iterator<Item = (String, f64, f64)> {
+    device.faults.iter().map(move |FaultBand { name, start_s, end_s }| {
+        let name = if is_one_of_several { format!("{}: {name}", device.name) } else { name.clone() };
+        (name, clock.scale_s(*start_s), clock.scale_s(*end_s))
+    })
 }
 
 /// Requests that a bin holds on average at least, so that its rate is not that of chance.
@@ -236,12 +250,8 @@ pub(super) fn maps(devices: &[DeviceSection], charts: &mut Vec<Chart>) -> Vec<Va
         let time = Axis::linear("arrival", clock.name)
             .starting_at(0.0)
             .ending_at(clock.scale_s(device.summary.duration_s));
-        charts.push(Chart::plot(
-            &id,
-            time,
-            Axis::linear("first block", "lbn").starting_at(0.0),
-            series.collect(),
-        ));
+        let blocks = Axis::linear("first block", "lbn").starting_at(0.0);
+        charts.push(Chart::plot(&id, time, blocks, series.collect()).with_bands(bands(device, false, clock)));
         places.push(context! {
             id,
             title => device.name.as_str(),
