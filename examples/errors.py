@@ -74,7 +74,7 @@ class Served:
 
     def __init__(self, name, image, folder, faults):
         seeklab = os.environ.get("SEEKLAB", "seeklab")
-        words = [seeklab, "serve", "immediate", "--size", str(SIZE >> 20) + "MiB", "--image", image, "--block"]
+        words = [seeklab, "serve", "--json", "immediate", "--size", str(SIZE >> 20) + "MiB", "--image", image, "--block"]
         for fault in faults:
             words += ["--fault", fault]
         self.place = os.path.join(folder, "place")

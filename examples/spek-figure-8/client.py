@@ -14,6 +14,8 @@ import time
 
 LENGTH = 8192
 RETRIES = 9
+# With several, the device never waits for the client.
+OUTSTANDING = 4
 END_S = 30
 
 
@@ -40,20 +42,43 @@ def connect(path):
     return connection, size
 
 
-def read(connection, number, offset):
-    """Returns the error number of a read, 0 for success."""
-    connection.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 0, number, offset, LENGTH))
-    _magic, error, _cookie = struct.unpack(">IIQ", receive(connection, 16))
-    if error == 0:
-        receive(connection, LENGTH)
-    return error
+class Reads:
+    """Keeps several reads outstanding, each of which is sent again when it fails."""
+
+    def __init__(self, connection, size):
+        self.connection, self.size = connection, size
+        self.outstanding = {}
+        self.sent = self.done = self.failed = self.offset = 0
+
+    def send(self, offset, attempt):
+        self.sent += 1
+        self.outstanding[self.sent] = (offset, attempt)
+        request = struct.pack(">IHHQQI", 0x25609513, 0, 0, self.sent, offset, LENGTH)
+        self.connection.sendall(request)
+
+    def send_next(self):
+        self.send(self.offset, 0)
+        self.offset = (self.offset + LENGTH) % self.size
+
+    def collect(self):
+        """Takes one reply, and sends the read again or the next one."""
+        _magic, error, number = struct.unpack(">IIQ", receive(self.connection, 16))
+        offset, attempt = self.outstanding.pop(number)
+        if error == 0:
+            receive(self.connection, LENGTH)
+        self.failed += error != 0
+        if error != 0 and attempt < RETRIES:
+            self.send(offset, attempt + 1)
+        else:
+            self.done += 1
+            self.send_next()
 
 
 def main():
     seeklab, trace, *device = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="seeklab-spek-") as folder:
         path = os.path.join(folder, "nbd")
-        words = [seeklab, "serve", *device, "--size", "1GiB", "--nbd", "unix:" + path, "--record", trace]
+        words = [seeklab, "serve", "--json", *device, "--size", "1GiB", "--nbd", "unix:" + path, "--record", trace]
         served = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in served.stderr:
             if " is ready: " in line:
@@ -62,22 +87,17 @@ def main():
             sys.exit("the device could not be served")
         begun = time.monotonic()
         connection, size = connect(path)
-        number = offset = reads = failed = 0
+        reads = Reads(connection, size)
+        for _ in range(OUTSTANDING):
+            reads.send_next()
         while time.monotonic() - begun < END_S:
-            for _attempt in range(1 + RETRIES):
-                number += 1
-                error = read(connection, number, offset)
-                if error == 0:
-                    break
-                failed += 1
-            reads += 1
-            offset = (offset + LENGTH) % size
+            reads.collect()
         connection.close()
         served.send_signal(signal.SIGINT)
         served.stderr.read()
         if served.wait() != 0:
             sys.exit("the emulation failed")
-        print(f"{reads} reads, {failed} of {number} attempts failed")
+        print(f"{reads.done} reads, {reads.failed} of {reads.sent} attempts failed")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def main():
         lines.append(
             f'<rect x="{x(begin):.1f}" y="{TOP}" width="{x(end) - x(begin):.1f}" height="{BOTTOM - TOP}" fill="#f6e3e3"/>'
         )
-        lines.append(f'<text x="{(x(begin) + x(end)) / 2:.1f}" y="{TOP + 14}" text-anchor="middle" font-size="10">{name}</text>')
+        lines.append(f'<text x="{(x(begin) + x(end)) / 2:.1f}" y="{TOP + 14}" text-anchor="middle" font-size="9">{name}</text>')
     for value in range(0, int(top) + 1, 2):
         lines.append(f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#ddd"/>')
         lines.append(f'<text x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value}</text>')

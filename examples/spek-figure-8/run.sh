@@ -10,7 +10,7 @@ mkdir -p "$folder"
 # 8 KiB in 0.846 ms are the 9.68 MB/s of the paper without faults.
 device="constant --set service_time=0.846ms --faults $here/faults.toml"
 # shellcheck disable=SC2086 # the device is a name and its options
-"$seeklab" simulate $device --workload sequential,size=8KiB,read=100%,requests=28000 --closed 1 --retries 9 \
+"$seeklab" simulate $device --workload sequential,size=8KiB,read=100%,requests=27300 --closed 4 --retries 9 \
     --out "$folder/simulated.csv" > "$folder/simulated.txt"
 # A client that has gone ends the wait for the device below.
 "$here/client.py" "$seeklab" "$folder/emulated.csv" $device
