@@ -7,6 +7,7 @@ mod crash;
 mod durable;
 mod examples;
 pub(crate) mod harness;
+mod power;
 mod run;
 mod served;
 mod signals;
