@@ -7,7 +7,11 @@ use seeklab_core::{Duration, Instant, NumberedStreams, Operation, Request, Statu
 use serde::{Deserialize, Serialize};
 
 use super::blocks::Blocks;
+use super::cap::Cap;
+use super::ladder::Ladder;
+use super::remapped::Remapped;
 use super::schedule::{Schedule, Window};
+use super::throttle::{Heat, Throttle};
 
 /// A fault that was checked.
 #[derive(Debug, Clone)]
@@ -52,6 +56,14 @@ pub enum Action {
         /// End of the error.
         lasting: Lasting,
     },
+    /// No more than so many bytes pass in a second.
+    Cap(Cap),
+    /// A read takes retries, and may fail at last.
+    Retries(Ladder),
+    /// Weak sectors are found and remapped.
+    Remapped(Remapped),
+    /// Everything takes longer after sustained load.
+    Throttle(Throttle),
     /// The request is not carried out and answered with that status; the answer takes that long.
     Fail(Status, Length),
     /// The device receives the request without its force unit access.
@@ -109,10 +121,14 @@ pub struct RuleState {
     begun: Option<Instant>,
     /// Requests that it could strike so far.
     matched: u64,
-    /// Blocks that fail again.
-    bad: Blocks,
+    /// Blocks that fail again, or that are remapped.
+    pub(super) bad: Blocks,
     /// Blocks that got new contents since the error could strike.
     rewritten: Blocks,
+    /// Time from which on the pipe of a cap is free.
+    pub pipe: Instant,
+    /// Load of a device that is throttled after so much.
+    pub heat: Heat,
 }
 
 /// Strike on a request.
@@ -125,7 +141,7 @@ pub struct Strike {
 }
 
 impl Length {
-    fn draw(self, stream: &mut Stream) -> Duration {
+    pub(super) fn draw(self, stream: &mut Stream) -> Duration {
         match self {
             Self::Constant(length) => length,
             Self::Uniform(from, to) => from + Duration::from_ns(stream.below((to - from).as_ns() + 1)),
@@ -174,6 +190,8 @@ impl Rule {
             matched: 0,
             bad: Blocks::default(),
             rewritten: Blocks::default(),
+            pipe: Instant::ZERO,
+            heat: Heat::default(),
         }
     }
 
@@ -222,6 +240,19 @@ impl Rule {
         let probability = if is_graded { self.probability } else { self.probability * strength };
         if !stream.chance(probability) {
             return None;
+        }
+        match self.action {
+            Action::Retries(ladder) => {
+                let (length, is_read) = ladder.climb(&mut stream);
+                let (start, end) = self.selector.part(request);
+                let bad_block = || (start + stream.below(end - start) - request.lbn) as u32;
+                return Some(Strike { length, bad_block: (!is_read).then(bad_block) });
+            }
+            Action::Remapped(remapped) => {
+                let is_certain = self.probability >= 1.0;
+                return remapped.find(state, is_certain, self.selector.part(request), &mut stream);
+            }
+            _ => {}
         }
         let mut length = self.action.length().draw(&mut stream);
         if is_graded && strength < 1.0 {
@@ -277,5 +308,7 @@ impl RuleState {
         self.matched = other.matched;
         self.bad.copy_from(&other.bad);
         self.rewritten.copy_from(&other.rewritten);
+        self.pipe = other.pipe;
+        self.heat = other.heat;
     }
 }
