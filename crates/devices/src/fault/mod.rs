@@ -11,9 +11,9 @@
 //! A draw depends on the seed, the name of the fault and the number of the request alone, so another fault moves no
 //! draw, and a request that is simulated twice by the emulator meets the same fate.
 
-mod blocks;
 mod cap;
 mod clock;
+mod data;
 mod ladder;
 mod parameters;
 mod preset;
@@ -25,6 +25,7 @@ mod throttle;
 mod watch;
 
 pub use clock::DeviceClock;
+pub use data::{DataFault, Displacement};
 pub use parameters::{FaultKind, FaultParameters, FaultTable};
 pub(crate) use preset::expanded;
 pub use preset::{PRESETS, Preset};

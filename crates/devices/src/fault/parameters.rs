@@ -22,12 +22,14 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
 use seeklab_core::{
-    ByteSize, Capabilities, DataRate, Duration, Mistake, Operation, Ratio, Seed, Status, description,
+    ByteSize, Capabilities, DataEffect, DataRate, Duration, Mistake, Operation, Ratio, Seed, Status,
+    description,
 };
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
 use super::cap::Cap;
+use super::data::{DataFault, Displacement};
 use super::ladder::Ladder;
 use super::remapped::Remapped;
 use super::rule::{Action, Lasting, Length, Rule, Selector};
@@ -71,6 +73,20 @@ pub enum FaultKind {
     Remapped,
     /// Everything in the device takes longer after sustained load until the device has been idle.
     Throttle,
+    /// A write is answered and reaches nothing.
+    LostWrite,
+    /// A write is answered, and only its first blocks were written.
+    TornWrite,
+    /// The data of a write goes to another place.
+    MisdirectedWrite,
+    /// A read brings the data of another place.
+    MisdirectedRead,
+    /// A read brings what its blocks held before they were last written.
+    StaleRead,
+    /// A bit of a block changes on the media, until the block is written.
+    BitRot,
+    /// The device loses its power, and with it what is in a volatile buffer.
+    PowerLoss,
 }
 
 impl FaultKind {
@@ -93,6 +109,13 @@ impl FaultKind {
             Self::Remapped => "remapped",
             Self::Throttle => "throttle",
             Self::Gone => "gone",
+            Self::LostWrite => "lost_write",
+            Self::TornWrite => "torn_write",
+            Self::MisdirectedWrite => "misdirected_write",
+            Self::MisdirectedRead => "misdirected_read",
+            Self::StaleRead => "stale_read",
+            Self::BitRot => "bit_rot",
+            Self::PowerLoss => "power_loss",
         }
     }
 
@@ -101,23 +124,25 @@ impl FaultKind {
         match self {
             Self::Delay => &["add", "holds", "ramp"],
             Self::Stall => &[],
-            Self::Gone => &["add"],
+            Self::Gone | Self::PowerLoss => &["add", "back_after"],
             Self::Slow => &["factor"],
             Self::Recovered => &["add", "ramp"],
             Self::MediumError => &["add", "ramp", "lasting"],
             Self::Timeout => &["timeout", "ramp"],
             Self::Aborted | Self::WriteProtected | Self::NoSpace | Self::LostFlush => &["add", "ramp"],
-            Self::IgnoredFua => &["ramp"],
             Self::BandwidthCap => &["rate"],
             Self::Retries => &["ladder", "turn", "ramp"],
             Self::Remapped => &["turns", "turn", "detour"],
             Self::Throttle => &["load", "window", "factor", "idle"],
+            Self::IgnoredFua | Self::LostWrite | Self::StaleRead | Self::BitRot => &["ramp"],
+            Self::TornWrite => &["unit", "ramp"],
+            Self::MisdirectedWrite | Self::MisdirectedRead => &["by", "ramp"],
         }
     }
 
     /// Returns true if the fault is one of the whole device, which selects no requests.
     pub(super) const fn is_of_device(self) -> bool {
-        matches!(self, Self::Stall | Self::Slow | Self::Gone)
+        matches!(self, Self::Stall | Self::Slow | Self::Gone | Self::PowerLoss)
     }
 }
 
@@ -196,6 +221,19 @@ pub struct FaultTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 1_000_000.0))]
     pub factor: Option<f64>,
+    /// Time for which the device is away [default: for ever].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
+    pub back_after: Option<Duration>,
+    /// Distance from the right place to the wrong one, towards the end of the device or, where it ends before, towards
+    /// the front [default: drawn from all places].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "512B"))]
+    pub by: Option<ByteSize>,
+    /// Piece of a write that is written whole or not at all [default: a block].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "512B"))]
+    pub unit: Option<ByteSize>,
     /// Time until the host gives up [default: 30s].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
@@ -349,6 +387,9 @@ impl FaultTable {
             ("holds", self.holds.is_some()),
             ("factor", self.factor.is_some()),
             ("timeout", self.timeout.is_some()),
+            ("back_after", self.back_after.is_some()),
+            ("by", self.by.is_some()),
+            ("unit", self.unit.is_some()),
             ("lasting", self.lasting.is_some()),
             ("rate", self.rate.is_some()),
             ("ladder", self.ladder.is_some()),
@@ -402,15 +443,17 @@ impl FaultTable {
             FaultKind::Throttle => self.check_throttle(kind)?,
             _ => {}
         }
+        let both = self.length.is_some() && self.back_after.is_some();
+        check(!both, "back_after", "ends what `for` ends, too", "one of the two")?;
         if self.repeat.is_some() {
             let problem = "repeats without an end of the first time";
-            check(self.length.is_some(), "repeat", problem, "together with `for`")?;
+            check(self.duration().is_some(), "repeat", problem, "together with `for` or `back_after`")?;
         }
         self.repeat_of(Seed(0), "")?;
         self.operations()?;
         let _ = (self.bytes()?, self.sizes()?, self.queue_lengths()?, self.add()?);
-        // The turn of a disk is not known here.
-        self.action(Some(self.turn.unwrap_or(Duration::from_ms(10)))).map(drop)
+        let _ = self.ladder.as_deref().map(|text| Ladder::parse(text, Duration::ZERO)).transpose()?;
+        self.detour.as_deref().map_or(Ok(()), |text| length("detour", text).map(drop))
     }
 
     fn check_throttle(&self, kind: &str) -> Result<(), DescriptionError> {
@@ -432,6 +475,11 @@ impl FaultTable {
         check(load < window, "window", format!("{window}"), format!("more than {load}, the time `load`"))
     }
 
+    /// Time for which it lasts.
+    fn duration(&self) -> Option<Duration> {
+        self.length.or(self.back_after)
+    }
+
     fn repeat_of(&self, seed: Seed, name: &str) -> Result<Repeat, DescriptionError> {
         let Some(text) = &self.repeat else { return Ok(Repeat::Never) };
         let (random, length) = match text.strip_prefix("about ") {
@@ -439,7 +487,7 @@ impl FaultTable {
             None => (false, text.as_str()),
         };
         let length = time("repeat", length)?;
-        let least = if random { REPEAT_MIN } else { self.length.unwrap_or_default().max(REPEAT_MIN) };
+        let least = if random { REPEAT_MIN } else { self.duration().unwrap_or_default().max(REPEAT_MIN) };
         let meaning = if random { "" } else { ", the time `for`" };
         check(length >= least, "repeat", text, format!("at least {least}{meaning}"))?;
         if random {
@@ -457,6 +505,10 @@ impl FaultTable {
             FaultKind::NoSpace => matches!(op, Operation::Write | Operation::WriteZeroes),
             FaultKind::LostFlush => op == Operation::Flush,
             FaultKind::IgnoredFua => matches!(op, Operation::Write | Operation::WriteZeroes),
+            FaultKind::LostWrite | FaultKind::TornWrite | FaultKind::MisdirectedWrite => {
+                op == Operation::Write
+            }
+            FaultKind::MisdirectedRead | FaultKind::StaleRead | FaultKind::BitRot => op == Operation::Read,
             FaultKind::MediumError if lasts => op == Operation::Read,
             FaultKind::Retries | FaultKind::Remapped => op == Operation::Read,
             FaultKind::MediumError | FaultKind::BandwidthCap | FaultKind::Throttle => {
@@ -507,16 +559,21 @@ impl FaultTable {
     }
 
     fn add(&self) -> Result<Length, DescriptionError> {
-        use FaultKind::{Aborted, Gone, LostFlush, NoSpace, WriteProtected};
+        use FaultKind::{Aborted, Gone, LostFlush, NoSpace, PowerLoss, WriteProtected};
         let Some(text) = self.add.as_deref() else {
-            let refuses = matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | WriteProtected);
+            let refuses =
+                matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | PowerLoss | WriteProtected);
             return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
         };
         length("add", text)
     }
 
     /// The effect on a device the platters of which turn once in `turn`.
-    fn action(&self, turn: Option<Duration>) -> Result<Action, DescriptionError> {
+    fn action(
+        &self,
+        capabilities: &Capabilities,
+        turn: Option<Duration>,
+    ) -> Result<Action, DescriptionError> {
         let add = self.add()?;
         let turn = || {
             self.turn.or(turn).ok_or_else(|| {
@@ -524,6 +581,21 @@ impl FaultTable {
                     format!("is missing, `{}` needs it, and the device has no platters", self.kind.name());
                 DescriptionError::refused("turn", problem, "for example turn = \"8.33ms\"")
             })
+        };
+        let blocks = |key: &'static str, size: Option<ByteSize>| {
+            let (size, block) = (size.map(ByteSize::as_bytes), capabilities.block_size);
+            let fits = size.is_none_or(|size| {
+                size.is_multiple_of(block.as_bytes())
+                    && (1..=u64::from(DataEffect::BLOCKS_MAX)).contains(&(size / block.as_bytes()))
+            });
+            let value = size.map_or_else(String::new, |size| ByteSize::from_bytes(size).to_string());
+            let most = ByteSize::from_bytes(block.as_bytes() * u64::from(DataEffect::BLOCKS_MAX));
+            check(fits, key, value, format!("a multiple of the block size, {block}, up to {most}"))?;
+            Ok::<_, DescriptionError>(size.map(|size| (size / block.as_bytes()) as u32))
+        };
+        let place = || {
+            let capacity_blocks = capabilities.capacity_blocks;
+            Ok::<_, DescriptionError>(Displacement { blocks: blocks("by", self.by)?, capacity_blocks })
         };
         Ok(match self.kind {
             FaultKind::Delay if self.holds == Some(Holds::Device) => Action::Busy(add),
@@ -558,6 +630,15 @@ impl FaultTable {
                 factor: self.factor.unwrap_or(1.0),
                 idle: self.idle.unwrap_or(Duration::MAX),
             }),
+            FaultKind::PowerLoss => Action::PowerLoss(add),
+            FaultKind::LostWrite => Action::Data(DataFault::Lost),
+            FaultKind::TornWrite => {
+                Action::Data(DataFault::Torn { unit_blocks: blocks("unit", self.unit)?.unwrap_or(1) })
+            }
+            FaultKind::MisdirectedWrite => Action::Data(DataFault::MisdirectedWrite(place()?)),
+            FaultKind::MisdirectedRead => Action::Data(DataFault::MisdirectedRead(place()?)),
+            FaultKind::StaleRead => Action::Data(DataFault::Stale),
+            FaultKind::BitRot => Action::Data(DataFault::Rot),
         })
     }
 
@@ -583,7 +664,7 @@ impl FaultTable {
         let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok(Rule {
             name: name.into(),
-            action: self.action(turn)?,
+            action: self.action(capabilities, turn)?,
             selector: Selector {
                 operations: self.operations()?,
                 blocks,
@@ -591,7 +672,7 @@ impl FaultTable {
                 queue_length: self.queue_lengths()?,
                 initiator: self.initiator,
             },
-            schedule: Schedule { at: self.at, length: self.length, repeat: self.repeat_of(seed, name)? },
+            schedule: Schedule { at: self.at, length: self.duration(), repeat: self.repeat_of(seed, name)? },
             ramp: self.ramp,
             after: self.after,
             every: self.every,

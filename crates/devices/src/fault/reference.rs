@@ -75,6 +75,13 @@ impl FaultKind {
             Self::BandwidthCap => "bandwidth_cap,rate=100kB/s",
             Self::Retries => "retries,blocks=1GiB..+64MiB,ladder=60% 30% 8%",
             Self::Remapped => "remapped,blocks=1GiB..+64MiB,probability=1%,turns=8,detour=15ms",
+            Self::LostWrite => "lost_write,probability=0.1%",
+            Self::TornWrite => "torn_write,probability=0.1%,unit=4KiB",
+            Self::MisdirectedWrite => "misdirected_write,every=10000,by=64KiB",
+            Self::MisdirectedRead => "misdirected_read,every=10000",
+            Self::StaleRead => "stale_read,probability=0.1%",
+            Self::BitRot => "bit_rot,blocks=1GiB..+64MiB,probability=0.1%",
+            Self::PowerLoss => "power_loss,at=30s,back_after=10s",
             Self::Throttle => "throttle,op=write,load=8GiB,factor=4,idle=10s",
         }
     }

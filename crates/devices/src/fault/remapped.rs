@@ -44,6 +44,6 @@ impl Remapped {
         };
         state.bad.first_missing(start, end)?;
         state.bad.insert(start, end);
-        Some(Strike { length: self.found, bad_block: None })
+        Some(Strike::of(self.found))
     }
 }

@@ -61,12 +61,14 @@ impl<'a> Media<'a> {
             }
             let done = completion.completed <= cut;
             if done && (request.fua || completion.completed <= covered) {
-                self.put(&store, completion, request.lbn, completion.outcome.good_blocks)?;
+                let (lbn, blocks) = completion.written_blocks();
+                self.put(&store, completion, lbn, blocks)?;
                 continue;
             }
-            for block in 0..request.blocks {
+            let (lbn, _) = completion.written_blocks();
+            for block in lbn..lbn + u64::from(request.blocks) {
                 if draws.chance(0.5) {
-                    self.put(&store, completion, request.lbn + u64::from(block), 1)?;
+                    self.put(&store, completion, block, 1)?;
                 }
             }
         }
@@ -130,7 +132,7 @@ impl<'a> Media<'a> {
         self.put(store, completion, event.lbn, blocks)
     }
 
-    /// Puts blocks of a request on the media.
+    /// Puts blocks of a request on the media, from the place `lbn` that they get to.
     fn put(&self, store: &Store, completion: &Completion, lbn: u64, blocks: u32) -> Result<(), Failure> {
         let block = self.record.block_bytes;
         // The device may be larger than what of it was served.
@@ -138,7 +140,8 @@ impl<'a> Media<'a> {
         let Some(blocks) = end.checked_sub(lbn).filter(|blocks| *blocks > 0) else { return Ok(()) };
         match completion.request.op {
             Operation::Write => {
-                let bytes = self.record.read(completion.request.id.0 as usize, lbn, blocks as u32)?;
+                let source = lbn - completion.written_blocks().0 + completion.request.lbn;
+                let bytes = self.record.read(completion.request.id.0 as usize, source, blocks as u32)?;
                 store.write(lbn * block, &bytes)?;
             }
             Operation::Discard | Operation::WriteZeroes => store.discard(lbn * block, blocks * block)?,
