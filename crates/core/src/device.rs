@@ -123,6 +123,9 @@ pub trait Positioning {
 
     /// The cylinder under the arm when the device next becomes free.
     fn cylinder(&self) -> u32;
+
+    /// Time of one turn of the media, `None` of media that do not turn.
+    fn turn(&self) -> Option<Duration>;
 }
 
 /// A place on the media.
