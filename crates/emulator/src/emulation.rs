@@ -20,9 +20,12 @@
 //!   as the completion says; one that is a file does so synchronously. If the device can lose its power, the store is the
 //!   media: it takes the blocks of a write when they are durable there.
 //! - Block status is answered at once: it is no request to the device. Of a device that can fail everything is allocated.
+//! - A request that the model fails is answered with the [`ErrorCode`] of its status, a read with the good blocks before
+//!   the first bad one.
 //! - A reply that has not left is shown to the observer without its completion at MP2 once 65,536 later requests wait to
 //!   be shown.
 
+mod answer;
 mod failing;
 mod staging;
 mod stalls;
@@ -42,11 +45,9 @@ use seeklab_core::{
 
 use crate::calibration::SendCost;
 use crate::clock::{Clock, thread_cpu_time};
-use crate::frontend::{
-    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
-};
+use crate::frontend::{Action, Backend, Command, Departure, ErrorCode, Frontend, Next, Tag};
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
-use crate::store::{Allocation, Store, StoreError, Token, TransferResult, Transfers, Work};
+use crate::store::{Store, StoreError, Token, TransferResult, Transfers, Work};
 use failing::Failing;
 pub use failing::TakeEvents;
 use stalls::Stalls;
@@ -178,6 +179,7 @@ enum Answer {
     Done,
     Failed(ErrorCode),
     Data { offset: u64, length: u64, effect: DataEffect },
+    Part { offset: u64, good_bytes: u64, code: ErrorCode },
     Extents { offset: u64, length: u64, single: bool },
 }
 
@@ -186,9 +188,6 @@ const LEISURE: Duration = Duration::from_us(500);
 
 /// Records that may wait to be shown behind replies that have not left.
 const WAITING_MAX: usize = 1 << 16;
-
-/// Extents in one answer at most.
-const EXTENTS_MAX: usize = 1 << 12;
 
 impl Emulation {
     /// An emulation that begins now, on `clock`.
@@ -444,7 +443,8 @@ impl Emulation {
             self.free.push(id);
             if let Some(code) = ErrorCode::of(due.completion.outcome.status) {
                 self.statistics.failed_requests += 1;
-                outstanding.answer = Answer::Failed(code);
+                let good_bytes = u64::from(due.completion.outcome.good_blocks) * self.block_bytes;
+                outstanding.answer = outstanding.answer.failed(code, good_bytes);
             }
             if let Answer::Data { effect, .. } = &mut outstanding.answer {
                 *effect = due.completion.outcome.effect;
@@ -547,9 +547,9 @@ impl Emulation {
         };
         let Some(token) = transfer else {
             // It was done synchronously; a read is now.
-            let settled = match answer {
-                Answer::Data { offset, length, .. } => transfers.settle(offset, length),
-                _ => Ok(()),
+            let settled = match answer.data() {
+                Some((offset, length)) => transfers.settle(offset, length),
+                None => Ok(()),
             };
             let answer = settled.map_or_else(|error| Answer::Failed(code_of(&error)), |()| answer);
             self.prepare(frontend, tag, answer, &[]);
@@ -570,72 +570,6 @@ impl Emulation {
             }
         }
         Ok(outstanding)
-    }
-
-    /// Prepares an answer; the data of a read is `bytes`, or is still in the store if that is empty.
-    fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer, bytes: &[u8]) {
-        match answer {
-            Answer::Done => frontend.reply(tag, Reply::Done),
-            Answer::Failed(code) => frontend.reply(tag, Reply::Failed(code)),
-            Answer::Data { offset, effect, .. } => {
-                let mut fill = |buffer: &mut [u8]| {
-                    if !bytes.is_empty() {
-                        buffer.copy_from_slice(bytes);
-                        return Ok(Content::Data);
-                    }
-                    let read = match &self.failing.staging {
-                        Some(staging) => staging.read(&self.store, offset, effect, buffer),
-                        None => self.store.read(offset, buffer),
-                    };
-                    read.map(|()| Content::Data).map_err(|error| code_of(&error))
-                };
-                frontend.reply(tag, Reply::Data(&mut fill));
-            }
-            Answer::Extents { offset, length, single } => match self.extents(offset, length, single) {
-                Ok(extents) => frontend.reply(tag, Reply::Extents(&extents)),
-                Err(error) => frontend.reply(tag, Reply::Failed(code_of(&error))),
-            },
-        }
-    }
-
-    /// Extents in whole blocks: a block that is allocated in part is allocated.
-    fn extents(&self, offset: u64, length: u64, single: bool) -> Result<Vec<Extent>, StoreError> {
-        if self.failing.staging.is_some() {
-            // What is not in the store may be anywhere.
-            let length_bytes = u32::try_from(length).unwrap_or(u32::MAX);
-            return Ok(vec![Extent { length_bytes, allocated: true, zero: false }]);
-        }
-        let mut extents: Vec<Extent> = Vec::new();
-        let (mut at, mut reported) = (offset, offset);
-        for extent in self.store.extents(offset, length)? {
-            let extent = extent?;
-            at += extent.length;
-            let allocated = extent.allocation == Allocation::Allocated;
-            let last = at == offset + length;
-            let end = match (allocated, last) {
-                (_, true) => at,
-                (true, _) => at.next_multiple_of(self.block_bytes),
-                (false, _) => at / self.block_bytes * self.block_bytes,
-            };
-            if end <= reported {
-                continue;
-            }
-            let length_bytes = u32::try_from(end - reported).unwrap_or(u32::MAX);
-            match extents.last_mut() {
-                Some(before) if before.allocated == allocated => {
-                    before.length_bytes = before.length_bytes.saturating_add(length_bytes);
-                }
-                _ => extents.push(Extent { length_bytes, allocated, zero: !allocated }),
-            }
-            reported = end;
-            if (single && extents.len() > 1) || extents.len() == EXTENTS_MAX {
-                break;
-            }
-        }
-        if single {
-            extents.truncate(1);
-        }
-        Ok(extents)
     }
 
     /// Books what has left since the last time.

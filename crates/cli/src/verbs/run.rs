@@ -17,6 +17,7 @@ use seeklab_lab::session::Session;
 
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
+use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 use crate::completion;
 use crate::delivery::Delivery;
@@ -79,6 +80,8 @@ pub(crate) struct Arguments {
     queue: QueueFlags,
     #[command(flatten)]
     pace: PaceFlags,
+    #[command(flatten)]
+    retries: RetryFlags,
     #[command(flatten)]
     setup_flags: SetupFlags,
     /// Seed of all random draws
@@ -160,7 +163,12 @@ impl Arguments {
 
     fn application(&self) -> Result<Application, Failure> {
         if let Some(line) = &self.builtin {
-            return Ok(Application::Builtin { builtin: Builtin::parse(line)?, line: line.clone() });
+            let (builtin, retries) = (Builtin::parse(line)?, self.retries.retries());
+            return Ok(Application::Builtin { builtin, line: line.clone(), retries });
+        }
+        if self.retries.is_given() {
+            return Err(Failure::new("--retries: applies to --builtin")
+                .hint("a command, and the kernel beneath it, decide themselves about errors"));
         }
         Ok(Application::Commands(Commands {
             file_system: self.fs,

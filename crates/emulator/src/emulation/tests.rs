@@ -8,7 +8,7 @@ use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected
 use seeklab_devices::simple::{Server, ServerParameters};
 
 use super::*;
-use crate::frontend::Stop;
+use crate::frontend::{Reply, Stop};
 use crate::pacer::Options;
 use crate::store::Access;
 
@@ -93,7 +93,7 @@ impl Frontend for Kept {
     fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
         let reply = match reply {
             Reply::Done | Reply::Extents(_) => Ok(None),
-            Reply::Failed(code) => Err(code),
+            Reply::Failed(code) | Reply::Part { code, .. } => Err(code),
             Reply::Data(fill) => {
                 let mut bytes = vec![0; BLOCK as usize];
                 fill(&mut bytes).map(|_| Some(bytes))
@@ -152,7 +152,7 @@ fn settle(emulation: &mut Emulation, frontend: &mut Kept) {
 }
 
 #[test]
-fn requests_that_the_model_fails_are_answered_with_an_input_output_error() {
+fn requests_that_the_model_fails_are_answered_with_the_error_of_their_status() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     let in_file = || Store::in_file(&path, ByteSize::from_bytes(SIZE), Access::ReadWrite).unwrap();
@@ -175,7 +175,7 @@ fn requests_that_the_model_fails_are_answered_with_an_input_output_error() {
         assert!(matches!(frontend.replies[&tag(1)], Ok(Some(_))));
         assert_eq!(frontend.replies[&tag(2)], Ok(None));
         for command in 3..6 {
-            assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Io), "{command}");
+            assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Medium), "{command}");
         }
         let (statistics, ..) = emulation.finish();
         assert_eq!((statistics.requests, statistics.failed_requests, statistics.refused), (6, 3, 0));

@@ -30,6 +30,7 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_workloads::Retries;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -104,6 +105,8 @@ pub enum Application {
         builtin: Builtin,
         /// Application as requested by the user.
         line: String,
+        /// Attempts after a request failed.
+        retries: Retries,
     },
 }
 

@@ -21,6 +21,7 @@ use crate::emulate::{
 };
 use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
+use crate::retries::RetryFigures;
 use crate::run::metadata;
 use crate::session::Session;
 
@@ -29,6 +30,8 @@ pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
     /// Requests of the host that were not recorded.
     pub(super) lost: u64,
+    /// Failed requests that a built-in application sent again.
+    pub(super) retries: Option<RetryFigures>,
 }
 
 /// Inputs of a repetition.
@@ -60,14 +63,14 @@ impl Repetition<'_> {
                 let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
-            Application::Builtin { builtin, .. } => {
+            Application::Builtin { builtin, retries, .. } => {
                 let store = Store::in_ram(self.series.size, None)?;
                 // Gone as soon as its client has connected, so that nothing stays if this process is killed.
                 let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
                 let socket = folder.as_ref().expect("it was made").path().join("nbd");
                 let frontends = FrontendOptions::default().with(Address::Unix(socket));
                 self.emulated(store, frontends, |running, host| {
-                    builtin::run(self, builtin, running, &host, &mut || drop(folder.take()))
+                    builtin::run(self, builtin, *retries, running, &host, &mut || drop(folder.take()))
                 })
             }
         }
@@ -122,7 +125,7 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        Ok(Figures::of(ran.phases, &seen))
+        Ok(Figures { retries: ran.retries, ..Figures::of(ran.phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -170,7 +173,7 @@ impl Repetition<'_> {
         }
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up })
+        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up, retries: None })
     }
 
     /// The trace of this repetition, if there is to be one.

@@ -5,6 +5,7 @@
 pub(crate) mod client;
 mod crash;
 mod durable;
+mod errors;
 mod examples;
 pub(crate) mod harness;
 mod power;
