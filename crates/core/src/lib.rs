@@ -21,6 +21,7 @@ pub mod device;
 pub mod effect;
 pub mod event;
 mod fault_set;
+pub mod hazards;
 pub mod host;
 pub mod names;
 pub mod points;
@@ -40,6 +41,7 @@ pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning
 pub use effect::{DataEffect, Effect};
 pub use event::{Event, EventKind, OnMedia};
 pub use fault_set::FaultSet;
+pub use hazards::{Absence, Hazards};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
 pub use random::{NumberedStreams, Seed, Stream};

@@ -41,6 +41,8 @@ verbs! {
     devices: Devices,
     /// List the kinds and presets of workloads, or print the keys of a kind.
     workloads: Workloads,
+    /// List the kinds and presets of faults, or explain one.
+    faults: Faults,
     /// Simulate a workload on one or more devices.
     simulate: Simulate,
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.

@@ -90,6 +90,10 @@ pub(crate) struct Arguments {
     /// Write a trace of each repetition to this folder, with the times at every measurement point
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
+    /// Write the events inside the device in each repetition to this folder, such as written blocks that became durable
+    /// and faults that struck
+    #[arg(long, value_name = "FOLDER")]
+    events: Option<PathBuf>,
     /// Save each result to this file, so that an interrupted series can be resumed
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -150,6 +154,7 @@ impl Arguments {
             pace: self.pace.options().load(session, application.frontend())?,
             application,
             record: self.record.clone(),
+            events: self.events.clone(),
             journal: self.results.clone(),
             fresh: self.fresh,
             output_to_stderr: self.json,

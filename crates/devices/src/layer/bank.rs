@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Instant, Rejected, Request};
+use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Rejected, Request};
 
 use super::events::Events;
 
@@ -139,6 +139,10 @@ impl Device for Bank {
     /// All devices have the same description, and so the same faults.
     fn faults(&self) -> Vec<Arc<str>> {
         self.devices.iter().next().map_or_else(Vec::new, |(_, device)| device.faults())
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.devices.iter().fold(Hazards::default(), |all, (_, device)| all.or(device.hazards()))
     }
 
     fn watch(&mut self) {

@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Event, Instant, Operation, Positioning, Rejected, Request,
+    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Operation, Positioning,
+    Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -169,6 +170,14 @@ impl Device for Limit {
 
     fn faults(&self) -> Vec<Arc<str>> {
         self.device.faults()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.device.hazards()
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.device.next_absence(after)
     }
 
     fn watch(&mut self) {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Event, Instant, Location, Pending, Positioning, Rejected,
-    Request, Scheduler,
+    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Location, Pending,
+    Positioning, Rejected, Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -144,6 +144,14 @@ impl Device for Queue {
 
     fn faults(&self) -> Vec<Arc<str>> {
         self.device.faults()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.device.hazards()
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.device.next_absence(after)
     }
 
     fn watch(&mut self) {

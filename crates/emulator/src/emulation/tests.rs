@@ -8,7 +8,7 @@ use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected
 use seeklab_devices::simple::{Server, ServerParameters};
 
 use super::*;
-use crate::frontend::Stop;
+use crate::frontend::{Reply, Stop};
 use crate::pacer::Options;
 use crate::store::Access;
 
@@ -177,7 +177,7 @@ fn requests_that_the_model_fails_are_answered_with_the_error_of_their_status() {
         for command in 3..6 {
             assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Medium), "{command}");
         }
-        let (statistics, _) = emulation.finish();
+        let (statistics, ..) = emulation.finish();
         assert_eq!((statistics.requests, statistics.failed_requests, statistics.refused), (6, 3, 0));
     }
 }
@@ -233,7 +233,7 @@ fn replies_to_clients_that_have_gone_are_not_late() {
     emulation.left(tag(0), Departure::Dropped);
     take(&mut emulation, 1, 0, Action::Read);
     settle(&mut emulation, &mut frontend);
-    let (statistics, _) = emulation.finish();
+    let (statistics, ..) = emulation.finish();
     assert_eq!((statistics.requests, statistics.undelivered_replies), (2, 2));
     assert_eq!(statistics.deadlines.lateness().moments().count(), 0);
 }
@@ -261,7 +261,7 @@ fn reply_that_does_not_leave_holds_back_few_others() {
     for tag in stuck {
         emulation.left(tag, Departure::Taken(emulation.clock.now()));
     }
-    let (statistics, _) = emulation.finish();
+    let (statistics, ..) = emulation.finish();
     assert_eq!(statistics.requests, 20);
     assert_eq!(shown.lock().unwrap().len(), 20, "each is shown once");
 }

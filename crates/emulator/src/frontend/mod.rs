@@ -191,6 +191,15 @@ pub trait Frontend {
         None
     }
 
+    /// The device has gone, or is there again: while it is away, clients are closed once their answers have left, and new
+    /// ones are refused. A protocol without connections passes on what the device answers.
+    ///
+    /// # Errors
+    /// A failure after which the frontend cannot go on.
+    fn set_away(&mut self, _away: bool) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Begins to end: no new client, and commands that still arrive fail with
     /// [`ErrorCode::ShuttingDown`].
     fn shut_down(&mut self);

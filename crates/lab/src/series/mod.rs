@@ -65,6 +65,8 @@ pub struct Series {
     pub pace: Pace,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
+    /// Folder for the events inside each device in each repetition.
+    pub events: Option<PathBuf>,
     /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.

@@ -1,6 +1,6 @@
 //! One repetition: one device from its initial state, the application, and the measurements.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use seeklab_emulator::frontend::Stop;
@@ -19,6 +19,7 @@ use crate::devices::Resolved;
 use crate::emulate::{
     FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
 };
+use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
 use crate::retries::RetryFigures;
 use crate::run::metadata;
@@ -87,6 +88,7 @@ impl Repetition<'_> {
         let block_bytes = capabilities.block_size.as_bytes() as u32;
         let (follower, feedback) = feedback();
         let observer = Observer::start(Join::new(block_bytes, messages, follower, self.writer()?));
+        let events = self.event_writer()?;
         let options = StartOptions {
             frontends,
             read_only: false,
@@ -94,6 +96,8 @@ impl Repetition<'_> {
             seed: self.series.seed,
             observe: Some(observer.observe()),
             tape: None,
+            take_events: events.as_ref().map(EventWriter::take),
+            pristine: false,
             feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };
@@ -102,9 +106,11 @@ impl Repetition<'_> {
         let ran = application(&running, host);
         let result = running.end();
         let (joined, not_seen) = observer.finish();
+        let written = events.map_or(Ok(()), EventWriter::finish);
         let ran = ran?;
         let result = result?;
         joined.written?;
+        written?;
         if self.interruption.came() {
             return Err(Failure::check("interrupted"));
         }
@@ -172,13 +178,31 @@ impl Repetition<'_> {
 
     /// The trace of this repetition, if there is to be one.
     fn writer(&self) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
-        let Some(folder) = &self.series.record else { return Ok(None) };
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
-        let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
+        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", "parquet")? else {
+            return Ok(None);
+        };
         let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
         self.series.pace.describe(&mut metadata);
-        self.session.create_trace(&folder.join(name), None, &metadata).map(Some)
+        self.session.create_trace(&path, None, &metadata).map(Some)
+    }
+
+    fn event_writer(&self) -> Result<Option<EventWriter>, Failure> {
+        let path = self.output_path(self.series.events.as_deref(), "--events", "events.csv")?;
+        path.map(|path| EventFile::create(self.session, &path).map(EventFile::beside)).transpose()
+    }
+
+    /// The path of an output of this repetition in `folder`, which is made if it is not there.
+    fn output_path(
+        &self,
+        folder: Option<&Path>,
+        option: &str,
+        extension: &str,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let Some(folder) = folder else { return Ok(None) };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::from(error).context(format!("{option} {}", folder.display())))?;
+        let name = format!("{}-{}.{extension}", file_name(&self.device.label()), self.number + 1);
+        Ok(Some(folder.join(name)))
     }
 }
 

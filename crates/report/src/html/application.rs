@@ -68,5 +68,6 @@ fn chart(section: &ApplicationSection) -> Chart {
         categories: section.rows.iter().map(|row| row.device.clone()).collect(),
         totals: section.rows.iter().map(total).collect(),
         series,
+        bands: Vec::new(),
     }
 }

@@ -85,10 +85,12 @@ const HEAD_BYTES: usize = 128;
 /// Bytes that a waiting answer occupies besides its data, here and in the backend.
 const LEAVING_BYTES: usize = 512;
 
-/// The most bytes that the reply to a command occupies.
-fn reply_bytes_max(kind: Kind, length_bytes: u32, block_size_bytes: u32) -> usize {
+/// The most bytes that a command and its reply occupy.
+fn reply_bytes_max(kind: Kind, length_bytes: u32, export: &Export) -> usize {
+    let block_size_bytes = export.block_size_bytes;
     let content = match kind {
         Kind::Read => length_bytes as usize,
+        Kind::Write if export.keeps_writes => length_bytes as usize,
         Kind::BlockStatus { single: true } => 8,
         Kind::BlockStatus { single: false } => {
             8 * ((length_bytes / block_size_bytes) as usize).min(EXTENT_COUNT_MAX)
@@ -296,7 +298,7 @@ impl Connection {
         request.answered = true;
         let Outstanding { cookie, offset_bytes, length_bytes, kind, .. } = *request;
         let structured = self.structured();
-        self.reserved_bytes -= reply_bytes_max(kind, length_bytes, self.export.block_size_bytes);
+        self.reserved_bytes -= reply_bytes_max(kind, length_bytes, &self.export);
         let failure = match (reply, kind) {
             (Reply::Failed(code), _) => Some(code),
             (Reply::Part { code, good_bytes, fill }, Kind::Read) if structured => {
@@ -348,6 +350,11 @@ impl Connection {
     /// Refuses from now on what still arrives.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
+    }
+
+    /// Returns true if every answer has left, and nothing waits to be read.
+    pub fn is_drained(&self) -> bool {
+        self.outstanding() == 0 && self.output().is_empty() && !self.is_stalled()
     }
 
     /// Returns the bytes of memory that the connection's buffers hold.
@@ -471,7 +478,7 @@ impl Connection {
         if bytes.len() < REQUEST_SIZE + payload_size {
             return Err(Idle::Need(REQUEST_SIZE + payload_size));
         }
-        let reply_bytes = reply_bytes_max(kind, header.length_bytes, self.export.block_size_bytes);
+        let reply_bytes = reply_bytes_max(kind, header.length_bytes, &self.export);
         if owed_bytes > 0 && owed_bytes + reply_bytes > self.limits.reply_bytes_max {
             return Err(Idle::Full);
         }
