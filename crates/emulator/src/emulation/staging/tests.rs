@@ -1,7 +1,7 @@
 //! Staging against a plain model of the media, of random writes, completions, durable blocks and losses of power.
 
 use proptest::prelude::*;
-use seeklab_core::{Breakdown, BufferOutcome, Duration, Instant, Outcome, Request, RequestId};
+use seeklab_core::{Breakdown, BufferOutcome, Duration, FaultSet, Instant, Outcome, Request, RequestId};
 
 use super::*;
 use crate::frontend::Tag;
@@ -53,6 +53,7 @@ fn completion(write: &Plain, outcome: Outcome) -> Completion {
         buffer: BufferOutcome::None,
         seek_cylinders: 0,
         queue_length: 0,
+        faults: FaultSet::NONE,
     }
 }
 
