@@ -138,7 +138,7 @@ impl Device for Bank {
 
     /// All devices have the same description, and so the same faults.
     fn faults(&self) -> Vec<Arc<str>> {
-        self.devices.iter().next().map_or_else(Vec::new, |(_, device)| device.faults())
+        self.devices.first().map_or_else(Vec::new, |(_, device)| device.faults())
     }
 
     fn hazards(&self) -> Hazards {
