@@ -1,5 +1,6 @@
 //! The answer of a device to a request: status, times and the parts of the response time.
 
+use crate::effect::{DataEffect, Effect};
 use crate::request::Request;
 use crate::units::{Duration, Instant};
 
@@ -93,17 +94,19 @@ pub struct Outcome {
     /// Blocks from the first one on that were transferred without an error. All blocks of the request if the request
     /// was carried out.
     pub good_blocks: u32,
+    /// What became of its data, if a fault made something else of it than the status says.
+    pub effect: DataEffect,
 }
 
 impl Outcome {
     /// The request was carried out.
     pub const fn ok(request: &Request) -> Self {
-        Self { status: Status::Ok, good_blocks: request.blocks }
+        Self { status: Status::Ok, good_blocks: request.blocks, effect: DataEffect::NONE }
     }
 
     /// The request failed with none of its blocks transferred.
     pub const fn failed(status: Status) -> Self {
-        Self { status, good_blocks: 0 }
+        Self { status, good_blocks: 0, effect: DataEffect::NONE }
     }
 }
 
@@ -209,6 +212,23 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The blocks that a write gave new contents as far as the device says, from the first one on, and their number: in
+    /// another place if the write was misdirected, and fewer than it has if it failed or was torn.
+    ///
+    /// # Panics
+    /// If the effect on its data is none that its device can have.
+    pub fn written_blocks(&self) -> (u64, u32) {
+        let (lbn, good) = (self.request.lbn, self.outcome.good_blocks);
+        match self.outcome.effect.effect() {
+            Effect::Torn(blocks) => (lbn, good.min(blocks)),
+            Effect::Misdirected(blocks) => {
+                let place = lbn.checked_add_signed(i64::from(blocks));
+                (place.expect("the wrong place lies in the device"), good)
+            }
+            _ => (lbn, good),
+        }
+    }
+
     /// Time from submission to completion.
     pub fn response_time(&self) -> Duration {
         self.completed - self.submitted

@@ -39,6 +39,8 @@ pub enum EventKind {
     Fault(Arc<str>),
     /// The device went: everything outstanding failed.
     Gone,
+    /// The device lost its power: everything outstanding failed, and what was not durable is lost.
+    PowerLoss,
     /// The device is there again.
     Back,
 }
@@ -50,6 +52,7 @@ impl EventKind {
             Self::Durable { .. } => "durable",
             Self::Fault(_) => "fault",
             Self::Gone => "gone",
+            Self::PowerLoss => "power_loss",
             Self::Back => "back",
         }
     }

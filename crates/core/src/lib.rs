@@ -14,9 +14,11 @@
 //! No I/O, no threads, no `unsafe`, no wall clock, no randomness from the operating system, no data
 //! bytes. Time is unsigned integer nanoseconds ([`Instant`], [`Duration`]) and ends after 584 years.
 
+pub mod blocks;
 pub mod completion;
 pub mod description;
 pub mod device;
+pub mod effect;
 pub mod event;
 pub mod host;
 pub mod names;
@@ -30,9 +32,11 @@ pub mod statistics;
 pub mod units;
 pub mod workload;
 
+pub use blocks::BlockSet;
 pub use completion::{Breakdown, BufferOutcome, Completion, Outcome, Status};
 pub use description::{DescriptionError, Mistake};
 pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning, Rejected};
+pub use effect::{DataEffect, Effect};
 pub use event::{Event, EventKind, OnMedia};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};

@@ -11,14 +11,15 @@
 //! A draw depends on the seed, the name of the fault and the number of the request alone, so another fault moves no
 //! draw, and a request that is simulated twice by the emulator meets the same fate.
 
-mod blocks;
 mod clock;
+mod data;
 mod parameters;
 mod rule;
 mod schedule;
 mod watch;
 
 pub use clock::DeviceClock;
+pub use data::{DataFault, Displacement};
 pub use parameters::{FaultKind, FaultParameters, FaultTable};
 pub use rule::{Action, Lasting, Length, Rule, RuleState, Strike};
 pub use watch::Watch;

@@ -21,10 +21,13 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
-use seeklab_core::{ByteSize, Capabilities, Duration, Mistake, Operation, Ratio, Seed, Status, description};
+use seeklab_core::{
+    ByteSize, Capabilities, DataEffect, Duration, Mistake, Operation, Ratio, Seed, Status, description,
+};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use super::data::{DataFault, Displacement};
 use super::rule::{Action, Lasting, Length, Rule, Selector};
 use super::schedule::{Repeat, Schedule};
 use crate::error::{DescriptionError, check};
@@ -57,6 +60,20 @@ pub enum FaultKind {
     LostFlush,
     /// A write with force unit access is answered when it is in the buffer.
     IgnoredFua,
+    /// A write is answered and reaches nothing.
+    LostWrite,
+    /// A write is answered, and only its first blocks were written.
+    TornWrite,
+    /// The data of a write goes to another place.
+    MisdirectedWrite,
+    /// A read brings the data of another place.
+    MisdirectedRead,
+    /// A read brings what its blocks held before they were last written.
+    StaleRead,
+    /// A bit of a block changes on the media, until the block is written.
+    BitRot,
+    /// The device loses its power, and with it what is in a volatile buffer.
+    PowerLoss,
 }
 
 impl FaultKind {
@@ -75,6 +92,13 @@ impl FaultKind {
             Self::LostFlush => "lost_flush",
             Self::IgnoredFua => "ignored_fua",
             Self::Gone => "gone",
+            Self::LostWrite => "lost_write",
+            Self::TornWrite => "torn_write",
+            Self::MisdirectedWrite => "misdirected_write",
+            Self::MisdirectedRead => "misdirected_read",
+            Self::StaleRead => "stale_read",
+            Self::BitRot => "bit_rot",
+            Self::PowerLoss => "power_loss",
         }
     }
 
@@ -83,19 +107,21 @@ impl FaultKind {
         match self {
             Self::Delay => &["add", "holds", "ramp"],
             Self::Stall => &[],
-            Self::Gone => &["add"],
+            Self::Gone | Self::PowerLoss => &["add", "back_after"],
             Self::Slow => &["factor"],
             Self::Recovered => &["add", "ramp"],
             Self::MediumError => &["add", "ramp", "lasting"],
             Self::Timeout => &["timeout", "ramp"],
             Self::Aborted | Self::WriteProtected | Self::NoSpace | Self::LostFlush => &["add", "ramp"],
-            Self::IgnoredFua => &["ramp"],
+            Self::IgnoredFua | Self::LostWrite | Self::StaleRead | Self::BitRot => &["ramp"],
+            Self::TornWrite => &["unit", "ramp"],
+            Self::MisdirectedWrite | Self::MisdirectedRead => &["by", "ramp"],
         }
     }
 
     /// Returns true if the fault is one of the whole device, which selects no requests.
     const fn is_of_device(self) -> bool {
-        matches!(self, Self::Stall | Self::Slow | Self::Gone)
+        matches!(self, Self::Stall | Self::Slow | Self::Gone | Self::PowerLoss)
     }
 }
 
@@ -173,6 +199,19 @@ pub struct FaultTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1.0, max = 1_000_000.0))]
     pub factor: Option<f64>,
+    /// Time for which the device is away [default: for ever].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
+    pub back_after: Option<Duration>,
+    /// Distance from the right place to the wrong one, towards the end of the device or, where it ends before, towards
+    /// the front [default: drawn from all places].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "512B"))]
+    pub by: Option<ByteSize>,
+    /// Piece of a write that is written whole or not at all [default: a block].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "512B"))]
+    pub unit: Option<ByteSize>,
     /// Time until the host gives up [default: 30s].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
@@ -292,6 +331,9 @@ impl FaultTable {
             ("holds", self.holds.is_some()),
             ("factor", self.factor.is_some()),
             ("timeout", self.timeout.is_some()),
+            ("back_after", self.back_after.is_some()),
+            ("by", self.by.is_some()),
+            ("unit", self.unit.is_some()),
             ("lasting", self.lasting.is_some()),
             ("ramp", !self.ramp.is_zero()),
         ];
@@ -333,14 +375,21 @@ impl FaultTable {
             FaultKind::Stall => required(self.length.is_some(), "for", kind, "500ms")?,
             _ => {}
         }
+        let both = self.length.is_some() && self.back_after.is_some();
+        check(!both, "back_after", "ends what `for` ends, too", "one of the two")?;
         if self.repeat.is_some() {
             let problem = "repeats without an end of the first time";
-            check(self.length.is_some(), "repeat", problem, "together with `for`")?;
+            check(self.duration().is_some(), "repeat", problem, "together with `for` or `back_after`")?;
         }
         self.repeat_of(Seed(0), "")?;
         self.operations()?;
         let _ = (self.bytes()?, self.sizes()?, self.queue_lengths()?, self.add()?);
         Ok(())
+    }
+
+    /// Time for which it lasts.
+    fn duration(&self) -> Option<Duration> {
+        self.length.or(self.back_after)
     }
 
     fn repeat_of(&self, seed: Seed, name: &str) -> Result<Repeat, DescriptionError> {
@@ -350,7 +399,7 @@ impl FaultTable {
             None => (false, text.as_str()),
         };
         let length = time("repeat", length)?;
-        let least = if random { REPEAT_MIN } else { self.length.unwrap_or_default().max(REPEAT_MIN) };
+        let least = if random { REPEAT_MIN } else { self.duration().unwrap_or_default().max(REPEAT_MIN) };
         let meaning = if random { "" } else { ", the time `for`" };
         check(length >= least, "repeat", text, format!("at least {least}{meaning}"))?;
         if random {
@@ -368,6 +417,10 @@ impl FaultTable {
             FaultKind::NoSpace => matches!(op, Operation::Write | Operation::WriteZeroes),
             FaultKind::LostFlush => op == Operation::Flush,
             FaultKind::IgnoredFua => matches!(op, Operation::Write | Operation::WriteZeroes),
+            FaultKind::LostWrite | FaultKind::TornWrite | FaultKind::MisdirectedWrite => {
+                op == Operation::Write
+            }
+            FaultKind::MisdirectedRead | FaultKind::StaleRead | FaultKind::BitRot => op == Operation::Read,
             FaultKind::MediumError if lasts => op == Operation::Read,
             FaultKind::MediumError => matches!(op, Operation::Read | Operation::Write),
             _ => true,
@@ -415,9 +468,10 @@ impl FaultTable {
     }
 
     fn add(&self) -> Result<Length, DescriptionError> {
-        use FaultKind::{Aborted, Gone, LostFlush, NoSpace, WriteProtected};
+        use FaultKind::{Aborted, Gone, LostFlush, NoSpace, PowerLoss, WriteProtected};
         let Some(text) = self.add.as_deref() else {
-            let refuses = matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | WriteProtected);
+            let refuses =
+                matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | PowerLoss | WriteProtected);
             return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
         };
         if let Some(mean) = text.strip_prefix("exponential ") {
@@ -431,8 +485,23 @@ impl FaultTable {
         Ok(Length::Uniform(from, to))
     }
 
-    fn action(&self) -> Result<Action, DescriptionError> {
+    fn action(&self, capabilities: &Capabilities) -> Result<Action, DescriptionError> {
         let add = self.add()?;
+        let blocks = |key: &'static str, size: Option<ByteSize>| {
+            let (size, block) = (size.map(ByteSize::as_bytes), capabilities.block_size);
+            let fits = size.is_none_or(|size| {
+                size.is_multiple_of(block.as_bytes())
+                    && (1..=u64::from(DataEffect::BLOCKS_MAX)).contains(&(size / block.as_bytes()))
+            });
+            let value = size.map_or_else(String::new, |size| ByteSize::from_bytes(size).to_string());
+            let most = ByteSize::from_bytes(block.as_bytes() * u64::from(DataEffect::BLOCKS_MAX));
+            check(fits, key, value, format!("a multiple of the block size, {block}, up to {most}"))?;
+            Ok::<_, DescriptionError>(size.map(|size| (size / block.as_bytes()) as u32))
+        };
+        let place = || {
+            let capacity_blocks = capabilities.capacity_blocks;
+            Ok::<_, DescriptionError>(Displacement { blocks: blocks("by", self.by)?, capacity_blocks })
+        };
         Ok(match self.kind {
             FaultKind::Delay if self.holds == Some(Holds::Device) => Action::Busy(add),
             FaultKind::Delay => Action::Delay(add),
@@ -449,6 +518,15 @@ impl FaultTable {
             FaultKind::Gone => Action::Gone(add),
             FaultKind::LostFlush => Action::Fail(Status::Ok, add),
             FaultKind::IgnoredFua => Action::IgnoreFua,
+            FaultKind::PowerLoss => Action::PowerLoss(add),
+            FaultKind::LostWrite => Action::Data(DataFault::Lost),
+            FaultKind::TornWrite => {
+                Action::Data(DataFault::Torn { unit_blocks: blocks("unit", self.unit)?.unwrap_or(1) })
+            }
+            FaultKind::MisdirectedWrite => Action::Data(DataFault::MisdirectedWrite(place()?)),
+            FaultKind::MisdirectedRead => Action::Data(DataFault::MisdirectedRead(place()?)),
+            FaultKind::StaleRead => Action::Data(DataFault::Stale),
+            FaultKind::BitRot => Action::Data(DataFault::Rot),
         })
     }
 
@@ -468,7 +546,7 @@ impl FaultTable {
         let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok(Rule {
             name: name.into(),
-            action: self.action()?,
+            action: self.action(capabilities)?,
             selector: Selector {
                 operations: self.operations()?,
                 blocks,
@@ -476,7 +554,7 @@ impl FaultTable {
                 queue_length: self.queue_lengths()?,
                 initiator: self.initiator,
             },
-            schedule: Schedule { at: self.at, length: self.length, repeat: self.repeat_of(seed, name)? },
+            schedule: Schedule { at: self.at, length: self.duration(), repeat: self.repeat_of(seed, name)? },
             ramp: self.ramp,
             after: self.after,
             every: self.every,

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_core::{Duration, Instant, NumberedStreams, Operation, Request, Status, Stream};
+use seeklab_core::{
+    BlockSet, DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
+};
 use serde::{Deserialize, Serialize};
 
-use super::blocks::Blocks;
+use super::data::DataFault;
 use super::schedule::{Schedule, Window};
 
 /// A fault that was checked.
@@ -60,6 +62,11 @@ pub enum Action {
     Hang(Duration),
     /// The device is not there while the window lasts; the answer to what arrives takes that long.
     Gone(Length),
+    /// The device loses its power, and what is in no durable place, when the window begins; it is not there while the
+    /// window lasts.
+    PowerLoss(Length),
+    /// Something else becomes of the data than the answer says.
+    Data(DataFault),
 }
 
 /// A length of time, constant or drawn.
@@ -110,9 +117,9 @@ pub struct RuleState {
     /// Requests that it could strike so far.
     matched: u64,
     /// Blocks that fail again.
-    bad: Blocks,
+    bad: BlockSet,
     /// Blocks that got new contents since the error could strike.
-    rewritten: Blocks,
+    rewritten: BlockSet,
 }
 
 /// Strike on a request.
@@ -122,6 +129,14 @@ pub struct Strike {
     pub length: Duration,
     /// First bad block, from the first block of the request.
     pub bad_block: Option<u32>,
+    /// Effect on the data of the request.
+    pub effect: DataEffect,
+}
+
+impl Strike {
+    const fn of(length: Duration) -> Self {
+        Self { length, bad_block: None, effect: DataEffect::NONE }
+    }
 }
 
 impl Length {
@@ -142,6 +157,7 @@ impl Action {
             | Self::Recovered(length)
             | Self::Fail(_, length)
             | Self::Gone(length)
+            | Self::PowerLoss(length)
             | Self::MediumError { attempts: length, .. } => *length,
             _ => Length::Constant(Duration::ZERO),
         }
@@ -172,8 +188,8 @@ impl Rule {
             window: self.schedule.first(),
             begun: None,
             matched: 0,
-            bad: Blocks::default(),
-            rewritten: Blocks::default(),
+            bad: BlockSet::default(),
+            rewritten: BlockSet::default(),
         }
     }
 
@@ -201,10 +217,39 @@ impl Rule {
                 && let Some(block) = state.bad.first_within(request.lbn, request.end())
             {
                 let length = self.action.length().draw(&mut self.streams.stream(number));
-                return Some(Strike { length, bad_block: Some((block - request.lbn) as u32) });
+                return Some(Strike { bad_block: Some((block - request.lbn) as u32), ..Strike::of(length) });
             }
         }
-        let is_able = self.action != Action::IgnoreFua || request.fua;
+        if self.action == Action::Data(DataFault::Rot) {
+            if is_rewriting(request.op) {
+                state.bad.remove(request.lbn, request.end());
+                return None;
+            }
+            let rotten = || {
+                let block = state.bad.first_within(request.lbn, request.end())?;
+                let effect = DataEffect::new(Effect::Rotten((block - request.lbn) as u32));
+                Some(Strike { effect, ..Strike::of(Duration::ZERO) })
+            };
+            let rotten = rotten();
+            return self.strike_anew(state, now, number, request, queue_length).or(rotten);
+        }
+        self.strike_anew(state, now, number, request, queue_length)
+    }
+
+    /// As [`strike`](Self::strike), whatever it struck before.
+    fn strike_anew(
+        &self,
+        state: &mut RuleState,
+        now: Instant,
+        number: u64,
+        request: &Request,
+        queue_length: u32,
+    ) -> Option<Strike> {
+        let is_able = match self.action {
+            Action::IgnoreFua => request.fua,
+            Action::Data(fault) => fault.is_able(request),
+            _ => true,
+        };
         if number < self.after
             || !is_able
             || !state.window.holds(now)
@@ -243,7 +288,18 @@ impl Rule {
             }
             _ => None,
         };
-        Some(Strike { length, bad_block })
+        let mut effect = DataEffect::NONE;
+        if let Action::Data(fault) = self.action {
+            effect = fault.effect(request, self.selector.part(request), &mut stream);
+            if let Effect::Rotten(block) = effect.effect() {
+                let block = request.lbn + u64::from(block);
+                state.bad.insert(block, block + 1);
+            }
+            if effect.is_none() {
+                return None;
+            }
+        }
+        Some(Strike { length, bad_block, effect })
     }
 
     /// Share of the full strength at `now`.

@@ -9,16 +9,17 @@
 //! while it runs slow, everything takes longer, also a rotation. That is how a device is busy for longer whatever it is.
 //!
 //! # Scope and limits
-//! A pause keeps the angle of the platters, as if it lasted whole turns. The layer decides about times and outcomes; data
-//! is not its concern.
+//! A pause keeps the angle of the platters, as if it lasted whole turns. The layer decides about times, outcomes and what
+//! becomes of the data; whoever keeps the bytes carries it out. A device that comes back after a loss of power begins as
+//! it was at first, also its random draws.
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, Instant, Location,
-    Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event,
+    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -50,6 +51,8 @@ pub struct Fault {
     /// Completions that wait for their time, in order of it.
     held: VecDeque<Completion>,
     scratch: Vec<Completion>,
+    /// The device as it is when its power comes back, if it may lose it.
+    restarted: Option<Arc<Mutex<Box<dyn Device>>>>,
     /// Events, if the device is watched.
     watch: Option<Box<Watch>>,
 }
@@ -84,6 +87,8 @@ struct Fate {
     status: Option<(Status, u32)>,
     /// The device does not learn that a write is to be on the media when it completes.
     ignores_fua: bool,
+    /// Effect on the data, if the request is carried out.
+    effect: DataEffect,
 }
 
 /// A request without an answer.
@@ -150,7 +155,9 @@ impl Fault {
     pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
         let depth = device.capabilities().queue_depth as usize;
         let states = rules.iter().map(Rule::state).collect();
+        let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let mut fault = Self {
+            restarted: loses_power.then(|| Arc::new(Mutex::new(device.fork()))),
             device,
             rules: rules.into(),
             states,
@@ -181,6 +188,13 @@ impl Fault {
         self.states.iter().filter_map(|state| state.window.change_after(self.changed)).min()
     }
 
+    /// The next loss of power or return behind the last change.
+    fn next_power_change(&self) -> Option<Instant> {
+        let pairs = self.rules.iter().zip(&self.states).filter(|_| self.restarted.is_some());
+        let power = pairs.filter(|(rule, _)| matches!(rule.action, Action::PowerLoss(_)));
+        power.filter_map(|(_, state)| state.window.change_after(self.changed)).min()
+    }
+
     fn next_hanging(&self) -> Option<Instant> {
         self.hanging.iter().map(|hanging| hanging.gives_up.min(hanging.ends)).min()
     }
@@ -201,6 +215,8 @@ impl Fault {
         loop {
             let inside = self.next_inside();
             let change = self.next_change().filter(|change| self.is_busy_behind(*change));
+            // What is in a buffer is lost also while nothing is outstanding.
+            let change = change.or_else(|| self.next_power_change());
             let hanging = self.next_hanging();
             let next = [inside, change, hanging].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= now) else { break };
@@ -239,7 +255,13 @@ impl Fault {
             completion.breakdown.internal += delay;
             if let Some((status, good_blocks)) = status {
                 let good_blocks = if status.is_success() { completion.request.blocks } else { good_blocks };
-                completion.outcome = Outcome { status, good_blocks };
+                completion.outcome = Outcome { status, good_blocks, ..completion.outcome };
+            }
+            let outcome = &mut completion.outcome;
+            if !outcome.status.is_success() {
+                outcome.effect = DataEffect::NONE;
+            } else if outcome.effect.is_none() {
+                outcome.effect = inside.taken.fate.effect;
             }
             self.hold(completion);
         }
@@ -316,7 +338,7 @@ impl Fault {
     /// Begins what lasts at `now` and has not begun.
     fn begin(&mut self, now: Instant) {
         self.take_events(now);
-        let (mut factor, mut goes) = (1.0, false);
+        let (mut factor, mut goes, mut loses_power) = (1.0, false, false);
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
             match rule.action {
                 Action::Stall if state.begins(now) => {
@@ -324,6 +346,7 @@ impl Fault {
                 }
                 Action::Slow(of) if state.window.holds(now) => factor *= of,
                 Action::Gone(_) => goes |= state.begins(now),
+                Action::PowerLoss(_) => loses_power |= state.begins(now),
                 _ => {}
             }
         }
@@ -331,9 +354,23 @@ impl Fault {
             self.clock.slow(now, factor);
             self.factor = factor;
         }
-        if goes {
+        if goes || loses_power {
             self.go(now);
         }
+        if loses_power {
+            self.restart(now);
+        }
+    }
+
+    /// The device has lost its power: it begins anew, without what it held.
+    fn restart(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.watch {
+            watch.take_cut(&mut *self.device, &self.clock, now);
+        }
+        self.inside.0.clear();
+        self.answered = 0;
+        let restarted = self.restarted.as_ref().expect("there is one where power may be lost");
+        restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
     }
 
     /// The device goes: everything outstanding fails.
@@ -368,7 +405,8 @@ impl Fault {
         self.take_events(now);
         if let Some(watch) = &mut self.watch {
             let fails = taken.fate.status.filter(|(status, _)| !status.is_success());
-            watch.note_issued(now, &taken.request, fails.map(|(_, good_blocks)| good_blocks));
+            let good_blocks = fails.map(|(_, good_blocks)| good_blocks);
+            watch.note_issued(now, &taken.request, good_blocks, taken.fate.effect);
         }
         let request = Request { fua: taken.request.fua && !taken.fate.ignores_fua, ..taken.request };
         self.device.submit(received, request).expect("the request was checked, and there is room");
@@ -399,10 +437,17 @@ impl Fault {
                         _ => error,
                     });
                 }
-                Action::Fail(status, _) => drop(fails.get_or_insert((status, strike.length))),
-                Action::Gone(_) => drop(fails.get_or_insert((Status::Gone, strike.length))),
+                Action::Fail(status, _) => {
+                    fails.get_or_insert((status, strike.length));
+                }
+                Action::Gone(_) | Action::PowerLoss(_) => {
+                    fails.get_or_insert((Status::Gone, strike.length));
+                }
                 Action::Hang(timeout) => drop(hangs.get_or_insert((timeout, state.window.end))),
                 Action::IgnoreFua => fate.ignores_fua = true,
+                // Of several, the first applies.
+                Action::Data(_) if fate.effect.is_none() => fate.effect = strike.effect,
+                Action::Data(_) => {}
                 Action::Stall | Action::Slow(_) => {}
             }
         }
@@ -486,6 +531,9 @@ impl Device for Fault {
     fn watch(&mut self) {
         assert!(self.number == 0, "a device is watched from the start");
         self.device.watch();
+        if self.restarted.is_some() {
+            self.restarted = Some(Arc::new(Mutex::new(self.device.fork())));
+        }
         self.watch = Some(Box::new(Watch::new(&self.rules)));
     }
 
@@ -514,6 +562,7 @@ impl Device for Fault {
             hanging: VecDeque::new(),
             held: VecDeque::new(),
             scratch: Vec::new(),
+            restarted: self.restarted.clone(),
             watch: None,
         };
         fork.copy_state(self);
@@ -545,6 +594,7 @@ impl Fault {
         self.clock.copy_from(&other.clock);
         self.factor = other.factor;
         self.number = other.number;
+        self.restarted.clone_from(&other.restarted);
         self.now = other.now;
         self.changed = other.changed;
         copy_queue(&mut self.inside.0, &other.inside.0);

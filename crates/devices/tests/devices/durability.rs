@@ -36,7 +36,13 @@ pub(crate) fn check(
             return Err(format!("{event:?} belongs to no write"));
         };
         let request = &write.request;
-        let within = event.lbn >= request.lbn && event.lbn + u64::from(event.blocks) <= request.end();
+        // A write that failed may have changed more blocks than its outcome says.
+        let (start, blocks) = if write.outcome.status.is_success() {
+            write.written_blocks()
+        } else {
+            (request.lbn, request.blocks)
+        };
+        let within = event.lbn >= start && event.lbn + u64::from(event.blocks) <= start + u64::from(blocks);
         if event.blocks == 0 || !within || event.device != request.device {
             return Err(format!("{event:?} is no part of {request:?}"));
         }
@@ -58,8 +64,8 @@ pub(crate) fn check(
     }
     // A write is kept if each of its blocks has it, or one that is not older, on the media.
     let kept = |write: &Completion, by: Instant, why: &str| {
-        let good = write.request.lbn..write.request.lbn + u64::from(write.outcome.good_blocks);
-        for block in good {
+        let (start, blocks) = write.written_blocks();
+        for block in start..start + u64::from(blocks) {
             let versions = media.get(&(write.request.device, block)).map_or(&[][..], Vec::as_slice);
             let is_kept = |(at, other): &(Instant, &Completion)| {
                 *at <= by && (other.request.id == write.request.id || other.completed > write.submitted)

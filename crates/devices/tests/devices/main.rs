@@ -3,6 +3,7 @@
 mod allocations;
 mod clones;
 mod contract;
+mod data_faults;
 mod description_fuzz;
 mod drives;
 mod durability;

@@ -95,13 +95,14 @@ impl<'a> Media<'a> {
                 continue;
             }
             let done = completion.completed <= cut;
+            let (mut lbn, blocks) = completion.written_blocks();
             if done && (!is_volatile || request.fua || completion.completed <= covered) {
-                self.put(&store, completion, request.lbn, completion.outcome.good_blocks)?;
+                self.put(&store, completion, lbn, blocks)?;
                 continue;
             }
-            let mut lbn = request.lbn;
-            while lbn < request.end() {
-                let end = ((lbn / unit_blocks + 1) * unit_blocks).min(request.end());
+            let last = lbn + u64::from(request.blocks);
+            while lbn < last {
+                let end = ((lbn / unit_blocks + 1) * unit_blocks).min(last);
                 if draws.chance(0.5) {
                     self.put(&store, completion, lbn, (end - lbn) as u32)?;
                 }
@@ -168,7 +169,7 @@ impl<'a> Media<'a> {
         self.put(store, completion, part.lbn, part.blocks)
     }
 
-    /// Puts blocks of a request on the media.
+    /// Puts blocks of a request on the media, from the place `lbn` that they get to.
     fn put(&self, store: &Store, completion: &Completion, lbn: u64, blocks: u32) -> Result<(), Failure> {
         let block = self.record.block_bytes;
         // The device may be larger than what of it was served.
@@ -176,7 +177,8 @@ impl<'a> Media<'a> {
         let Some(blocks) = end.checked_sub(lbn).filter(|blocks| *blocks > 0) else { return Ok(()) };
         match completion.request.op {
             Operation::Write => {
-                let bytes = self.record.read(completion.request.id.0 as usize, lbn, blocks as u32)?;
+                let source = lbn - completion.written_blocks().0 + completion.request.lbn;
+                let bytes = self.record.read(completion.request.id.0 as usize, source, blocks as u32)?;
                 store.write(lbn * block, &bytes)?;
             }
             Operation::Discard | Operation::WriteZeroes => store.discard(lbn * block, blocks * block)?,

@@ -1,10 +1,10 @@
 //! A set of blocks as disjoint ranges in order.
 
-/// Blocks, as ranges from a first block to before an end that neither touch nor overlap, in order.
+/// A set of blocks, as ranges from a first block to before an end that neither touch nor overlap, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Blocks(Vec<(u64, u64)>);
+pub struct BlockSet(Vec<(u64, u64)>);
 
-impl Blocks {
+impl BlockSet {
     /// The ranges that begin and end in or at `start..end`, by index.
     fn touched(&self, start: u64, end: u64) -> std::ops::Range<usize> {
         let first = self.0.partition_point(|(_, other)| *other < start);
@@ -13,7 +13,7 @@ impl Blocks {
     }
 
     /// Adds the blocks from `start` to before `end`.
-    pub(super) fn insert(&mut self, start: u64, end: u64) {
+    pub fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
         }
@@ -28,7 +28,7 @@ impl Blocks {
     }
 
     /// Takes the blocks from `start` to before `end` out.
-    pub(super) fn remove(&mut self, start: u64, end: u64) {
+    pub fn remove(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
         }
@@ -46,14 +46,14 @@ impl Blocks {
     }
 
     /// The first block of the set from `start` to before `end`.
-    pub(super) fn first_within(&self, start: u64, end: u64) -> Option<u64> {
+    pub fn first_within(&self, start: u64, end: u64) -> Option<u64> {
         let place = self.0.partition_point(|(_, other)| *other <= start);
         let block = self.0.get(place)?.0.max(start);
         (block < end).then_some(block)
     }
 
     /// The first block from `start` to before `end` that is not in the set.
-    pub(super) fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
+    pub fn first_missing(&self, start: u64, end: u64) -> Option<u64> {
         let place = self.0.partition_point(|(_, other)| *other <= start);
         let block = match self.0.get(place) {
             Some((from, to)) if *from <= start => *to,
@@ -63,7 +63,7 @@ impl Blocks {
     }
 
     /// Becomes as `other`; allocates only where that holds more than this ever did.
-    pub(super) fn copy_from(&mut self, other: &Self) {
+    pub fn copy_from(&mut self, other: &Self) {
         self.0.clear();
         self.0.reserve(other.0.capacity());
         self.0.extend_from_slice(&other.0);
@@ -81,7 +81,7 @@ mod tests {
         fn set_holds_what_was_inserted_and_not_removed(
             steps in prop::collection::vec((any::<bool>(), 0_u64..60, 0_u64..20), 1..60)
         ) {
-            let mut blocks = Blocks::default();
+            let mut blocks = BlockSet::default();
             let mut expected = [false; 80];
             for (inserts, start, length) in steps {
                 let end = start + length;
