@@ -8,6 +8,8 @@ use clap_complete::ArgValueCompleter;
 use seeklab_lab::crash::{CrashOptions, Cuts, image, run};
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::calibration::FrontendKind;
+use seeklab_lab::crates::files::check_distinct;
+use seeklab_lab::crates::report::render_page_html;
 use seeklab_lab::crates::stage::{FileSystem, MountOptions};
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{PaceOptions, exported_size};
@@ -87,6 +89,9 @@ pub(crate) struct Arguments {
     /// Seed of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
+    /// Write a report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -101,11 +106,21 @@ impl Arguments {
             let [at] = self.at[..] else {
                 return Err(Failure::new("--at: an image is of one moment").hint("name one time"));
             };
-            return image(folder, at, path);
+            for unit in image(folder, at, path)? {
+                session.warn(format!(
+                    "blocks {}+{} cannot be read after this cut; they are zero in the image",
+                    unit.lbn, unit.blocks
+                ));
+            }
+            return Ok(());
         }
         let (Some(name), Some(check)) = (self.device, self.check) else {
             return Err(Failure::new("a device and --check are required"));
         };
+        if let Some(path) = self.report.as_deref() {
+            let check = check.split_whitespace().next().map(PathBuf::from);
+            check_distinct(path, [PathBuf::from(&name)].into_iter().chain(check))?;
+        }
         let device = resolve(&name, &self.setup_flags.setup())?;
         let size = exported_size(&device, self.size)?;
         let pace = PaceOptions { is_calibrated: false, ..PaceOptions::default() };
@@ -138,6 +153,7 @@ impl Arguments {
         } else {
             Err(Failure::check("not every cut was survived; see above"))
         };
-        Delivery::of(session, printed).and(ended).finish()
+        let html = || render_page_html(&result.to_page(session));
+        Delivery::of(session, printed).file(self.report.as_deref(), html).and(ended).finish()
     }
 }

@@ -12,7 +12,7 @@
 //! `$SEEKLAB_ACKED` and ends with 0 if they hold, with 1 if one is broken, and otherwise if it cannot say.
 //!
 //! # Scope and limits
-//! The sector under the head at the cut keeps what it held before. A promise counts from the time at which its line was
+//! What the unit under the head at the cut holds is a parameter of the device (`power_loss.torn_sector`). A promise counts from the time at which its line was
 //! read, which is a little later than it was written, never earlier.
 
 mod check;
@@ -20,7 +20,9 @@ mod cuts;
 mod media;
 mod record;
 mod recording;
+mod report;
 mod result;
+mod torn;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,6 @@ use std::sync::{Mutex, PoisonError};
 
 use seeklab_core::{ByteSize, Duration, Instant, Seed};
 use seeklab_emulator::clock::monotonic_ns;
-use seeklab_emulator::store::Store;
 use seeklab_stage::resolve;
 
 use crate::devices::Resolved;
@@ -38,11 +39,12 @@ use crate::failure::Failure;
 use crate::series::{Application, Commands, Interruption, Series};
 use crate::session::Session;
 use check::{Checking, Fsck};
-use media::Media;
+use media::{Media, Survived};
 use record::Record;
 
 pub use cuts::Cuts;
 pub use result::{CrashResult, Findings, LostWrite, Point, Totals, Verdict};
+pub use torn::TornUnit;
 
 /// Options of a series of cuts.
 #[derive(Debug, Clone)]
@@ -145,14 +147,14 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
                 if session.stop().is_stopped() {
                     return Err(Failure::interrupted());
                 }
-                let store = match state {
+                let Survived { store, torn, unreadable } = match state {
                     0 => media.at(cut)?,
-                    state => media.legal_at(cut, options.seed, state as u64)?,
+                    state => Survived::of(media.legal_at(cut, options.seed, state as u64)?),
                 };
-                let findings = checking.point(&record, cut, store)?;
+                let findings = checking.point(&record, cut, store, &unreadable)?;
                 let lost = if state == 0 { media.lost_at(cut) } else { Vec::new() };
                 let promises = record.promises_before(cut).len() as u64;
-                let point = Point { index, state, at: cut, findings, promises, lost };
+                let point = Point { index, state, at: cut, findings, promises, lost, torn };
                 points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
                 done.fetch_add(1, Ordering::Relaxed);
             }
@@ -186,18 +188,20 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
     let mut points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
     points.sort_by_key(|point| (point.at, point.index, point.state));
     let elapsed = Duration::from_ns(monotonic_ns() - began_ns);
-    Ok(CrashResult::new(options, &record, points, elapsed))
+    Ok(CrashResult::new(options, &record, &durability, points, elapsed))
 }
 
-/// Writes the device as it would have come back after a cut at `at`, from the record in `folder`, to `image`.
+/// Writes the device as it would have come back after a cut at `at`, from the record in `folder`, to `image`. Blocks that
+/// could not be read are zero there, and returned.
 ///
 /// # Errors
 /// A folder that holds no record of this version or a damaged one; an image that cannot be written.
-pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<(), Failure> {
+pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<Vec<TornUnit>, Failure> {
     let record = Record::open(folder)?;
     let durability = record.replay()?;
-    let store: Store = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;
-    Ok(store.save_image(image)?)
+    let survived = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;
+    survived.store.save_image(image)?;
+    Ok(survived.unreadable)
 }
 
 /// The line with its program found, so that it can be run from another directory.
