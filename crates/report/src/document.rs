@@ -123,6 +123,9 @@ pub struct FaultBand {
     pub end_s: f64,
 }
 
+/// Spans of a fault that are nearer to each other than this share of the run are drawn as one.
+const JOINED_SHARE: f64 = 100.0;
+
 impl DeviceSection {
     /// The section of a device with these metrics.
     pub fn new(name: impl Into<String>, description: impl Into<String>, metrics: &Metrics) -> Self {
@@ -149,11 +152,19 @@ impl DeviceSection {
     ) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let seconds = |time: Instant| time.saturating_since(self.first_arrival).as_s();
-        let band = |span: FaultSpan| {
-            let name = names.get(span.number)?.clone();
-            Some(FaultBand { name, start_s: seconds(span.start), end_s: seconds(span.end) })
-        };
-        self.faults = metrics.fault_spans().into_iter().filter_map(band).collect();
+        let near_s = self.summary.duration_s / JOINED_SHARE;
+        let mut bands: Vec<FaultBand> = Vec::new();
+        for FaultSpan { number, start, end } in metrics.fault_spans() {
+            let Some(name) = names.get(number) else { continue };
+            let (start_s, end_s) = (seconds(start), seconds(end));
+            match bands.last_mut() {
+                Some(band) if band.name == *name && start_s - band.end_s <= near_s => {
+                    band.end_s = band.end_s.max(end_s);
+                }
+                _ => bands.push(FaultBand { name: name.clone(), start_s, end_s }),
+            }
+        }
+        self.faults = bands;
         self
     }
 
