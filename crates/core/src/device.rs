@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::completion::Completion;
 use crate::event::Event;
+use crate::hazards::{Absence, Hazards};
 use crate::request::{Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
 
@@ -57,6 +58,16 @@ pub trait Device: Send {
     /// Returns the number of requests inside and outside the region that the model was fitted to. `None`
     /// if the model has no such region.
     fn coverage(&self) -> Option<Coverage> {
+        None
+    }
+
+    /// Faults that the device can have.
+    fn hazards(&self) -> Hazards {
+        Hazards::default()
+    }
+
+    /// The first absence of the device that ends behind `after`, a time that does not go back.
+    fn next_absence(&self, _after: Instant) -> Option<Absence> {
         None
     }
 
@@ -262,6 +273,12 @@ impl Device for Box<dyn Device> {
     }
     fn coverage(&self) -> Option<Coverage> {
         (**self).coverage()
+    }
+    fn hazards(&self) -> Hazards {
+        (**self).hazards()
+    }
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        (**self).next_absence(after)
     }
     fn watch(&mut self) {
         (**self).watch();

@@ -6,6 +6,7 @@ mod pace;
 mod parameters;
 mod queue;
 mod reading;
+mod retries;
 mod setup;
 mod trace_remap;
 mod trace_report;

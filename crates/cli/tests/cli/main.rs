@@ -5,6 +5,7 @@ mod clones;
 mod completion;
 mod conversions;
 mod descriptions;
+mod errors;
 mod events;
 mod experiment;
 mod fifos;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    BlockSet, DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
+    BlockSet, DataEffect, Duration, Effect, Hazards, Instant, NumberedStreams, Operation, Request, Status,
+    Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -166,6 +167,26 @@ impl Length {
 }
 
 impl Action {
+    /// Faults that a device with this effect can have.
+    pub const fn hazards(&self) -> Hazards {
+        let is_of_time = matches!(
+            self,
+            Self::Delay(_)
+                | Self::Busy(_)
+                | Self::Stall
+                | Self::Slow(_)
+                | Self::Recovered(_)
+                | Self::Cap(_)
+                | Self::Remapped(_)
+                | Self::Throttle(_)
+        );
+        Hazards {
+            fails: !is_of_time,
+            reads_stale: matches!(self, Self::Data(DataFault::Stale)),
+            loses_power: matches!(self, Self::PowerLoss(_)),
+        }
+    }
+
     const fn length(&self) -> Length {
         match self {
             Self::Delay(length)

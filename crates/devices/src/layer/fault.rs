@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Coverage, DataEffect, Device, Duration,
-    Event, Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Absence, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Coverage, DataEffect, Device,
+    Duration, Event, Hazards, Instant, Location, Operation, Outcome, Positioning, Rejected, Request,
+    RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -493,8 +494,9 @@ impl Fault {
             let detour = rule.detour(state, self.number, request);
             let strike = rule.strike(state, now, self.number, request, queue_length);
             fate.busy += detour.unwrap_or_default();
-            // Caps and throttling last, and are noted when they begin.
-            let lasts = matches!(rule.action, Action::Cap(_) | Action::Throttle(_));
+            // What strikes the whole device is an event when it begins.
+            let lasts =
+                matches!(rule.action, Action::Cap(_) | Action::Throttle(_) | Action::Stall | Action::Slow(_));
             if let Some(watch) =
                 self.watch.as_mut().filter(|_| (strike.is_some() || detour.is_some()) && !lasts)
             {
@@ -615,6 +617,28 @@ impl Device for Fault {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.rules.iter().fold(self.device.hazards(), |all, rule| all.or(rule.action.hazards()))
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        let inner = self.device.next_absence(self.clock.inside(after)).map(|absence| Absence {
+            from: self.clock.outside(absence.from),
+            until: self.clock.outside(absence.until),
+            ..absence
+        });
+        let own = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| {
+            let loses_power = match rule.action {
+                Action::Gone(_) => false,
+                Action::PowerLoss(_) => true,
+                _ => return None,
+            };
+            let window = rule.schedule.advance(state.window, after);
+            (window.end > after).then_some(Absence { from: window.start, until: window.end, loses_power })
+        });
+        own.chain(inner).min_by_key(|absence| absence.from)
     }
 
     fn watch(&mut self) {

@@ -63,10 +63,19 @@ impl Content {
     pub(super) fn write(&mut self, offset: u64, buffer: &mut [u8]) {
         self.written += 1;
         let step = self.block_bytes as usize;
+        let addresses = (offset..).step_by(step).take(buffer.len() / step);
+        let version = self.written;
+        self.versions.extend(addresses.map(|address| (address, version)));
+        self.write_again(offset, buffer);
+    }
+
+    /// The bytes of the last write of a range of whole blocks.
+    pub(super) fn write_again(&self, offset: u64, buffer: &mut [u8]) {
+        let step = self.block_bytes as usize;
         for (address, block) in (offset..).step_by(step).zip(buffer.chunks_exact_mut(step)) {
-            self.versions.insert(address, self.written);
+            let version = self.versions[&address];
             for (index, bytes) in block.chunks_exact_mut(8).enumerate() {
-                bytes.copy_from_slice(&self.word(address, self.written, index).to_le_bytes());
+                bytes.copy_from_slice(&self.word(address, version, index).to_le_bytes());
             }
         }
     }
@@ -147,6 +156,9 @@ mod tests {
         assert_eq!(check(&content, 1024, &first), (2048, vec![]));
         // Blocks that were never written are not looked at.
         assert_eq!(check(&content, 0, &[&[9; 1024][..], &first].concat()), (2048, vec![]));
+        let mut again = vec![0; 2048];
+        content.write_again(1024, &mut again);
+        assert_eq!(again, first);
         let mut second = vec![0; 512];
         content.write(1536, &mut second);
         let good = [&first[..512], &second, &first[1024..]].concat();

@@ -87,6 +87,7 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
         seed: options.seed,
         pace: options.pace.clone(),
         record: None,
+        events: None,
         journal: None,
         fresh: false,
         output_to_stderr: true,

@@ -57,6 +57,8 @@ pub(super) fn record(
                 let _ = tape.send(bytes.to_vec());
             }
         })),
+        take_events: None,
+        pristine: false,
         feedback: None,
         live: false,
     };
