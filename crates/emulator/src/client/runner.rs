@@ -28,6 +28,7 @@ use seeklab_workloads::{AddressSpace, Application, Builtin};
 use super::content::Content;
 pub use super::content::Mismatch;
 use super::nbd::Client;
+use super::promised::Promises;
 use super::{ClientError, Command, Patience};
 use crate::clock::{Clock, DEFAULT_MARGIN, Pacing, Wait, Waiter};
 use crate::frontend::nbd::Uri;
@@ -48,6 +49,8 @@ pub struct RunnerOptions<'a> {
     /// Read all written data once more at the end, and compare it. The result includes the `verified_bytes` and
     /// mismatches of this check, but not its time and requests.
     pub read_back: bool,
+    /// Keep what each commit promises.
+    pub promises: bool,
     /// Ends the run when true.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -61,6 +64,7 @@ impl Default for RunnerOptions<'_> {
             margin: DEFAULT_MARGIN,
             verify: true,
             read_back: false,
+            promises: false,
             stop: None,
         }
     }
@@ -104,6 +108,8 @@ pub struct BuiltinResult {
     pub mismatches: Vec<Mismatch>,
     /// True if the run ended early because the export was too small for its files.
     pub is_full: bool,
+    /// Promises of its commits, if the options say so.
+    pub promises: Option<Promises>,
 }
 
 impl BuiltinResult {
@@ -203,6 +209,7 @@ pub fn run_builtin_with(
             mismatch_count: 0,
             mismatches: Vec::new(),
             is_full: false,
+            promises: options.promises.then(|| Promises::new(seed.0, block_bytes)),
         },
     };
     runner.run(progress)?;
@@ -247,7 +254,11 @@ impl Runner<'_> {
             if self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 return Err(ClientError::Stopped { outstanding: self.outstanding() });
             }
-            match self.application.next_arrival(now) {
+            let arrival = self.application.next_arrival(now);
+            if let Some(promises) = &mut self.result.promises {
+                promises.committed(self.application.commits(), self.clock.now());
+            }
+            match arrival {
                 Arrival::Request(request) => self.submit(request)?,
                 Arrival::At(time) => self.wait(Some(time))?,
                 Arrival::WaitForCompletion => self.wait(None)?,
@@ -280,11 +291,12 @@ impl Runner<'_> {
         }
         let (offset, length) = (request.lbn * self.block_bytes, u64::from(request.blocks) * self.block_bytes);
         let tag = request.id.0;
+        let mut version = 0;
         let command = match request.op {
             Operation::Read => Command::read(tag, offset, length as u32),
             Operation::Write => {
                 self.buffer.resize(length as usize, 0);
-                self.content.write(offset, &mut self.buffer);
+                version = self.content.write(offset, &mut self.buffer);
                 Command::write(tag, offset, &self.buffer)
             }
             Operation::Flush => Command::flush(tag),
@@ -296,6 +308,9 @@ impl Runner<'_> {
                 }
             }
         };
+        if let Some(promises) = &mut self.result.promises {
+            promises.submitted(tag, request.op, (offset, length), version, request.fua);
+        }
         let index = request.initiator as usize % self.clients.len();
         let client = &mut self.clients[index];
         client.submit(command.fua(request.fua))
@@ -393,6 +408,9 @@ impl Runner<'_> {
                 }
                 if self.options.verify {
                     result.compare(&self.content, offset_bytes, reply.data);
+                }
+                if let Some(promises) = &mut result.promises {
+                    promises.completed(reply.tag);
                 }
                 result.requests.push(reply.request);
                 self.application.complete(RequestId(reply.tag));
