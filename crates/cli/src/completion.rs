@@ -13,6 +13,7 @@ use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 use seeklab_lab::crates::devices::scheduler::SCHEDULERS;
 use seeklab_lab::crates::devices::{Description, catalog, registry};
 use seeklab_lab::crates::workloads;
+use seeklab_lab::descriptions::FaultsDocument;
 use seeklab_lab::devices::describe;
 use seeklab_lab::documents::DOCUMENTS;
 use seeklab_lab::trace::formats::formats;
@@ -57,6 +58,13 @@ pub(crate) fn kind(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Completes a kind of workload.
 pub(crate) fn workload_kind(current: &OsStr) -> Vec<CompletionCandidate> {
     matching(current, workloads::registry::KINDS.iter().map(|kind| kind.name))
+}
+
+/// Completes a kind or a preset of faults.
+pub(crate) fn fault(current: &OsStr) -> Vec<CompletionCandidate> {
+    let faults = FaultsDocument::new();
+    let names = faults.kinds.iter().map(|kind| &kind.fault);
+    matching(current, names.chain(faults.presets.iter().map(|preset| &preset.fault)).map(String::as_str))
 }
 
 /// Completes the name of a JSON document.

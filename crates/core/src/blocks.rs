@@ -45,6 +45,18 @@ impl BlockSet {
         }
     }
 
+    /// Returns true if there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The ranges of the set within `start..end`, in order.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let first = self.0.partition_point(|(_, other)| *other <= start);
+        let touching = self.0[first..].iter().take_while(move |(other, _)| *other < end);
+        touching.map(move |(from, to)| ((*from).max(start), (*to).min(end)))
+    }
+
     /// The first block of the set from `start` to before `end`.
     pub fn first_within(&self, start: u64, end: u64) -> Option<u64> {
         let place = self.0.partition_point(|(_, other)| *other <= start);
@@ -91,6 +103,12 @@ mod tests {
                     let first = |wanted: bool| (start..80).find(|block| expected[*block as usize] == wanted);
                     prop_assert_eq!(blocks.first_within(start, 80), first(true));
                     prop_assert_eq!(blocks.first_missing(start, 80), first(false));
+                    let mut within = [false; 80];
+                    for (from, to) in blocks.within(start, 70) {
+                        within[from as usize..to as usize].fill(true);
+                    }
+                    let inside = |block: usize| block as u64 >= start && block < 70 && expected[block];
+                    prop_assert!((0..80).all(|block| within[block] == inside(block)));
                 }
                 prop_assert!(blocks.0.windows(2).all(|pair| pair[0].1 < pair[1].0));
             }

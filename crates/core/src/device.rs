@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::completion::Completion;
 use crate::event::Event;
+use crate::hazards::{Absence, Hazards};
 use crate::request::{Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
 
@@ -60,6 +61,16 @@ pub trait Device: Send {
         None
     }
 
+    /// Faults that the device can have.
+    fn hazards(&self) -> Hazards {
+        Hazards::default()
+    }
+
+    /// The first absence of the device that ends behind `after`, a time that does not go back.
+    fn next_absence(&self, _after: Instant) -> Option<Absence> {
+        None
+    }
+
     /// From now on the device keeps its [events](Event). Requests must have numbers of their own then: none is used
     /// again. A fork of a watched device is watched.
     ///
@@ -112,6 +123,9 @@ pub trait Positioning {
 
     /// The cylinder under the arm when the device next becomes free.
     fn cylinder(&self) -> u32;
+
+    /// Time of one turn of the media, `None` of media that do not turn.
+    fn turn(&self) -> Option<Duration>;
 }
 
 /// A place on the media.
@@ -259,6 +273,12 @@ impl Device for Box<dyn Device> {
     }
     fn coverage(&self) -> Option<Coverage> {
         (**self).coverage()
+    }
+    fn hazards(&self) -> Hazards {
+        (**self).hazards()
+    }
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        (**self).next_absence(after)
     }
     fn watch(&mut self) {
         (**self).watch();

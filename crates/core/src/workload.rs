@@ -37,6 +37,18 @@ pub trait Workload {
     }
 }
 
+impl<W: Workload + ?Sized> Workload for &mut W {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        (**self).next_arrival(now)
+    }
+    fn completed(&mut self, completion: &Completion) {
+        (**self).completed(completion);
+    }
+    fn heeds_completions(&self) -> bool {
+        (**self).heeds_completions()
+    }
+}
+
 impl<W: Workload + ?Sized> Workload for Box<W> {
     fn next_arrival(&mut self, now: Instant) -> Arrival {
         (**self).next_arrival(now)

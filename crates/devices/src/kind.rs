@@ -50,6 +50,15 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     /// The devices that it owns.
     const CHILDREN: Children;
 
+    /// The table of its parameters with those that a name stands for in place of the name, such as the faults of a
+    /// preset. `None` if there is none.
+    ///
+    /// # Errors
+    /// A name that is not there, or values that do not fit it.
+    fn expanded(_table: &Table) -> Result<Option<Table>, DescriptionError> {
+        Ok(None)
+    }
+
     /// Checks and prepares parameters whose ranges have been checked.
     ///
     /// # Errors
@@ -184,7 +193,8 @@ fn read<K: DeviceKind>(table: &Table) -> Result<Arc<dyn Declared>, DescriptionEr
         Children::One => &["device"],
         Children::Several => &["devices"],
     };
-    let parameters = description::read_beside(table, beside)?;
+    let expanded = K::expanded(table)?;
+    let parameters = description::read_beside(expanded.as_ref().unwrap_or(table), beside)?;
     Ok(Arc::new(Typed::<K> { parameters, blueprint: OnceLock::new() }))
 }
 

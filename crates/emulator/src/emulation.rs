@@ -16,14 +16,22 @@
 //!   both are there: no reply to a flush or FUA write leaves before the data is where it should be, and nobody waits for
 //!   another's data. A read sees every write that arrived before it. What the file refuses fails in model time.
 //!   A reply that waited for its data is a miss, `data_not_there`.
-//! - Block status is answered at once: it is no request to the device.
-//! - A request that the model fails is answered with [`ErrorCode::Io`]; what the store did for it stays.
+//! - Under a device that can fail ([`failing`](Emulation::failing)), the store takes a write when the model completes it,
+//!   as the completion says; one that is a file does so synchronously. If the device can lose its power, the store is the
+//!   media: it takes the blocks of a write when they are durable there.
+//! - Block status is answered at once: it is no request to the device. Of a device that can fail everything is allocated.
+//! - A request that the model fails is answered with the [`ErrorCode`] of its status, a read with the good blocks before
+//!   the first bad one.
 //! - A reply that has not left is shown to the observer without its completion at MP2 once 65,536 later requests wait to
 //!   be shown.
 
+mod answer;
+mod failing;
+mod staging;
 mod stalls;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -31,17 +39,17 @@ use std::os::fd::BorrowedFd;
 
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{
-    ArrivalOrder, Coverage, Duration, Instant, MeasurementPoints, MissCause, Operation, Request, RequestId,
-    TraceRecord,
+    ArrivalOrder, Coverage, DataEffect, Duration, Instant, MeasurementPoints, MissCause, Operation, Request,
+    RequestId, TraceRecord,
 };
 
 use crate::calibration::SendCost;
 use crate::clock::{Clock, thread_cpu_time};
-use crate::frontend::{
-    Action, Backend, Command, Content, Departure, ErrorCode, Extent, Frontend, Next, Reply, Tag,
-};
+use crate::frontend::{Action, Backend, Command, Departure, ErrorCode, Frontend, Next, Tag};
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
-use crate::store::{Allocation, Store, StoreError, Token, TransferResult, Transfers, Work};
+use crate::store::{Store, StoreError, Token, TransferResult, Transfers, Work};
+use failing::Failing;
+pub use failing::TakeEvents;
 use stalls::Stalls;
 
 /// Function that receives every completed request, for traces and figures.
@@ -110,6 +118,7 @@ pub struct Emulation {
     statistics: EmulationStatistics,
     observe: Option<Observe>,
     tape: Option<Tape>,
+    failing: Failing,
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
     order: ArrivalOrder,
@@ -169,7 +178,8 @@ struct Replied {
 enum Answer {
     Done,
     Failed(ErrorCode),
-    Data { offset: u64, length: u64 },
+    Data { offset: u64, length: u64, effect: DataEffect },
+    Part { offset: u64, good_bytes: u64, code: ErrorCode },
     Extents { offset: u64, length: u64, single: bool },
 }
 
@@ -178,9 +188,6 @@ const LEISURE: Duration = Duration::from_us(500);
 
 /// Records that may wait to be shown behind replies that have not left.
 const WAITING_MAX: usize = 1 << 16;
-
-/// Extents in one answer at most.
-const EXTENTS_MAX: usize = 1 << 12;
 
 impl Emulation {
     /// An emulation that begins now, on `clock`.
@@ -208,6 +215,7 @@ impl Emulation {
             statistics: EmulationStatistics::default(),
             observe: None,
             tape: None,
+            failing: Failing::default(),
             arrived: 0,
             order: ArrivalOrder::default(),
             waiting_max: WAITING_MAX,
@@ -282,20 +290,22 @@ impl Emulation {
         &self.store
     }
 
-    /// Shows the last requests; returns what it amounted to, and the bytes.
-    pub fn finish(mut self) -> (EmulationStatistics, Store) {
+    /// Shows the last requests; returns what it amounted to, the bytes, and what the store refused of those that it had
+    /// not taken.
+    pub fn finish(mut self) -> (EmulationStatistics, Store, Result<(), StoreError>) {
         // What is still under way ends when the transfers are dropped; nobody waits for an answer any more.
         self.transfers = None;
         let unsent = std::mem::take(&mut self.replied).into_values();
         self.gone.extend(unsent.map(|replied| (replied, Departure::Dropped)));
         self.book_gone();
+        let kept = self.finish_failing();
         if let Some(observe) = &mut self.observe {
             self.order.finish(observe);
         }
         self.statistics.clamped = self.pacer.clamped();
         self.statistics.coverage = self.pacer.coverage();
         self.statistics.changed = self.pacer.finish_behind();
-        (self.statistics, self.store)
+        (self.statistics, self.store, kept)
     }
 
     fn accept(&mut self, command: &Command<'_>) {
@@ -313,7 +323,7 @@ impl Emulation {
             Err(error) => return self.refuse(command.tag, code_of(&error)),
         };
         let answer = match command.action {
-            Action::Read => Answer::Data { offset, length },
+            Action::Read => Answer::Data { offset, length, effect: DataEffect::NONE },
             _ => Answer::Done,
         };
         let stored = self.clock.now();
@@ -345,9 +355,10 @@ impl Emulation {
             transfer: begun,
         };
         match self.pacer.arrive(command.arrived, request) {
-            Ok(()) => {
+            Ok(time) => {
                 self.outstanding[id as usize] = Some(outstanding);
                 self.arrived += 1;
+                self.keep(number, time, request, command);
                 if let Some(tape) = &mut self.tape {
                     tape(number, command);
                 }
@@ -363,6 +374,9 @@ impl Emulation {
     /// Begins the transfer of a command, or does it at once if the store is not asynchronous.
     fn begin(&mut self, command: &Command<'_>) -> Result<Option<Token>, StoreError> {
         let (offset, length) = (command.offset_bytes, u64::from(command.length_bytes));
+        if self.failing.staging.is_some() {
+            return Ok(None);
+        }
         let durably = command.fua;
         let (work, bytes) = match command.action {
             Action::Read => (Work::Read, &[][..]),
@@ -429,7 +443,15 @@ impl Emulation {
             self.free.push(id);
             if let Some(code) = ErrorCode::of(due.completion.outcome.status) {
                 self.statistics.failed_requests += 1;
-                outstanding.answer = Answer::Failed(code);
+                let good_bytes = u64::from(due.completion.outcome.good_blocks) * self.block_bytes;
+                outstanding.answer = outstanding.answer.failed(code, good_bytes);
+            }
+            if let Answer::Data { effect, .. } = &mut outstanding.answer {
+                *effect = due.completion.outcome.effect;
+            }
+            if let Err(error) = self.carry_out(outstanding.number, &due.completion) {
+                self.statistics.refused += 1;
+                outstanding.answer = Answer::Failed(code_of(&error));
             }
             let outstanding = match self.prepare_transferred(frontend, outstanding) {
                 Ok(outstanding) => outstanding,
@@ -525,9 +547,9 @@ impl Emulation {
         };
         let Some(token) = transfer else {
             // It was done synchronously; a read is now.
-            let settled = match answer {
-                Answer::Data { offset, length } => transfers.settle(offset, length),
-                _ => Ok(()),
+            let settled = match answer.data() {
+                Some((offset, length)) => transfers.settle(offset, length),
+                None => Ok(()),
             };
             let answer = settled.map_or_else(|error| Answer::Failed(code_of(&error)), |()| answer);
             self.prepare(frontend, tag, answer, &[]);
@@ -548,63 +570,6 @@ impl Emulation {
             }
         }
         Ok(outstanding)
-    }
-
-    /// Prepares an answer; the data of a read is `bytes`, or is still in the store if that is empty.
-    fn prepare(&self, frontend: &mut dyn Frontend, tag: Tag, answer: Answer, bytes: &[u8]) {
-        match answer {
-            Answer::Done => frontend.reply(tag, Reply::Done),
-            Answer::Failed(code) => frontend.reply(tag, Reply::Failed(code)),
-            Answer::Data { offset, .. } => {
-                let mut fill = |buffer: &mut [u8]| {
-                    if !bytes.is_empty() {
-                        buffer.copy_from_slice(bytes);
-                        return Ok(Content::Data);
-                    }
-                    self.store.read(offset, buffer).map(|()| Content::Data).map_err(|error| code_of(&error))
-                };
-                frontend.reply(tag, Reply::Data(&mut fill));
-            }
-            Answer::Extents { offset, length, single } => match self.extents(offset, length, single) {
-                Ok(extents) => frontend.reply(tag, Reply::Extents(&extents)),
-                Err(error) => frontend.reply(tag, Reply::Failed(code_of(&error))),
-            },
-        }
-    }
-
-    /// Extents in whole blocks: a block that is allocated in part is allocated.
-    fn extents(&self, offset: u64, length: u64, single: bool) -> Result<Vec<Extent>, StoreError> {
-        let mut extents: Vec<Extent> = Vec::new();
-        let (mut at, mut reported) = (offset, offset);
-        for extent in self.store.extents(offset, length)? {
-            let extent = extent?;
-            at += extent.length;
-            let allocated = extent.allocation == Allocation::Allocated;
-            let last = at == offset + length;
-            let end = match (allocated, last) {
-                (_, true) => at,
-                (true, _) => at.next_multiple_of(self.block_bytes),
-                (false, _) => at / self.block_bytes * self.block_bytes,
-            };
-            if end <= reported {
-                continue;
-            }
-            let length_bytes = u32::try_from(end - reported).unwrap_or(u32::MAX);
-            match extents.last_mut() {
-                Some(before) if before.allocated == allocated => {
-                    before.length_bytes = before.length_bytes.saturating_add(length_bytes);
-                }
-                _ => extents.push(Extent { length_bytes, allocated, zero: !allocated }),
-            }
-            reported = end;
-            if (single && extents.len() > 1) || extents.len() == EXTENTS_MAX {
-                break;
-            }
-        }
-        if single {
-            extents.truncate(1);
-        }
-        Ok(extents)
     }
 
     /// Books what has left since the last time.
@@ -710,16 +675,19 @@ impl Backend for Emulation {
         self.stalls.spent(MissCause::ModelTooSlow, after);
         self.stalls.end_turn(after, thread_cpu_time);
         self.book_gone();
+        let absence = self.follow_absence(after, frontend)?;
         self.waiting_since = after;
         let mut idle = after;
         if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
             self.pacer.run_behind();
+            self.take_settled_events(after).map_err(io::Error::other)?;
             idle = self.clock.now();
             self.stalls.spent(MissCause::ModelTooSlow, idle);
         }
         self.asked = false;
         let lead = self.lead.map_or(Duration::ZERO, |lead| lead.0);
         let until = deadline.map(|deadline| Instant::from_ns(deadline.as_ns().saturating_sub(lead.as_ns())));
+        let until = until.into_iter().chain(absence).min();
         self.stalls.wait(idle, until.unwrap_or(Instant::MAX));
         Ok(Next::WaitUntil(until))
     }

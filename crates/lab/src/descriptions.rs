@@ -1,7 +1,10 @@
-//! Documents about descriptions: the catalog, one device, the kinds of devices and workloads, and their parameters.
+//! Documents about descriptions: the catalog, one device, the kinds of devices, workloads and faults, and their
+//! parameters.
 
 use schemars::JsonSchema;
 use seeklab_core::description::ParameterInfo;
+use seeklab_core::{DescriptionError, Mistake};
+use seeklab_devices::fault::{self, KindInfo, Preset};
 use seeklab_devices::registry::KINDS;
 use seeklab_devices::{Description, Kind, catalog};
 use seeklab_workloads::presets::PRESETS;
@@ -206,6 +209,108 @@ impl WorkloadsDocument {
 impl Default for WorkloadsDocument {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The kinds and presets of faults. Its serialized form is the JSON document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FaultsDocument {
+    /// The kinds.
+    pub kinds: Vec<FaultSummary>,
+    /// The presets.
+    pub presets: Vec<FaultSummary>,
+}
+
+/// A kind or preset of faults in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FaultSummary {
+    /// Name of the kind or preset.
+    pub fault: String,
+    /// Effect of the fault.
+    pub description: String,
+}
+
+/// A kind or preset of faults. Its serialized form is the JSON document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FaultDocument {
+    /// Name of the kind or preset.
+    pub fault: String,
+    /// The kind, if it is one.
+    pub kind: Option<FaultKindDocument>,
+    /// The preset, if it is one.
+    pub preset: Option<FaultPresetDocument>,
+}
+
+/// A kind of fault with its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FaultKindDocument {
+    /// Effect of the fault.
+    pub description: String,
+    /// A fault of the kind, on one line for `--fault`.
+    pub example: &'static str,
+    /// Keys of this kind.
+    pub keys: Vec<ParameterInfo>,
+    /// Keys that it has in common with other kinds: those that select requests, and times.
+    pub common_keys: Vec<ParameterInfo>,
+}
+
+/// A preset of faults with its source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FaultPresetDocument {
+    /// Effect of the faults.
+    pub description: &'static str,
+    /// Source of the values.
+    pub source: &'static str,
+    /// Values that the source does not give, and their choice; empty if there are none.
+    pub assumed: &'static str,
+    /// The faults in TOML.
+    pub toml: String,
+}
+
+impl FaultsDocument {
+    /// Returns all kinds and presets.
+    pub fn new() -> Self {
+        let preset =
+            |preset: &Preset| FaultSummary { fault: preset.name.into(), description: preset.about.into() };
+        let kind = |kind: KindInfo| FaultSummary { fault: kind.kind, description: kind.description };
+        Self {
+            kinds: fault::kinds().into_iter().map(kind).collect(),
+            presets: fault::PRESETS.iter().map(preset).collect(),
+        }
+    }
+}
+
+impl Default for FaultsDocument {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FaultDocument {
+    /// Returns the kind or preset of that name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(name: &str) -> Result<Self, Failure> {
+        let fault = name.to_owned();
+        if let Some(preset) = Preset::find(name) {
+            let Preset { about: description, source, assumed, .. } = *preset;
+            let preset = FaultPresetDocument { description, source, assumed, toml: preset.text() };
+            return Ok(Self { fault, kind: None, preset: Some(preset) });
+        }
+        let kinds = fault::kinds();
+        let Some(kind) = kinds.iter().find(|kind| kind.kind == name) else {
+            let names = kinds.iter().map(|kind| kind.kind.as_str());
+            let names = names.chain(fault::PRESETS.iter().map(|preset| preset.name));
+            return Err(DescriptionError::unknown(Mistake::UnknownName, "kind or preset", name, names).into());
+        };
+        let kind = FaultKindDocument {
+            description: kind.description.clone(),
+            example: kind.example,
+            keys: kind.keys.clone(),
+            common_keys: fault::common_keys(kind),
+        };
+        Ok(Self { fault, kind: Some(kind), preset: None })
     }
 }
 

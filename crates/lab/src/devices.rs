@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use seeklab_core::{Coverage, Device, Seed, description};
-use seeklab_devices::fault::{FaultParameters, FaultTable};
+use seeklab_devices::fault::FaultParameters;
 use seeklab_devices::layer::Bank;
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::scheduler::SchedulerSpec;
@@ -37,7 +37,8 @@ pub struct Setup {
 pub struct Faults {
     /// TOML file with tables `[[fault]]`.
     pub file: Option<PathBuf>,
-    /// Faults behind those of the file, on one line each, such as `delay,add=20ms,probability=1%`.
+    /// Faults behind those of the file, on one line each, such as `delay,add=20ms,probability=1%`, or presets, such as
+    /// `tail-disk,at=30s`.
     pub lines: Vec<String>,
 }
 
@@ -49,15 +50,13 @@ impl Faults {
             Some(path) => {
                 let label = path.display().to_string();
                 let text = text_of(&label)?;
-                let read = description::parse(&text).and_then(|table| description::read(&table));
-                let read = read.and_then(|faults: FaultParameters| faults.checked().map(|()| faults));
+                let read = description::parse(&text).and_then(|table| FaultParameters::from_table(&table));
                 read.map_err(|error| error.located(&text).within(&label))?
             }
         };
         for line in &self.lines {
-            let fault =
-                FaultTable::from_line(line).map_err(|error| error.within(&format!("--fault {line}")))?;
-            faults.fault.push(fault);
+            let of_line = FaultParameters::from_line(line);
+            faults.fault.extend(of_line.map_err(|error| error.within(&format!("--fault {line}")))?.fault);
         }
         Ok(faults)
     }

@@ -22,7 +22,8 @@ use crate::calibrate::CalibrationResult;
 use crate::capture::CaptureResult;
 use crate::crash::CrashResult;
 use crate::descriptions::{
-    CatalogDocument, DeviceDocument, KindsDocument, ParametersDocument, WorkloadsDocument,
+    CatalogDocument, DeviceDocument, FaultDocument, FaultsDocument, KindsDocument, ParametersDocument,
+    WorkloadsDocument,
 };
 use crate::emulate::EmulationResult;
 use crate::experiment::ExperimentFigures;
@@ -63,6 +64,8 @@ pub const DOCUMENTS: &[Document] = &[
     document::<ParametersDocument>("devices-parameters", "devices --parameters KIND"),
     document::<WorkloadsDocument>("workloads", "workloads"),
     document::<ParametersDocument>("workloads-parameters", "workloads --parameters KIND"),
+    document::<FaultsDocument>("faults", "faults"),
+    document::<FaultDocument>("faults-name", "faults NAME"),
     document::<SimulateFigures>("simulate", "simulate"),
     document::<ExperimentFigures>("experiment", "experiment"),
     document::<SeriesResult>("run", "run"),

@@ -14,8 +14,10 @@ use crate::session::Session;
 pub struct DriveResult {
     /// From the first request to the end.
     pub elapsed_s: f64,
-    /// Requests that completed.
+    /// Requests that completed, failed ones included.
     pub requests: u64,
+    /// Requests that failed, each attempt on its own.
+    pub failed_requests: u64,
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written.
@@ -30,7 +32,7 @@ pub struct DriveResult {
 /// application overwrites the device.
 ///
 /// # Errors
-/// A line that cannot be read; a server that cannot be reached or fails a request. Wrong data are part of the result.
+/// A line that cannot be read; a server that cannot be reached. Failed requests and wrong data are part of the result.
 pub fn drive(session: &Session, uri: &Uri, line: &str, seed: Seed) -> Result<DriveResult, Failure> {
     let builtin = Builtin::parse(line)?;
     let mut steps = session.working(builtin.name());
@@ -39,6 +41,7 @@ pub fn drive(session: &Session, uri: &Uri, line: &str, seed: Seed) -> Result<Dri
     Ok(DriveResult {
         elapsed_s: result.elapsed.as_s(),
         requests: result.requests.len() as u64,
+        failed_requests: result.failed_requests,
         read_bytes: result.read_bytes,
         written_bytes: result.written_bytes,
         mismatch_count: result.mismatch_count,

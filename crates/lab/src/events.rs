@@ -1,4 +1,4 @@
-//! Events of simulated devices, in a file.
+//! Events of simulated and emulated devices, in a file.
 //!
 //! One line for each event, in order of time: CSV with the columns `time_ns`, `path` (the device, and the fault if it is
 //! one), `kind`, `request`, `lbn`, `blocks`, `detail`. The detail of `durable` is the time at which the first of the blocks
@@ -6,10 +6,13 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 use seeklab_core::{
     Arrival, Completion, Device, Event, EventKind, Instant, Limits, Simulation, SimulationError, Workload,
 };
+use seeklab_emulator::emulation::TakeEvents;
 use seeklab_files::OutputFile;
 
 use crate::failure::Failure;
@@ -75,6 +78,20 @@ impl EventFile {
         }
     }
 
+    /// Writes on a thread of its own what an emulation tells.
+    pub(crate) fn beside(mut self) -> EventWriter {
+        let (sender, events) = channel::<Event>();
+        let thread = std::thread::spawn(move || {
+            for event in events {
+                if self.failed.is_none() {
+                    self.failed = write_event(&mut self.file, &event).err();
+                }
+            }
+            self.finish()
+        });
+        EventWriter { sender, thread }
+    }
+
     /// Ends the file.
     ///
     /// # Errors
@@ -86,6 +103,30 @@ impl EventFile {
         };
         let file = written.map_err(|error| Failure::from(error).context(self.path.display()))?;
         Ok(file.finish()?)
+    }
+}
+
+/// Thread that writes the events of an emulation.
+pub(crate) struct EventWriter {
+    sender: Sender<Event>,
+    thread: JoinHandle<Result<(), Failure>>,
+}
+
+impl EventWriter {
+    /// Function that takes the events of an emulation.
+    pub(crate) fn take(&self) -> TakeEvents {
+        let sender = self.sender.clone();
+        // The thread ends early only if it panics.
+        Box::new(move |event| drop(sender.send(event.clone())))
+    }
+
+    /// Ends the file, once the emulation has ended.
+    ///
+    /// # Errors
+    /// If it could not be written.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        drop(self.sender);
+        self.thread.join().expect("writing does not panic")
     }
 }
 

@@ -27,6 +27,7 @@ pub mod output;
 pub mod points;
 pub mod progress;
 pub mod record;
+pub mod retries;
 pub mod run;
 pub mod series;
 pub mod session;

@@ -19,7 +19,9 @@ use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
-use seeklab_workloads::{AddressSpace, Application, Builtin, Supplied, Synthetic, WorkloadSpec};
+use seeklab_workloads::{
+    AddressSpace, Application, Builtin, Retries, RetryCounts, Retrying, Supplied, Synthetic, WorkloadSpec,
+};
 
 use crate::devices::Resolved;
 use crate::events::EventFile;
@@ -42,6 +44,8 @@ pub struct SimulationResult {
     pub coverage: Option<Coverage>,
     /// Dependencies that were inferred from the trace and kept, if requests followed others.
     pub followed: Option<Followed>,
+    /// Failed requests that were sent again, if the host retries.
+    pub retries: Option<RetryCounts>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -152,7 +156,8 @@ pub fn run(
                 Synthetic::new(&spec, AddressSpace::from(built.capabilities()), seed, supplied).map_err(
                     |error| Failure::from(error).context(format!("--workload `{}`", workload.name)),
                 )?;
-            let mut result = drive(&mut requests, &mut built, limits, &mut outputs, progress)?;
+            let mut result =
+                drive(&mut requests, &mut built, limits, workload.retries, &mut outputs, progress)?;
             result.notes.extend(rounded);
             result
         }
@@ -179,7 +184,7 @@ fn application(
     let mut built = device.build(seed, "disk0")?;
     let mut requests = Application::new(builtin, AddressSpace::from(built.capabilities()), seed)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
-    let mut result = drive(&mut requests, &mut built, limits, &mut outputs, progress)?;
+    let mut result = drive(&mut requests, &mut built, limits, workload.retries, &mut outputs, progress)?;
     for phase in requests.phases() {
         let Some(elapsed) = phase.elapsed() else { continue };
         let unmount = match (phase.end, phase.unmounted) {
@@ -329,7 +334,7 @@ fn replay(
     let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
-    let result = drive(&mut requests, &mut bank, limits, &mut outputs, progress);
+    let result = drive(&mut requests, &mut bank, limits, workload.retries, &mut outputs, progress);
     let counters = requests.counters();
     let followed = match (mode, requests.dependencies()) {
         (Mode::Follow { within }, Some(counts)) => Some(Followed { within, counts }),
@@ -420,6 +425,24 @@ fn drive<W: Workload, D: Device>(
     workload: &mut W,
     device: &mut D,
     limits: Limits,
+    retries: Retries,
+    outputs: &mut Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    if retries.count == 0 {
+        return drive_once(workload, device, limits, outputs, progress);
+    }
+    let mut retrying = Retrying::new(workload, retries);
+    let mut result = drive_once(&mut retrying, device, limits, outputs, progress)?;
+    result.retries = Some(retrying.counts());
+    Ok(result)
+}
+
+/// Drives the device with the requests of the workload, each of which is sent once.
+fn drive_once<W: Workload, D: Device>(
+    workload: &mut W,
+    device: &mut D,
+    limits: Limits,
     outputs: &mut Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
@@ -459,6 +482,7 @@ fn drive<W: Workload, D: Device>(
         saturated,
         coverage,
         followed: None,
+        retries: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),

@@ -14,6 +14,7 @@ use crate::devices::{Resolved, Setup, resolve};
 use crate::events::EventFile;
 use crate::failure::Failure;
 use crate::output::VERSION;
+use crate::retries::RetryFigures;
 use crate::run::{Followed, Outputs, SimulationResult, metadata, run};
 use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
@@ -94,6 +95,9 @@ pub struct DeviceFigures {
     /// Dependencies that were inferred from the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub followed: Option<FollowedFigures>,
+    /// Failed requests that the host sent again, if it retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<RetryFigures>,
     /// Notes for people.
     pub notes: Vec<String>,
     /// Throughput over time.
@@ -205,6 +209,7 @@ impl DeviceFigures {
             wall_s: result.wall_s,
             saturated: result.saturated.is_some(),
             followed: result.followed.map(FollowedFigures::from),
+            retries: result.retries.map(RetryFigures::from),
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
         }
@@ -290,6 +295,8 @@ fn make_report(
     let mut notes: Vec<Note> = Vec::new();
     for (result, device) in results.iter().zip(devices) {
         notes.extend(result.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
+        let retries = result.retries.and_then(|counts| RetryFigures::from(counts).sentence());
+        notes.extend(retries.map(|sentence| Note::Remark(format!("{}: {sentence}", device.name))));
         for note in &result.notes {
             if !notes.contains(note) {
                 notes.push(note.clone());

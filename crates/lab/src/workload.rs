@@ -9,7 +9,7 @@ use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
 use seeklab_workloads::replay::{ArrivalMode, Beyond, Population, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
-use seeklab_workloads::{WorkloadSpec, registry};
+use seeklab_workloads::{Retries, WorkloadSpec, registry};
 
 use crate::failure::Failure;
 use crate::trace::STANDARD_INPUT;
@@ -21,6 +21,8 @@ pub struct WorkloadOptions {
     pub arrivals: Option<ArrivalMode>,
     /// Maximum number of requests.
     pub requests: Option<u64>,
+    /// Attempts after a request failed.
+    pub retries: Retries,
     /// Treatment of requests beyond the end of the device.
     pub beyond: Option<Beyond>,
     /// Format of the trace; guessed if `None`.
@@ -46,6 +48,8 @@ pub struct ResolvedWorkload {
     pub options: ReadOptions,
     /// The trace whose interarrival times a synthetic workload takes.
     pub shape: Option<PathBuf>,
+    /// Attempts after a request failed.
+    pub retries: Retries,
 }
 
 /// The workload that `text` means: a file if there is one of that name, else a line.
@@ -197,6 +201,7 @@ pub fn from_spec(
         format: options.format.clone(),
         options: reading,
         shape: options.shape.clone(),
+        retries: options.retries,
     })
 }
 

@@ -10,6 +10,7 @@ use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
 use super::reading::input_path;
+use super::setup::FaultFlags;
 
 use crate::delivery::Delivery;
 use crate::output::{print, print_json, print_schema};
@@ -54,7 +55,8 @@ number of processors.
 Examples:
   seeklab experiment schedulers.toml --report schedulers.html
   seeklab experiment schedulers.toml --jobs 4 --json > cells.json
-  seeklab experiment schedulers.toml --fresh --output /tmp/again"#;
+  seeklab experiment schedulers.toml --fresh --output /tmp/again
+  seeklab experiment schedulers.toml --fault fail-slow-vibration --output slow"#;
 
 /// Runs devices × workloads × schedulers × arrivals × parameters, and prints one table and one report.
 #[derive(Debug, Args)]
@@ -69,6 +71,8 @@ pub(crate) struct Arguments {
     /// Print the keys of experiment files as a page in Markdown
     #[arg(long, exclusive = true)]
     reference: bool,
+    #[command(flatten)]
+    faults: FaultFlags,
     /// Number of simultaneous runs [default: the number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
@@ -94,6 +98,7 @@ impl Arguments {
         let Some(file) = self.file else { return print(&reference::page()) };
         let options = ExperimentOptions {
             file,
+            faults: self.faults.faults(),
             output: self.output,
             jobs: self.jobs,
             fresh: self.fresh,

@@ -6,6 +6,7 @@ mod pace;
 mod parameters;
 mod queue;
 mod reading;
+mod retries;
 mod setup;
 mod trace_remap;
 mod trace_report;
@@ -40,6 +41,8 @@ verbs! {
     devices: Devices,
     /// List the kinds and presets of workloads, or print the keys of a kind.
     workloads: Workloads,
+    /// List the kinds and presets of faults, or explain one.
+    faults: Faults,
     /// Simulate a workload on one or more devices.
     simulate: Simulate,
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.

@@ -25,15 +25,20 @@ pub(super) fn print_parameters(
             let condition = folded(&format!("if {only_if}:"), 2);
             text += &if only_if.is_empty() { "\n".to_owned() } else { format!("\n{condition}\n") };
         }
-        let default = match &parameter.default {
-            None => " (required)".to_owned(),
-            Some(default) if default.is_empty() => String::new(),
-            Some(default) => format!(" [default: {default}]"),
-        };
-        let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
-        let heading = format!("{}: {}{range}{default}", parameter.path, parameter.value);
-        let description = format!("    {}", parameter.description);
-        text += &format!("{}\n{}\n", folded(&heading, 2), folded(&description, 4));
+        text += &parameter_text(parameter);
     }
     print(&text)
+}
+
+/// A parameter in two paragraphs: its path, value, range and default, and its description.
+pub(super) fn parameter_text(parameter: &ParameterInfo) -> String {
+    let default = match &parameter.default {
+        None => " (required)".to_owned(),
+        Some(default) if default.is_empty() => String::new(),
+        Some(default) => format!(" [default: {default}]"),
+    };
+    let range = if parameter.range.is_empty() { String::new() } else { format!(", {}", parameter.range) };
+    let heading = format!("{}: {}{range}{default}", parameter.path, parameter.value);
+    let description = format!("    {}", parameter.description);
+    format!("{}\n{}\n", folded(&heading, 2), folded(&description, 4))
 }

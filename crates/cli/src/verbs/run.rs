@@ -17,6 +17,7 @@ use seeklab_lab::session::Session;
 
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
+use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 use crate::completion;
 use crate::delivery::Delivery;
@@ -80,6 +81,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pace: PaceFlags,
     #[command(flatten)]
+    retries: RetryFlags,
+    #[command(flatten)]
     setup_flags: SetupFlags,
     /// Seed of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
@@ -87,6 +90,10 @@ pub(crate) struct Arguments {
     /// Write a trace of each repetition to this folder, with the times at every measurement point
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
+    /// Write the events inside the device in each repetition to this folder, such as written blocks that became durable
+    /// and faults that struck
+    #[arg(long, value_name = "FOLDER")]
+    events: Option<PathBuf>,
     /// Save each result to this file, so that an interrupted series can be resumed
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -147,6 +154,7 @@ impl Arguments {
             pace: self.pace.options().load(session, application.frontend())?,
             application,
             record: self.record.clone(),
+            events: self.events.clone(),
             journal: self.results.clone(),
             fresh: self.fresh,
             output_to_stderr: self.json,
@@ -155,7 +163,12 @@ impl Arguments {
 
     fn application(&self) -> Result<Application, Failure> {
         if let Some(line) = &self.builtin {
-            return Ok(Application::Builtin { builtin: Builtin::parse(line)?, line: line.clone() });
+            let (builtin, retries) = (Builtin::parse(line)?, self.retries.retries());
+            return Ok(Application::Builtin { builtin, line: line.clone(), retries });
+        }
+        if self.retries.is_given() {
+            return Err(Failure::new("--retries: applies to --builtin")
+                .hint("a command, and the kernel beneath it, decide themselves about errors"));
         }
         Ok(Application::Commands(Commands {
             file_system: self.fs,

@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
     /// Save the contents as a raw image on exit
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Save the contents as they were without faults of data: lost, torn and misdirected writes are whole, and no bit has
+    /// changed
+    #[arg(long, requires = "save")]
+    pristine: bool,
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
@@ -72,6 +76,10 @@ pub(crate) struct Arguments {
     /// Write every request to a trace, with the times measured by the emulator
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
+    /// Write the events inside the device, such as written blocks that became durable and faults that struck, to a CSV
+    /// file
+    #[arg(long, value_name = "FILE.csv")]
+    events: Option<PathBuf>,
     #[command(flatten)]
     setup: SetupFlags,
     /// Seed of the model's random draws
@@ -124,6 +132,8 @@ impl Arguments {
             pace: self.pace.options(),
             follow_host: self.follow_host,
             record: self.record.clone(),
+            events: self.events.clone(),
+            pristine: self.pristine,
             seed: self.seed,
         })
     }

@@ -24,20 +24,34 @@ pub(crate) struct SetupFlags {
     /// Set a parameter of the device, by its name or path. Applies after --bare
     #[arg(long = "set", value_name = "KEY=VALUE", add = ArgValueCompleter::new(completion::override_key))]
     overrides: Vec<String>,
-    /// A fault of the device: KIND,KEY=VALUE,… such as delay,add=20ms,probability=1%. May be given several times;
-    /// `seeklab devices --parameters fault` lists kinds and keys
-    #[arg(long = "fault", value_name = "FAULT")]
+    #[command(flatten)]
+    faults: FaultFlags,
+}
+
+/// Options for the faults of a device.
+#[derive(Debug, Args)]
+pub(crate) struct FaultFlags {
+    /// A fault of the device: a kind or preset, then KEY=VALUE, such as delay,add=20ms,probability=1% or
+    /// tail-disk,at=30s. May be given several times; `seeklab faults` lists kinds and presets
+    #[arg(long = "fault", value_name = "FAULT", add = ArgValueCompleter::new(completion::fault))]
     fault: Vec<String>,
     /// Faults of the device from a TOML file with a list of tables `fault`, before those of --fault
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
 }
 
+impl FaultFlags {
+    /// Returns the faults that the options describe.
+    pub(crate) fn faults(&self) -> Faults {
+        Faults { file: self.faults.clone(), lines: self.fault.clone() }
+    }
+}
+
 impl SetupFlags {
     /// Returns the setup that the options describe.
     pub(crate) fn setup(&self) -> Setup {
         let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));
-        let faults = Faults { file: self.faults.clone(), lines: self.fault.clone() };
+        let faults = self.faults.faults();
         Setup { bare: self.bare, overrides: self.overrides.clone(), faults, queue }
     }
 }

@@ -16,6 +16,7 @@ use seeklab_lab::trace::STANDARD_INPUT;
 use seeklab_lab::workload::WorkloadOptions;
 
 use super::reading::input_path;
+use super::retries::RetryFlags;
 use super::setup::SetupFlags;
 
 use crate::completion;
@@ -61,6 +62,8 @@ pub(crate) struct Arguments {
     /// A request that followed a completion in the trace follows it in the simulation. Needs completion times
     #[arg(long, group = "arrivals")]
     follow: bool,
+    #[command(flatten)]
+    retries: RetryFlags,
     #[command(flatten)]
     setup: SetupFlags,
     /// Seed of all random draws
@@ -174,6 +177,7 @@ impl Arguments {
         WorkloadOptions {
             arrivals,
             requests: self.requests,
+            retries: self.retries.retries(),
             beyond: self.beyond,
             format: self.format.clone(),
             block_size: self.block_size,

@@ -60,6 +60,8 @@ fn names_of_kinds_documents_formats_schedulers_and_protocols_are_completed() {
     assert_eq!(completed(&bench, &["devices", "--parameters", "que"]), ["queue"]);
     assert_eq!(completed(&bench, &["workloads", "--parameters", "syn"]), ["synthetic"]);
     assert_eq!(completed(&bench, &["schema", "trace-s"]), ["trace-slice"]);
+    assert_eq!(completed(&bench, &["faults", "tail"]), ["tail-disk", "tail-ssd"]);
+    assert_eq!(completed(&bench, &["serve", "immediate", "--fault", "bandw"]), ["bandwidth_cap"]);
     assert_eq!(completed(&bench, &["trace", "info", "--from", "ms"]), ["msr", "msr-cut"]);
     assert!(completed(&bench, &["simulate", "--scheduler", "spt"]).contains(&"sptf".to_owned()));
     assert_eq!(completed(&bench, &["calib"]), ["calibrate"]);

@@ -77,9 +77,12 @@ fn parameters_and_schema_of_a_kind_are_printed() {
 
 #[test]
 fn references_are_the_pages_of_the_documentation() {
-    for (command, page) in
-        [(&["devices"][..], "devices"), (&["workloads"], "workloads"), (&["trace", "columns"], "traces")]
-    {
+    for (command, page) in [
+        (&["devices"][..], "devices"),
+        (&["workloads"], "workloads"),
+        (&["faults"], "faults"),
+        (&["trace", "columns"], "traces"),
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/reference/{page}.md"));
         let printed = Bench::new().run(&[command, &["--reference"]].concat()).done();
         assert_eq!(printed, std::fs::read_to_string(path).unwrap(), "{page}");
@@ -124,4 +127,69 @@ fn size_with_a_letter_alone_is_refused_with_both_meanings() {
     ] {
         bench.run(arguments).fails(&["8k", "8KiB (powers of 1024) or 8kB (powers of 1000)"]);
     }
+}
+
+#[test]
+fn kinds_and_presets_of_faults_are_listed_and_explained() {
+    let bench = Bench::new();
+    let listed = bench.json(&["faults"]);
+    let names = |list: &str| -> Vec<String> {
+        let list = listed[list].as_array().unwrap().iter();
+        list.map(|fault| fault["fault"].as_str().unwrap().to_owned()).collect()
+    };
+    let (kinds, presets) = (names("kinds"), names("presets"));
+    assert!(kinds.contains(&"bandwidth_cap".to_owned()) && presets.contains(&"tail-disk".to_owned()));
+    for name in kinds.iter().chain(&presets) {
+        let text = bench.run(&["faults", name]).done();
+        assert!(text.starts_with(&format!("{name}: ")), "{text}");
+    }
+    let text = bench.run(&["faults", "delay"]).done();
+    for part in
+        ["--fault \"delay,add=20ms,probability=1%\"", "holds: one of `reply`, `device`", "repeat: text"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let text = bench.run(&["faults", "tail-disk"]).done();
+    for part in ["source   M. Hao et al.", "assumed  factor 2", "[[fault]]\nkind = \"slow\"\nfactor = 2.0\n"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    bench
+        .run(&["faults", "tail-disc"])
+        .fails(&["unknown kind or preset `tail-disc`", "did you mean `tail-disk`"]);
+}
+
+/// Mean response time of a device of 1 ms per request with these faults.
+fn mean_ms(bench: &Bench, device: &str, faults: &[&str]) -> f64 {
+    let load = ["-w", "random,closed=1,requests=2000"];
+    let document = bench.json(&[&["simulate", device][..], &load, faults].concat());
+    document["devices"][0]["response_mean_ms"].as_f64().unwrap()
+}
+
+#[test]
+fn preset_means_the_same_on_a_line_in_a_file_and_in_a_description() {
+    let bench = Bench::new();
+    let line = "fail-slow-vibration,at=1s,rate=200kB/s";
+    let fault = "[[fault]]\npreset = \"fail-slow-vibration\"\nat = \"1s\"\nrate = \"200kB/s\"\n";
+    bench.write("faults.toml", fault);
+    bench.write("disk.toml", format!("kind = \"fault\"\n{fault}[device]\nbase = \"constant\"\n"));
+    let plain = mean_ms(&bench, "constant", &[]);
+    let on_a_line = mean_ms(&bench, "constant", &["--fault", line]);
+    assert!(on_a_line > 2.0 * plain, "{on_a_line} ms, and {plain} ms without the fault");
+    assert_eq!(on_a_line, mean_ms(&bench, "constant", &["--faults", "faults.toml"]));
+    assert_eq!(on_a_line, mean_ms(&bench, "disk.toml", &[]));
+    let saved = bench.run(&["devices", "disk.toml", "--toml"]).done();
+    assert!(saved.contains("kind = \"bandwidth_cap\"") && !saved.contains("preset"), "{saved}");
+    bench.write("e.toml", "devices = [\"constant\"]\nworkloads = [\"random,closed=1,requests=2000\"]\n");
+    for faults in [["--fault", line], ["--faults", "faults.toml"]] {
+        let cells = bench.json(&[&["experiment", "e.toml"][..], &faults].concat());
+        assert_eq!(cells["cells"][0]["response_mean_ms_mean"].as_f64(), Some(on_a_line), "{cells}");
+    }
+    bench.write("faults.toml", "[[fault]]\nkind = \"stall\"\nfor = \"1s\"\n[[fault]]\npreset = \"tail\"\n");
+    bench
+        .run(&["serve", "constant", "--faults", "faults.toml"])
+        .fails(&["faults.toml, line 5: fault[1].preset: unknown preset `tail`", "tail-disk"]);
+    bench
+        .run(&["simulate", "constant", "-w", RANDOM, "--fault", "medium_error,blocks=1TiB..2TiB"])
+        .fails(&["fault[0].blocks: 1TiB..2TiB lies beyond the end of the device", "up to"]);
 }

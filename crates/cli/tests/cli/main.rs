@@ -5,6 +5,7 @@ mod clones;
 mod completion;
 mod conversions;
 mod descriptions;
+mod errors;
 mod events;
 mod experiment;
 mod fifos;
@@ -68,6 +69,7 @@ fn every_help_ends_with_examples() {
                 "--json",
             ],
         ),
+        ("faults", &["--reference", "--json"]),
         ("compare", &["--between", "--reference-format", "--other-format", "--report", "--json"]),
         ("trace", &["info", "convert", "head", "formats"]),
         ("fit", &["--device", "--split", "--seed", "--json"]),

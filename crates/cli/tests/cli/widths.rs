@@ -61,6 +61,10 @@ fn traces_and_devices_fit() {
     for kind in ["synthetic", "replay", "postmark"] {
         assert_fits(&bench, &["workloads", "--parameters", kind]);
     }
+    for fault in ["delay", "throttle", "fail-slow-drive"] {
+        assert_fits(&bench, &["faults", fault]);
+    }
+    assert_fits(&bench, &["faults"]);
     assert_fits(&bench, &["trace", "columns"]);
 }
 

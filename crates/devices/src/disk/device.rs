@@ -11,6 +11,7 @@ use seeklab_core::{
 
 use super::electronics::{Electronics, Served};
 use super::layout::Layout;
+use super::mechanics::Media;
 use super::mechanism::{Arm, Mechanism};
 use super::params::{DiskParameters, MechanicsParameters};
 use super::watched::Watch;
@@ -300,5 +301,9 @@ impl Positioning for Heads {
 
     fn cylinder(&self) -> u32 {
         self.electronics.arm().cylinder
+    }
+
+    fn turn(&self) -> Option<Duration> {
+        Some(self.mechanism.period())
     }
 }

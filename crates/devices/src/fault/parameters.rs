@@ -22,14 +22,19 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
 use seeklab_core::{
-    ByteSize, Capabilities, DataEffect, Duration, Mistake, Operation, Ratio, Seed, Status, description,
+    ByteSize, Capabilities, DataEffect, DataRate, Duration, Mistake, Operation, Ratio, Seed, Status,
+    description,
 };
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use super::cap::Cap;
 use super::data::{DataFault, Displacement};
+use super::ladder::Ladder;
+use super::remapped::Remapped;
 use super::rule::{Action, Lasting, Length, Rule, Selector};
 use super::schedule::{Repeat, Schedule};
+use super::throttle::{Load, Throttle};
 use crate::error::{DescriptionError, check};
 
 /// Kind of a fault.
@@ -60,6 +65,14 @@ pub enum FaultKind {
     LostFlush,
     /// A write with force unit access is answered when it is in the buffer.
     IgnoredFua,
+    /// No more than so many bytes pass in a second.
+    BandwidthCap,
+    /// A read is repeated for one or more turns of the platters until it succeeds or fails for good.
+    Retries,
+    /// Weak sectors are found by a read, remapped, and reached by a detour from then on.
+    Remapped,
+    /// Everything in the device takes longer after sustained load until the device has been idle.
+    Throttle,
     /// A write is answered and reaches nothing.
     LostWrite,
     /// A write is answered, and only its first blocks were written.
@@ -91,6 +104,10 @@ impl FaultKind {
             Self::NoSpace => "no_space",
             Self::LostFlush => "lost_flush",
             Self::IgnoredFua => "ignored_fua",
+            Self::BandwidthCap => "bandwidth_cap",
+            Self::Retries => "retries",
+            Self::Remapped => "remapped",
+            Self::Throttle => "throttle",
             Self::Gone => "gone",
             Self::LostWrite => "lost_write",
             Self::TornWrite => "torn_write",
@@ -103,7 +120,7 @@ impl FaultKind {
     }
 
     /// Keys that belong to this kind, apart from those of every kind.
-    const fn keys(self) -> &'static [&'static str] {
+    pub(super) const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Delay => &["add", "holds", "ramp"],
             Self::Stall => &[],
@@ -113,6 +130,10 @@ impl FaultKind {
             Self::MediumError => &["add", "ramp", "lasting"],
             Self::Timeout => &["timeout", "ramp"],
             Self::Aborted | Self::WriteProtected | Self::NoSpace | Self::LostFlush => &["add", "ramp"],
+            Self::BandwidthCap => &["rate"],
+            Self::Retries => &["ladder", "turn", "ramp"],
+            Self::Remapped => &["turns", "turn", "detour"],
+            Self::Throttle => &["load", "window", "factor", "idle"],
             Self::IgnoredFua | Self::LostWrite | Self::StaleRead | Self::BitRot => &["ramp"],
             Self::TornWrite => &["unit", "ramp"],
             Self::MisdirectedWrite | Self::MisdirectedRead => &["by", "ramp"],
@@ -120,7 +141,7 @@ impl FaultKind {
     }
 
     /// Returns true if the fault is one of the whole device, which selects no requests.
-    const fn is_of_device(self) -> bool {
+    pub(super) const fn is_of_device(self) -> bool {
         matches!(self, Self::Stall | Self::Slow | Self::Gone | Self::PowerLoss)
     }
 }
@@ -138,14 +159,15 @@ pub enum Holds {
 /// A fault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = super::preset::declare)]
 pub struct FaultTable {
-    /// Kind of the fault.
+    /// Kind of the fault. Required unless a preset is given.
     pub kind: FaultKind,
     /// Name of the fault. Its random draws follow from it. [default: the kind, with a number from the second one on]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Operations, such as `read` or `write|discard` [default: all; those that give blocks new contents of
-    /// `write_protected` and `no_space`; reads of errors that last until they are rewritten].
+    /// Operations, such as `read` or `write|discard` [default: all that the kind can strike, such as reads for
+    /// `retries`; reads for errors that last until they are rewritten].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<String>,
     /// Requests that touch these blocks, in bytes of the device: `1GiB..2GiB` or `1GiB..+64KiB` [default: all].
@@ -220,6 +242,36 @@ pub struct FaultTable {
     /// [default: transient].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasting: Option<Lasting>,
+    /// Bytes per second that pass, without bursts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1kB/s"))]
+    pub rate: Option<DataRate>,
+    /// Probabilities that a read succeeds after 1, 2, 3, … turns, such as `60% 30% 8%`. In the remaining cases it ends
+    /// in a medium error after all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ladder: Option<String>,
+    /// Time of one turn [default: the rotation time of the disk beneath].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "1h"))]
+    pub turn: Option<Duration>,
+    /// Turns of the read that finds a weak sector [default: 1].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000), extend("x-unit" = "turns"))]
+    pub turns: Option<u32>,
+    /// Time added to later accesses of a remapped sector, in the forms of `add`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detour: Option<String>,
+    /// Load after which the device is slow: bytes of requests, such as `8GiB`, or busy time, such as `30s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
+    /// Time within which the load counts, from its first request on [default: since the last idle time].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
+    pub window: Option<Duration>,
+    /// Idle time after which the device is at full speed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ns", "x-maximum" = "8760h"))]
+    pub idle: Option<Duration>,
 }
 
 /// The longest time in a fault: a year. Sums of several stay within the range of a clock.
@@ -263,7 +315,8 @@ impl FaultParameters {
             check(is_new, "name", format!("`{}` names two faults", names[index]), "a name of its own")
                 .map_err(under)?;
         }
-        Ok(())
+        let caps = self.fault.iter().filter(|fault| fault.kind == FaultKind::BandwidthCap).count();
+        check(caps <= Cap::MAX, "fault", format!("{caps} bandwidth caps"), format!("at most {}", Cap::MAX))
     }
 
     /// Names of the faults.
@@ -278,13 +331,15 @@ impl FaultParameters {
         names
     }
 
-    /// The rules for a device with these capabilities; `name` is that of the device.
+    /// The rules for a device with these capabilities, the platters of which turn once in `turn`; `name` is that of the
+    /// device.
     ///
     /// # Errors
     /// As [`checked`](Self::checked), and blocks beyond the end of the device.
     pub fn rules(
         &self,
         capabilities: &Capabilities,
+        turn: Option<Duration>,
         seed: Seed,
         name: &str,
     ) -> Result<Vec<Rule>, DescriptionError> {
@@ -292,9 +347,16 @@ impl FaultParameters {
         let names = self.names();
         let rules = self.fault.iter().zip(names).enumerate().map(|(index, (fault, fault_name))| {
             let base = format!("{name}.fault.{fault_name}");
-            fault.rule(capabilities, seed, &base).map_err(|error| error.under(&format!("fault[{index}]")))
+            let rule = fault.rule(capabilities, turn, seed, &base);
+            rule.map_err(|error| error.under(&format!("fault[{index}]")))
         });
-        rules.collect()
+        let mut rules: Vec<Rule> = rules.collect::<Result<_, _>>()?;
+        let caps = rules.iter_mut().filter_map(|rule| match &mut rule.action {
+            Action::Cap(cap) => Some(cap),
+            _ => None,
+        });
+        caps.enumerate().for_each(|(place, cap)| cap.bit = 1 << place);
+        Ok(rules)
     }
 }
 
@@ -305,20 +367,14 @@ impl FaultTable {
     /// # Errors
     /// A line without a kind, keys that do not exist or are given twice, and values that cannot be read.
     pub fn from_line(line: &str) -> Result<Self, DescriptionError> {
-        let mut parts = line.split(',').map(str::trim);
-        let mut table = Table::new();
-        table.insert("kind".to_owned(), parts.next().unwrap_or_default().into());
-        for part in parts {
-            let (key, value) = part.split_once('=').ok_or_else(|| {
-                let problem = format!("`{part}` has no `=`");
-                DescriptionError::new(Mistake::Syntax, "", problem)
-                    .hint("KIND,KEY=VALUE,…, for example delay,add=20ms")
-            })?;
-            let before = table.insert(key.trim().to_owned(), value.trim().into());
-            check(before.is_none(), key.trim(), "is given twice", "once")?;
-        }
-        type_texts(&schema_of::<Self>(), &mut table);
-        let fault: Self = description::read(&table)?;
+        let (kind, mut table) = entries(line)?;
+        table.insert("kind".to_owned(), kind.into());
+        Self::from_table(&table)
+    }
+
+    /// A fault in a table, checked alone.
+    pub(super) fn from_table(table: &Table) -> Result<Self, DescriptionError> {
+        let fault: Self = description::read(table)?;
         check_ranges(&fault)?;
         fault.check()?;
         Ok(fault)
@@ -335,6 +391,14 @@ impl FaultTable {
             ("by", self.by.is_some()),
             ("unit", self.unit.is_some()),
             ("lasting", self.lasting.is_some()),
+            ("rate", self.rate.is_some()),
+            ("ladder", self.ladder.is_some()),
+            ("turn", self.turn.is_some()),
+            ("turns", self.turns.is_some()),
+            ("detour", self.detour.is_some()),
+            ("load", self.load.is_some()),
+            ("window", self.window.is_some()),
+            ("idle", self.idle.is_some()),
             ("ramp", !self.ramp.is_zero()),
         ];
         keys.into_iter().filter(|(_, given)| *given).map(|(key, _)| key)
@@ -355,7 +419,7 @@ impl FaultTable {
         keys.into_iter().filter(|(_, given)| *given).map(|(key, _)| key)
     }
 
-    fn check(&self) -> Result<(), DescriptionError> {
+    pub(super) fn check(&self) -> Result<(), DescriptionError> {
         let kind = self.kind.name();
         for key in self.given() {
             let allowed = self.kind.keys();
@@ -373,6 +437,10 @@ impl FaultTable {
             FaultKind::Delay => required(self.add.is_some(), "add", kind, "20ms")?,
             FaultKind::Slow => required(self.factor.is_some(), "factor", kind, "3.0")?,
             FaultKind::Stall => required(self.length.is_some(), "for", kind, "500ms")?,
+            FaultKind::BandwidthCap => required(self.rate.is_some(), "rate", kind, "1MB/s")?,
+            FaultKind::Retries => required(self.ladder.is_some(), "ladder", kind, "60% 30% 8%")?,
+            FaultKind::Remapped => required(self.detour.is_some(), "detour", kind, "15ms")?,
+            FaultKind::Throttle => self.check_throttle(kind)?,
             _ => {}
         }
         let both = self.length.is_some() && self.back_after.is_some();
@@ -384,7 +452,27 @@ impl FaultTable {
         self.repeat_of(Seed(0), "")?;
         self.operations()?;
         let _ = (self.bytes()?, self.sizes()?, self.queue_lengths()?, self.add()?);
-        Ok(())
+        let _ = self.ladder.as_deref().map(|text| Ladder::parse(text, Duration::ZERO)).transpose()?;
+        self.detour.as_deref().map_or(Ok(()), |text| length("detour", text).map(drop))
+    }
+
+    fn check_throttle(&self, kind: &str) -> Result<(), DescriptionError> {
+        required(self.load.is_some(), "load", kind, "8GiB")?;
+        required(self.factor.is_some(), "factor", kind, "3.0")?;
+        required(self.idle.is_some(), "idle", kind, "10s")?;
+        let Some(Load::Busy(load)) = self.load.as_deref().map(Load::parse).transpose()? else {
+            return Ok(());
+        };
+        for key in self.selecting() {
+            check(
+                false,
+                key,
+                "selects requests, and `load` is the busy time of the whole device",
+                "a load in bytes",
+            )?;
+        }
+        let window = self.window.unwrap_or(Duration::MAX);
+        check(load < window, "window", format!("{window}"), format!("more than {load}, the time `load`"))
     }
 
     /// Time for which it lasts.
@@ -422,7 +510,10 @@ impl FaultTable {
             }
             FaultKind::MisdirectedRead | FaultKind::StaleRead | FaultKind::BitRot => op == Operation::Read,
             FaultKind::MediumError if lasts => op == Operation::Read,
-            FaultKind::MediumError => matches!(op, Operation::Read | Operation::Write),
+            FaultKind::Retries | FaultKind::Remapped => op == Operation::Read,
+            FaultKind::MediumError | FaultKind::BandwidthCap | FaultKind::Throttle => {
+                matches!(op, Operation::Read | Operation::Write)
+            }
             _ => true,
         };
         let Some(text) = &self.op else { return Ok(Operation::ALL.map(default)) };
@@ -474,19 +565,23 @@ impl FaultTable {
                 matches!(self.kind, Aborted | Gone | LostFlush | NoSpace | PowerLoss | WriteProtected);
             return Ok(Length::Constant(if refuses { REFUSAL } else { Duration::ZERO }));
         };
-        if let Some(mean) = text.strip_prefix("exponential ") {
-            return Ok(Length::Exponential(time("add", mean)?));
-        }
-        let Some((from, to)) = text.split_once("..") else {
-            return Ok(Length::Constant(time("add", text)?));
-        };
-        let (from, to) = (time("add", from)?, time("add", to)?);
-        check(from <= to, "add", text, "10ms..30ms, the longer time behind")?;
-        Ok(Length::Uniform(from, to))
+        length("add", text)
     }
 
-    fn action(&self, capabilities: &Capabilities) -> Result<Action, DescriptionError> {
+    /// The effect on a device the platters of which turn once in `turn`.
+    fn action(
+        &self,
+        capabilities: &Capabilities,
+        turn: Option<Duration>,
+    ) -> Result<Action, DescriptionError> {
         let add = self.add()?;
+        let turn = || {
+            self.turn.or(turn).ok_or_else(|| {
+                let problem =
+                    format!("is missing, `{}` needs it, and the device has no platters", self.kind.name());
+                DescriptionError::refused("turn", problem, "for example turn = \"8.33ms\"")
+            })
+        };
         let blocks = |key: &'static str, size: Option<ByteSize>| {
             let (size, block) = (size.map(ByteSize::as_bytes), capabilities.block_size);
             let fits = size.is_none_or(|size| {
@@ -518,6 +613,23 @@ impl FaultTable {
             FaultKind::Gone => Action::Gone(add),
             FaultKind::LostFlush => Action::Fail(Status::Ok, add),
             FaultKind::IgnoredFua => Action::IgnoreFua,
+            FaultKind::BandwidthCap => {
+                let rate = self.rate.unwrap_or(DataRate::from_bytes_per_s(1));
+                Action::Cap(Cap { rate, bit: 0 })
+            }
+            FaultKind::Retries => {
+                Action::Retries(Ladder::parse(self.ladder.as_deref().unwrap_or_default(), turn()?)?)
+            }
+            FaultKind::Remapped => Action::Remapped(Remapped {
+                found: turn()? * u64::from(self.turns.unwrap_or(1)),
+                detour: length("detour", self.detour.as_deref().unwrap_or_default())?,
+            }),
+            FaultKind::Throttle => Action::Throttle(Throttle {
+                load: Load::parse(self.load.as_deref().unwrap_or_default())?,
+                window: self.window.unwrap_or(Duration::MAX),
+                factor: self.factor.unwrap_or(1.0),
+                idle: self.idle.unwrap_or(Duration::MAX),
+            }),
             FaultKind::PowerLoss => Action::PowerLoss(add),
             FaultKind::LostWrite => Action::Data(DataFault::Lost),
             FaultKind::TornWrite => {
@@ -530,7 +642,13 @@ impl FaultTable {
         })
     }
 
-    fn rule(&self, capabilities: &Capabilities, seed: Seed, name: &str) -> Result<Rule, DescriptionError> {
+    fn rule(
+        &self,
+        capabilities: &Capabilities,
+        turn: Option<Duration>,
+        seed: Seed,
+        name: &str,
+    ) -> Result<Rule, DescriptionError> {
         let block_bytes = capabilities.block_size.as_bytes();
         let blocks = match self.bytes()? {
             None => (0, capabilities.capacity_blocks),
@@ -546,7 +664,7 @@ impl FaultTable {
         let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok(Rule {
             name: name.into(),
-            action: self.action(capabilities)?,
+            action: self.action(capabilities, turn)?,
             selector: Selector {
                 operations: self.operations()?,
                 blocks,
@@ -564,19 +682,50 @@ impl FaultTable {
     }
 }
 
+/// The first word of a line, and its `key=value` entries. Numbers are typed.
+pub(super) fn entries(line: &str) -> Result<(&str, Table), DescriptionError> {
+    let mut parts = line.split(',').map(str::trim);
+    let first = parts.next().unwrap_or_default();
+    let mut table = Table::new();
+    for part in parts {
+        let (key, value) = part.split_once('=').ok_or_else(|| {
+            let problem = format!("`{part}` has no `=`");
+            DescriptionError::new(Mistake::Syntax, "", problem)
+                .hint("KIND,KEY=VALUE,…, for example delay,add=20ms")
+        })?;
+        let before = table.insert(key.trim().to_owned(), value.trim().into());
+        check(before.is_none(), key.trim(), "is given twice", "once")?;
+    }
+    type_texts(&schema_of::<FaultTable>(), &mut table);
+    Ok((first, table))
+}
+
 fn required(given: bool, key: &str, kind: &str, example: &str) -> Result<(), DescriptionError> {
     let problem = format!("is missing, and `{kind}` needs it");
     check(given, key, problem, format!("for example {key} = \"{example}\""))
 }
 
+/// A length of time in one of the forms that `add` documents.
+fn length(key: &str, text: &str) -> Result<Length, DescriptionError> {
+    if let Some(mean) = text.strip_prefix("exponential ") {
+        return Ok(Length::Exponential(time(key, mean)?));
+    }
+    let Some((from, to)) = text.split_once("..") else {
+        return Ok(Length::Constant(time(key, text)?));
+    };
+    let (from, to) = (time(key, from)?, time(key, to)?);
+    check(from <= to, key, text, "10ms..30ms, the longer time behind")?;
+    Ok(Length::Uniform(from, to))
+}
+
 /// A time of at most [`TIME_MAX`].
-fn time(key: &str, text: &str) -> Result<Duration, DescriptionError> {
+pub(super) fn time(key: &str, text: &str) -> Result<Duration, DescriptionError> {
     let time = parsed(key, text.trim())?;
     check(time <= TIME_MAX, key, text, format!("at most {TIME_MAX}"))?;
     Ok(time)
 }
 
-fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, DescriptionError> {
+pub(super) fn parsed<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, DescriptionError> {
     text.parse().map_err(|error: T::Err| DescriptionError::invalid(key, error.to_string()))
 }
 

@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    BlockSet, DataEffect, Duration, Effect, Instant, NumberedStreams, Operation, Request, Status, Stream,
+    BlockSet, DataEffect, Duration, Effect, Hazards, Instant, NumberedStreams, Operation, Request, Status,
+    Stream,
 };
 use serde::{Deserialize, Serialize};
 
+use super::cap::Cap;
 use super::data::DataFault;
+use super::ladder::Ladder;
+use super::remapped::Remapped;
 use super::schedule::{Schedule, Window};
+use super::throttle::{Heat, Throttle};
 
 /// A fault that was checked.
 #[derive(Debug, Clone)]
@@ -54,6 +59,14 @@ pub enum Action {
         /// End of the error.
         lasting: Lasting,
     },
+    /// No more than so many bytes pass in a second.
+    Cap(Cap),
+    /// A read takes retries, and may fail at last.
+    Retries(Ladder),
+    /// Weak sectors are found and remapped.
+    Remapped(Remapped),
+    /// Everything takes longer after sustained load.
+    Throttle(Throttle),
     /// The request is not carried out and answered with that status; the answer takes that long.
     Fail(Status, Length),
     /// The device receives the request without its force unit access.
@@ -116,10 +129,14 @@ pub struct RuleState {
     begun: Option<Instant>,
     /// Requests that it could strike so far.
     matched: u64,
-    /// Blocks that fail again.
-    bad: BlockSet,
+    /// Blocks that fail again, or that are remapped.
+    pub(super) bad: BlockSet,
     /// Blocks that got new contents since the error could strike.
     rewritten: BlockSet,
+    /// Time from which on the pipe of a cap is free.
+    pub pipe: Instant,
+    /// Load of a device that is throttled after so much.
+    pub heat: Heat,
 }
 
 /// Strike on a request.
@@ -134,13 +151,13 @@ pub struct Strike {
 }
 
 impl Strike {
-    const fn of(length: Duration) -> Self {
+    pub(super) const fn of(length: Duration) -> Self {
         Self { length, bad_block: None, effect: DataEffect::NONE }
     }
 }
 
 impl Length {
-    fn draw(self, stream: &mut Stream) -> Duration {
+    pub(super) fn draw(self, stream: &mut Stream) -> Duration {
         match self {
             Self::Constant(length) => length,
             Self::Uniform(from, to) => from + Duration::from_ns(stream.below((to - from).as_ns() + 1)),
@@ -150,6 +167,26 @@ impl Length {
 }
 
 impl Action {
+    /// Faults that a device with this effect can have.
+    pub const fn hazards(&self) -> Hazards {
+        let is_of_time = matches!(
+            self,
+            Self::Delay(_)
+                | Self::Busy(_)
+                | Self::Stall
+                | Self::Slow(_)
+                | Self::Recovered(_)
+                | Self::Cap(_)
+                | Self::Remapped(_)
+                | Self::Throttle(_)
+        );
+        Hazards {
+            fails: !is_of_time,
+            reads_stale: matches!(self, Self::Data(DataFault::Stale)),
+            loses_power: matches!(self, Self::PowerLoss(_)),
+        }
+    }
+
     const fn length(&self) -> Length {
         match self {
             Self::Delay(length)
@@ -190,6 +227,8 @@ impl Rule {
             matched: 0,
             bad: BlockSet::default(),
             rewritten: BlockSet::default(),
+            pipe: Instant::ZERO,
+            heat: Heat::default(),
         }
     }
 
@@ -268,6 +307,19 @@ impl Rule {
         if !stream.chance(probability) {
             return None;
         }
+        match self.action {
+            Action::Retries(ladder) => {
+                let (length, is_read) = ladder.climb(&mut stream);
+                let (start, end) = self.selector.part(request);
+                let bad_block = || (start + stream.below(end - start) - request.lbn) as u32;
+                return Some(Strike { bad_block: (!is_read).then(bad_block), ..Strike::of(length) });
+            }
+            Action::Remapped(remapped) => {
+                let is_certain = self.probability >= 1.0;
+                return remapped.find(state, is_certain, self.selector.part(request), &mut stream);
+            }
+            _ => {}
+        }
         let mut length = self.action.length().draw(&mut stream);
         if is_graded && strength < 1.0 {
             length = Duration::from_ns_f64(length.as_ns() as f64 * strength);
@@ -333,5 +385,7 @@ impl RuleState {
         self.matched = other.matched;
         self.bad.copy_from(&other.bad);
         self.rewritten.copy_from(&other.rewritten);
+        self.pipe = other.pipe;
+        self.heat = other.heat;
     }
 }

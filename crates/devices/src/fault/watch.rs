@@ -70,6 +70,12 @@ impl Watch {
         }
     }
 
+    /// The fault begins to last at `now`, with no request of its own.
+    pub fn note_begun(&mut self, now: Instant, rule: &Rule) {
+        let kind = EventKind::Fault(rule.name.clone());
+        self.events.push(Event { time: now, device: 0, request: None, lbn: 0, blocks: 0, kind });
+    }
+
     /// The fault struck the request.
     pub fn note_strike(&mut self, now: Instant, rule: &Rule, request: &Request) {
         let Request { id, lbn, blocks, .. } = *request;
@@ -139,8 +145,10 @@ impl Watch {
         for (rule, (window, begun)) in rules.iter().zip(&mut self.windows) {
             let (begins, ends) = match rule.action {
                 Action::Gone(_) => (EventKind::Gone, Some(EventKind::Back)),
+                Action::Stall | Action::Slow(_) | Action::Cap(_) => {
+                    (EventKind::Fault(rule.name.clone()), None)
+                }
                 Action::PowerLoss(_) => (EventKind::PowerLoss, Some(EventKind::Back)),
-                Action::Stall | Action::Slow(_) => (EventKind::Fault(rule.name.clone()), None),
                 _ => continue,
             };
             let event = |time, kind| Event { time, device: 0, request: None, lbn: 0, blocks: 0, kind };

@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Instant, Rejected, Request};
+use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Rejected, Request};
 
 use super::events::Events;
 
@@ -134,6 +134,10 @@ impl Device for Bank {
             all += one;
             all
         })
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.devices.iter().fold(Hazards::default(), |all, (_, device)| all.or(device.hazards()))
     }
 
     fn watch(&mut self) {

@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Absence, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Coverage, DataEffect, Device,
+    Duration, Event, Hazards, Instant, Location, Operation, Outcome, Positioning, Rejected, Request,
+    RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -43,6 +44,10 @@ pub struct Fault {
     now: Instant,
     /// Time of the last change of a window.
     changed: Instant,
+    /// Time of the last completion.
+    idle_since: Instant,
+    /// Bytes of a block.
+    block_bytes: u64,
     inside: Requests,
     /// Requests in the device that have been answered already.
     answered: usize,
@@ -87,8 +92,27 @@ struct Fate {
     status: Option<(Status, u32)>,
     /// The device does not learn that a write is to be on the media when it completes.
     ignores_fua: bool,
+    /// Caps of the bandwidth that hold the request, one bit each.
+    caps: u32,
     /// Effect on the data, if the request is carried out.
     effect: DataEffect,
+}
+
+impl Fate {
+    /// The request is carried out after a correction that takes `longer`.
+    fn correct(&mut self, longer: Duration) {
+        self.busy += longer;
+        self.status.get_or_insert((Status::Recovered, 0));
+    }
+
+    /// The request fails at a block of it after attempts that take `longer`.
+    fn spoil(&mut self, longer: Duration, bad_block: u32) {
+        self.busy += longer;
+        self.status = Some(match self.status {
+            Some((Status::MediumError, before)) => (Status::MediumError, before.min(bad_block)),
+            _ => (Status::MediumError, bad_block),
+        });
+    }
 }
 
 /// A request without an answer.
@@ -154,6 +178,7 @@ impl Fault {
     /// Puts faults before `device`.
     pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
         let depth = device.capabilities().queue_depth as usize;
+        let block_bytes = device.capabilities().block_size.as_bytes();
         let states = rules.iter().map(Rule::state).collect();
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let mut fault = Self {
@@ -167,6 +192,8 @@ impl Fault {
             number: 0,
             now: Instant::ZERO,
             changed: Instant::ZERO,
+            idle_since: Instant::ZERO,
+            block_bytes,
             inside: Requests::new(),
             answered: 0,
             hanging: VecDeque::with_capacity(ROOM),
@@ -183,9 +210,24 @@ impl Fault {
         self.inside.len() - self.answered + self.hanging.len() + self.held.len()
     }
 
-    /// The next change of a window.
+    /// The next change of a window, or the time at which a busy device is throttled.
     fn next_change(&self) -> Option<Instant> {
-        self.states.iter().filter_map(|state| state.window.change_after(self.changed)).min()
+        let windows = self.states.iter().filter_map(|state| state.window.change_after(self.changed)).min();
+        let throttled = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| match &rule.action {
+            Action::Throttle(throttle) => state.heat.crossing(throttle),
+            _ => None,
+        });
+        windows.into_iter().chain(throttled).min()
+    }
+
+    /// Counts the load of a request that arrives at `now`, for the rules that throttle.
+    fn count_load(&mut self, now: Instant, outstanding: usize) {
+        let idle_since = (outstanding == 0).then_some(self.idle_since);
+        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+            if let Action::Throttle(throttle) = &rule.action {
+                state.heat.arrive(throttle, now, idle_since);
+            }
+        }
     }
 
     /// The next loss of power or return behind the last change.
@@ -245,14 +287,18 @@ impl Fault {
                 continue;
             }
             self.translate(&mut completion, now, &inside.taken);
-            let Fate { mut delay, busy: longer, status, .. } = inside.taken.fate;
+            let Fate { delay, busy: longer, status, caps, .. } = inside.taken.fate;
+            let mut late = Duration::ZERO;
             if !longer.is_zero() {
                 // The device is busy with one after the other.
                 busy += longer;
-                delay += busy;
+                late = busy;
             }
-            completion.completed += delay;
-            completion.breakdown.internal += delay;
+            if caps != 0 {
+                late = self.leave(caps, &completion, late);
+            }
+            completion.completed += late + delay;
+            completion.breakdown.internal += late + delay;
             if let Some((status, good_blocks)) = status {
                 let good_blocks = if status.is_success() { completion.request.blocks } else { good_blocks };
                 completion.outcome = Outcome { status, good_blocks, ..completion.outcome };
@@ -279,6 +325,21 @@ impl Fault {
             let oldest = self.inside.iter().map(|inside| inside.received).min();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
         }
+    }
+
+    /// Returns how much later than the completion a request leaves that the device is `late` with, behind the bytes
+    /// that the caps let through before it.
+    fn leave(&mut self, caps: u32, completion: &Completion, late: Duration) -> Duration {
+        let size = ByteSize::from_bytes(u64::from(completion.request.blocks) * self.block_bytes);
+        let mut leaves = completion.completed + late;
+        for (rule, state) in self.rules.iter().zip(&mut self.states) {
+            if let Action::Cap(cap) = rule.action
+                && cap.bit() & caps != 0
+            {
+                leaves = cap.leave(&mut state.pipe, completion.submitted, leaves, size);
+            }
+        }
+        leaves - completion.completed
     }
 
     /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
@@ -330,6 +391,14 @@ impl Fault {
     fn change(&mut self, now: Instant) {
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
             state.window = rule.schedule.advance(state.window, now);
+            if let Action::Throttle(throttle) = rule.action
+                && state.heat.crossing(&throttle).is_some_and(|crossing| crossing <= now)
+            {
+                state.heat.cross();
+                if let Some(watch) = &mut self.watch {
+                    watch.note_begun(now, rule);
+                }
+            }
         }
         self.changed = now;
         self.begin(now);
@@ -345,6 +414,9 @@ impl Fault {
                     self.clock.pause(now, state.window.end.saturating_since(now));
                 }
                 Action::Slow(of) if state.window.holds(now) => factor *= of,
+                Action::Throttle(throttle) if state.heat.is_hot() && state.window.holds(now) => {
+                    factor *= throttle.factor();
+                }
                 Action::Gone(_) => goes |= state.begins(now),
                 Action::PowerLoss(_) => loses_power |= state.begins(now),
                 _ => {}
@@ -417,25 +489,38 @@ impl Fault {
         let mut fate = Fate::default();
         let mut hangs: Option<(Duration, Instant)> = None;
         let mut fails = None;
+        let mut throttles = false;
         for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            let Some(strike) = rule.strike(state, now, self.number, request, queue_length) else { continue };
-            if let Some(watch) = &mut self.watch {
+            let detour = rule.detour(state, self.number, request);
+            let strike = rule.strike(state, now, self.number, request, queue_length);
+            fate.busy += detour.unwrap_or_default();
+            // What strikes the whole device is an event when it begins.
+            let lasts =
+                matches!(rule.action, Action::Cap(_) | Action::Throttle(_) | Action::Stall | Action::Slow(_));
+            if let Some(watch) =
+                self.watch.as_mut().filter(|_| (strike.is_some() || detour.is_some()) && !lasts)
+            {
                 watch.note_strike(now, rule, request);
             }
+            let Some(strike) = strike else { continue };
             match rule.action {
                 Action::Delay(_) => fate.delay += strike.length,
                 Action::Busy(_) => fate.busy += strike.length,
-                Action::Recovered(_) => {
-                    fate.busy += strike.length;
-                    fate.status.get_or_insert((Status::Recovered, 0));
-                }
-                Action::MediumError { .. } => {
-                    fate.busy += strike.length;
-                    let error = (Status::MediumError, strike.bad_block.unwrap_or(0));
-                    fate.status = Some(match fate.status {
-                        Some((Status::MediumError, before)) => (Status::MediumError, before.min(error.1)),
-                        _ => error,
-                    });
+                Action::Recovered(_) | Action::Remapped(_) => fate.correct(strike.length),
+                Action::MediumError { .. } => fate.spoil(strike.length, strike.bad_block.unwrap_or(0)),
+                Action::Retries(_) => match strike.bad_block {
+                    Some(bad_block) => fate.spoil(strike.length, bad_block),
+                    None => fate.correct(strike.length),
+                },
+                Action::Cap(cap) => fate.caps |= cap.bit(),
+                Action::Throttle(throttle) => {
+                    let bytes = u64::from(request.blocks) * self.block_bytes;
+                    if state.heat.add(&throttle, bytes) {
+                        throttles = true;
+                        if let Some(watch) = &mut self.watch {
+                            watch.note_strike(now, rule, request);
+                        }
+                    }
                 }
                 Action::Fail(status, _) => {
                     fails.get_or_insert((status, strike.length));
@@ -450,6 +535,9 @@ impl Fault {
                 Action::Data(_) => {}
                 Action::Stall | Action::Slow(_) => {}
             }
+        }
+        if throttles {
+            self.begin(now);
         }
         match (fails, hangs) {
             (Some((status, takes)), _) => Arrival::Fails(status, takes),
@@ -483,6 +571,7 @@ impl Device for Fault {
             return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
         }
         self.advance(now);
+        self.count_load(now, outstanding);
         // Windows that began while nothing was there.
         self.change(now);
         let queue_length = u32::try_from(outstanding).unwrap_or(u32::MAX);
@@ -503,7 +592,9 @@ impl Device for Fault {
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         self.advance(now);
         while self.held.front().is_some_and(|completion| completion.completed <= now) {
-            completions.extend(self.held.pop_front());
+            let Some(completion) = self.held.pop_front() else { break };
+            self.idle_since = completion.completed;
+            completions.push(completion);
         }
     }
 
@@ -526,6 +617,28 @@ impl Device for Fault {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.rules.iter().fold(self.device.hazards(), |all, rule| all.or(rule.action.hazards()))
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        let inner = self.device.next_absence(self.clock.inside(after)).map(|absence| Absence {
+            from: self.clock.outside(absence.from),
+            until: self.clock.outside(absence.until),
+            ..absence
+        });
+        let own = self.rules.iter().zip(&self.states).filter_map(|(rule, state)| {
+            let loses_power = match rule.action {
+                Action::Gone(_) => false,
+                Action::PowerLoss(_) => true,
+                _ => return None,
+            };
+            let window = rule.schedule.advance(state.window, after);
+            (window.end > after).then_some(Absence { from: window.start, until: window.end, loses_power })
+        });
+        own.chain(inner).min_by_key(|absence| absence.from)
     }
 
     fn watch(&mut self) {
@@ -557,6 +670,8 @@ impl Device for Fault {
             number: 0,
             now: Instant::ZERO,
             changed: Instant::ZERO,
+            idle_since: Instant::ZERO,
+            block_bytes: self.block_bytes,
             inside: Requests::new(),
             answered: 0,
             hanging: VecDeque::new(),
@@ -576,6 +691,7 @@ impl Device for Fault {
                 self.device.fork_into(&mut target.device);
                 target.rules = Arc::clone(&self.rules);
                 target.depth = self.depth;
+                target.block_bytes = self.block_bytes;
                 target.copy_state(self);
             }
             None => *target = self.fork(),
@@ -597,6 +713,7 @@ impl Fault {
         self.restarted.clone_from(&other.restarted);
         self.now = other.now;
         self.changed = other.changed;
+        self.idle_since = other.idle_since;
         copy_queue(&mut self.inside.0, &other.inside.0);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
@@ -634,5 +751,9 @@ impl Positioning for Fault {
 
     fn cylinder(&self) -> u32 {
         self.heads().cylinder()
+    }
+
+    fn turn(&self) -> Option<Duration> {
+        self.heads().turn()
     }
 }

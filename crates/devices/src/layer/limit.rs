@@ -13,7 +13,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Event, Instant, Operation, Positioning, Rejected, Request,
+    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Operation, Positioning,
+    Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -164,6 +165,14 @@ impl Device for Limit {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.device.hazards()
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.device.next_absence(after)
     }
 
     fn watch(&mut self) {

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Device, Event, Instant, Location, Pending, Positioning, Rejected,
-    Request, Scheduler,
+    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Location, Pending,
+    Positioning, Rejected, Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -139,6 +139,14 @@ impl Device for Queue {
 
     fn coverage(&self) -> Option<Coverage> {
         self.device.coverage()
+    }
+
+    fn hazards(&self) -> Hazards {
+        self.device.hazards()
+    }
+
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.device.next_absence(after)
     }
 
     fn watch(&mut self) {

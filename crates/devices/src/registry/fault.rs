@@ -1,9 +1,10 @@
 //! `fault`: faults of the device that it owns.
 
-use seeklab_core::{Capabilities, Device, Seed};
+use seeklab_core::{Capabilities, Device, Positioning, Seed};
+use toml::Table;
 
 use crate::error::DescriptionError;
-use crate::fault::FaultParameters;
+use crate::fault::{self, FaultParameters};
 use crate::kind::{Children, DeviceKind};
 use crate::layer::Fault;
 
@@ -19,6 +20,10 @@ impl DeviceKind for Definition {
     const DESCRIPTION: &'static str = "a layer: the device that it owns is late, fails, or goes";
     const CHILDREN: Children = Children::One;
 
+    fn expanded(table: &Table) -> Result<Option<Table>, DescriptionError> {
+        fault::expanded(table)
+    }
+
     fn blueprint(parameters: &FaultParameters) -> Result<FaultParameters, DescriptionError> {
         parameters.checked()?;
         Ok(parameters.clone())
@@ -31,7 +36,8 @@ impl DeviceKind for Definition {
         name: &str,
     ) -> Result<Box<dyn Device>, DescriptionError> {
         let device = children.into_iter().next().expect("the kind has one child");
-        let rules = faults.rules(device.capabilities(), seed, name)?;
+        let turn = device.positioning().and_then(Positioning::turn);
+        let rules = faults.rules(device.capabilities(), turn, seed, name)?;
         Ok(Box::new(Fault::new(device, rules)))
     }
 

@@ -221,6 +221,25 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
         ("aborted,queue_length=9..3", &["queue_length: 9..3"]),
         ("aborted,every=0", &["every"]),
         ("aborted,at=1s,at=2s", &["at: is given twice"]),
+        ("bandwidth_cap", &["rate: is missing, and `bandwidth_cap` needs it", "1MB/s"]),
+        ("bandwidth_cap,rate=10", &["rate", "unit"]),
+        ("bandwidth_cap,rate=1B/s", &["rate: 1B/s", "1kB/s"]),
+        ("bandwidth_cap,rate=1MB/s,op=flush", &["op: `flush` cannot meet `bandwidth_cap`", "read, write"]),
+        ("retries", &["ladder: is missing", "60% 30% 8%"]),
+        ("retries,ladder=60% 50%", &["ladder: 60% 50%", "at most 100% together"]),
+        ("retries,ladder=often", &["ladder"]),
+        ("retries,ladder=10%,turn=2h", &["turn: 7200s", "1h"]),
+        ("retries,ladder=10%,op=write", &["op: `write` cannot meet `retries`", "read"]),
+        ("remapped,turns=3", &["detour: is missing"]),
+        ("remapped,turns=0,detour=1ms", &["turns: 0", "1 to 10000"]),
+        ("remapped,detour=3ms..1ms", &["detour: 3ms..1ms", "longer time behind"]),
+        ("throttle,factor=2,idle=1s", &["load: is missing"]),
+        ("throttle,load=8GiB,factor=0.5,idle=1s", &["factor: 0.5", "1 to 1000000"]),
+        ("throttle,load=8GiB,factor=2", &["idle: is missing"]),
+        ("throttle,load=8,factor=2,idle=1s", &["load", "8GiB"]),
+        ("throttle,load=10s,factor=2,idle=1s,op=write", &["op: selects requests", "a load in bytes"]),
+        ("throttle,load=10s,factor=2,idle=1s,window=5s", &["window: 5s", "more than 10s"]),
+        ("delay,add=1ms,ladder=10%", &["ladder: is no key of `delay`"]),
         ("aborted,often", &["`often` has no `=`"]),
     ] {
         let error = FaultTable::from_line(line).unwrap_err();
@@ -230,4 +249,181 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
     let twice = ["aborted,name=a", "delay,name=a,add=1ms"].map(|line| FaultTable::from_line(line).unwrap());
     let error = FaultParameters { fault: twice.to_vec() }.checked().unwrap_err();
     assert_eq!(error.to_string(), "fault[1].name: `a` names two faults");
+}
+
+/// Requests of a mix of operations over the whole device, one every 5 ms.
+fn mixed(count: u64) -> Vec<(Instant, Operation, u64, u32)> {
+    let op = |index: u64| if index.is_multiple_of(3) { Operation::Write } else { Operation::Read };
+    (0..count).map(|index| (us(index * 5_000), op(index), index * 37 % 990, 4)).collect()
+}
+
+#[test]
+fn capped_device_passes_no_more_bytes_than_the_rate_and_its_reply_waits_apart() {
+    // 8 blocks of 512 B take 4.096 ms at 1 MB/s.
+    let cap = "bandwidth_cap,rate=1MB/s";
+    let done = run(&[cap], &[(us(0), Operation::Read, 0, 8); 3]);
+    let times: Vec<u64> = done.iter().map(|done| done.completed.as_ns()).collect();
+    assert_eq!(times, [4_096_000, 8_192_000, 12_288_000]);
+    let done = run(&[cap], &[(us(0), Operation::Read, 0, 1), (us(0), Operation::Flush, 0, 0)]);
+    assert_eq!((done[0].completed, done[1].completed), (us(1_000), us(2_000)), "the device is slower here");
+    let delayed = [cap, "delay,add=20ms,every=2"];
+    let done = run(&delayed, &[(us(0), Operation::Read, 0, 8); 3]);
+    let times: Vec<u64> = done.iter().map(|done| done.completed.as_ns()).collect();
+    assert_eq!(times, [4_096_000, 28_192_000, 12_288_000], "a delayed reply holds no other up");
+    let of_writes = ["bandwidth_cap,rate=1MB/s,op=write", "bandwidth_cap,rate=2MB/s"];
+    let done = run(&of_writes, &[(us(0), Operation::Write, 0, 8), (us(0), Operation::Read, 0, 8)]);
+    assert_eq!(done[0].completed, us(4_096), "both caps hold a write");
+    assert_eq!(done[1].completed, us(4_096 + 2_048), "one cap holds a read");
+}
+
+#[test]
+fn retried_read_takes_whole_turns_and_fails_after_the_last() {
+    const N: u64 = 30_000;
+    let times: Vec<u64> = (0..N).map(|index| index * 40_000).collect();
+    let fault = "retries,ladder=50% 25% 5%,turn=6ms,blocks=0B..2KiB";
+    let done = reads(&[fault], &times);
+    let count = |turns: u64, status: Status| {
+        let of = |(at, (done, found)): &(&u64, &(u64, Status))| {
+            *done - **at == 1_000 + turns * 6_000 && *found == status
+        };
+        times.iter().zip(&done).filter(of).count() as f64
+    };
+    let counted = [
+        (count(1, Status::Recovered), 0.5),
+        (count(2, Status::Recovered), 0.25),
+        (count(3, Status::Recovered), 0.05),
+        (count(3, Status::MediumError), 0.2),
+    ];
+    for (count, share) in counted {
+        let n = N as f64;
+        assert!((count - n * share).abs() < 4.0 * (n * share * (1.0 - share)).sqrt(), "{counted:?}");
+    }
+    assert_eq!(counted.iter().map(|(count, _)| count).sum::<f64>(), N as f64, "no other time occurs");
+    let others = [(us(0), Operation::Write, 0, 4), (us(50_000), Operation::Read, 4, 4)];
+    let done = run(&[fault], &others);
+    assert!(done.iter().all(|done| done.outcome.status == Status::Ok), "a write, and other blocks");
+    let failed = run(&["retries,ladder=0%,turn=6ms,blocks=5120B..6144B"], &[(us(0), Operation::Read, 8, 8)]);
+    assert_eq!(failed[0].outcome.status, Status::MediumError);
+    assert!((2..4).contains(&failed[0].outcome.good_blocks), "blocks 10 and 11 are bad");
+}
+
+#[test]
+fn turn_is_that_of_the_disk_beneath_or_is_given() {
+    let of = |device: &str, line: &str| {
+        let description = seeklab_devices::catalog::find(device).unwrap();
+        let fault = vec![FaultTable::from_line(line).unwrap()];
+        let device = description.beneath("fault", &FaultParameters { fault })?;
+        device.build(Seed(1), "disk0").map(|mut device| {
+            let mut completions = Vec::new();
+            device.submit(us(0), Request::new(0, Operation::Read, 0, 8)).unwrap();
+            while let Some(event) = device.next_event() {
+                device.poll(event, &mut completions);
+            }
+            completions[0].response_time()
+        })
+    };
+    let time = |line| of("cheetah-36es", line).unwrap();
+    let turns = time("retries,ladder=0% 0% 100%") - time("aborted,after=1");
+    assert_eq!(turns, Duration::from_ms(18), "three turns at 10,000 rpm");
+    assert_eq!(time("retries,ladder=100%,turn=5ms") - time("aborted,after=1"), Duration::from_ms(5));
+    let error = of("constant", "retries,ladder=100%").unwrap_err();
+    assert!(error.to_string().contains("fault[0].turn: is missing, `retries` needs it"), "{error}");
+    assert!(error.advice().unwrap().contains("turn = \"8.33ms\""));
+    assert!(of("constant", "retries,ladder=100%,turn=5ms").is_ok());
+}
+
+#[test]
+fn remapped_sector_takes_turns_once_and_a_detour_ever_after() {
+    let fault = "remapped,blocks=5120B..6144B,turns=4,turn=6ms,detour=15ms"; // Blocks 10 and 11.
+    let requests = [
+        (us(0), Operation::Write, 8, 8),
+        (us(100_000), Operation::Read, 8, 3),
+        (us(200_000), Operation::Read, 8, 2),
+        (us(300_000), Operation::Read, 10, 1),
+        (us(400_000), Operation::Write, 8, 8),
+        (us(500_000), Operation::Read, 8, 8),
+        (us(600_000), Operation::Read, 8, 8),
+        (us(700_000), Operation::Discard, 8, 8),
+    ];
+    let done = run(&[fault], &requests);
+    let found: Vec<_> =
+        done.iter().map(|done| (done.response_time().as_ns() / 1_000_000, done.outcome.status)).collect();
+    let expected = [
+        (1, Status::Ok),
+        (25, Status::Recovered),
+        (1, Status::Ok),
+        (16, Status::Ok),
+        (16, Status::Ok),
+        // Block 11 is found, and block 10 is remapped already.
+        (40, Status::Recovered),
+        (16, Status::Ok),
+        (1, Status::Ok),
+    ];
+    assert_eq!(found, expected);
+    // One sector in so many reads: each is found once, and costs its detour later.
+    let requests: Vec<_> =
+        (0..20_000).map(|index| (us(index * 50_000), Operation::Read, index % 1_000, 1)).collect();
+    let done = run(&["remapped,probability=5%,turn=6ms,detour=15ms"], &requests);
+    let mut remapped = [false; 1_000];
+    let mut found = 0;
+    for completion in &done {
+        let is_remapped = &mut remapped[completion.request.lbn as usize];
+        let (time, status) = (completion.response_time().as_ns() / 1_000_000, completion.outcome.status);
+        match status {
+            Status::Recovered => {
+                assert!(!*is_remapped && time == 7, "{completion:?}");
+                *is_remapped = true;
+                found += 1;
+            }
+            _ => assert_eq!(time, if *is_remapped { 16 } else { 1 }, "{completion:?}"),
+        }
+    }
+    // Each block is read 20 times: 1 - 0.95^20 is 64.15 %, and four standard deviations of 1,000 are 6.1 %.
+    assert!((580..703).contains(&found), "{found}");
+}
+
+#[test]
+fn throttled_device_is_slow_from_the_load_to_the_rest() {
+    // 4 KiB each: the fourth exceeds 12 KiB.
+    let bytes = "throttle,load=12KiB,factor=3,idle=10ms";
+    // A slow clock rounds to a nanosecond of the device, which is three here.
+    let reads = |faults: &[&str], times: &[u64]| {
+        let requests: Vec<_> = times.iter().map(|time| (us(*time), Operation::Read, 0, 8)).collect();
+        let nearest = |done: &Completion| ((done.completed.as_ns() + 3) / 1_000, done.outcome.status);
+        run(faults, &requests).iter().map(nearest).collect::<Vec<_>>()
+    };
+    let times = [0, 2_000, 4_000, 6_000, 10_000, 20_000, 40_000, 42_000];
+    let expected = [1_000, 3_000, 5_000, 9_000, 13_000, 23_000, 41_000, 43_000];
+    assert_eq!(reads(&[bytes], &times), ok(&expected), "17 ms of rest end it, and 7 ms do not");
+    let windowed = "throttle,load=12KiB,factor=3,idle=10ms,window=5ms";
+    let expected = [1_000, 3_000, 5_000, 7_000, 11_000, 21_000, 41_000, 43_000];
+    assert_eq!(reads(&[windowed], &times), ok(&expected), "never more than three in a window");
+    let busy = "throttle,load=2500us,factor=3,idle=10ms";
+    // 1 ms, and the rest of the load within the second request: a quarter of the third is left, three times as long.
+    assert_eq!(reads(&[busy], &[0, 5_000, 5_000]), ok(&[1_000, 6_000, 8_000]));
+    let slowly = reads(&["throttle,load=2500us,factor=3,idle=10ms"], &[0, 5_000, 5_000, 9_000, 40_000]);
+    assert_eq!(slowly, ok(&[1_000, 6_000, 8_000, 12_000, 41_000]));
+    let writes = "throttle,op=write,load=4KiB,factor=3,idle=10ms";
+    let requests = [Operation::Read, Operation::Write, Operation::Write, Operation::Read];
+    let requests: Vec<_> = (0..4).map(|index| (us(index * 4_000), requests[index as usize], 0, 8)).collect();
+    let done = run(&[writes], &requests);
+    let times: Vec<u64> = done.iter().map(|done| (done.response_time().as_ns() + 3) / 1_000).collect();
+    assert_eq!(times, [1_000, 1_000, 3_000, 3_000], "writes count, and everything is slow");
+}
+
+#[test]
+fn another_fault_moves_no_turn_and_no_sector() {
+    let requests = mixed(4_000);
+    let fates = |faults: &[&str]| -> Vec<(Status, u32)> {
+        let done = run(faults, &requests);
+        done.iter().map(|done| (done.outcome.status, done.outcome.good_blocks)).collect()
+    };
+    for fault in
+        ["retries,ladder=20% 20%,turn=6ms,probability=10%", "remapped,probability=5%,turn=6ms,detour=1ms"]
+    {
+        let alone = fates(&[fault]);
+        assert!(alone.iter().any(|(status, _)| *status == Status::Recovered));
+        let others = ["delay,add=exponential 1ms,probability=50%", "bandwidth_cap,rate=1MB/s", fault];
+        assert_eq!(alone, fates(&others), "{fault}");
+    }
 }

@@ -63,13 +63,22 @@ impl Content {
     pub(super) fn write(&mut self, offset: u64, buffer: &mut [u8]) -> u64 {
         self.written += 1;
         let step = self.block_bytes as usize;
+        let addresses = (offset..).step_by(step).take(buffer.len() / step);
+        let version = self.written;
+        self.versions.extend(addresses.map(|address| (address, version)));
+        self.write_again(offset, buffer)
+    }
+
+    /// The bytes of the last write of a range of whole blocks; returns their version.
+    pub(super) fn write_again(&self, offset: u64, buffer: &mut [u8]) -> u64 {
+        let step = self.block_bytes as usize;
         for (address, block) in (offset..).step_by(step).zip(buffer.chunks_exact_mut(step)) {
-            self.versions.insert(address, self.written);
+            let version = self.versions[&address];
             for (index, bytes) in block.chunks_exact_mut(8).enumerate() {
-                bytes.copy_from_slice(&word(self.seed, address, self.written, index).to_le_bytes());
+                bytes.copy_from_slice(&word(self.seed, address, version, index).to_le_bytes());
             }
         }
-        self.written
+        self.versions.get(&offset).copied().unwrap_or_default()
     }
 
     /// The blocks hold nothing any more.
@@ -168,6 +177,9 @@ mod tests {
         assert_eq!(check(&content, 1024, &first), (2048, vec![]));
         // Blocks that were never written are not looked at.
         assert_eq!(check(&content, 0, &[&[9; 1024][..], &first].concat()), (2048, vec![]));
+        let mut again = vec![0; 2048];
+        content.write_again(1024, &mut again);
+        assert_eq!(again, first);
         let mut second = vec![0; 512];
         content.write(1536, &mut second);
         let good = [&first[..512], &second, &first[1024..]].concat();

@@ -12,6 +12,8 @@ pub struct Failure {
     pub code: u32,
     /// Message of the server, if any; at most 4 KiB.
     pub message: String,
+    /// First bad byte, if the server stated it.
+    pub offset_bytes: Option<u64>,
 }
 
 impl fmt::Display for Failure {

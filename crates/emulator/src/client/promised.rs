@@ -8,7 +8,7 @@
 //! use only if the pages of earlier checkpoints are there. So a commit promises all of that.
 //!
 //! # Scope and limits
-//! Blocks that were discarded are promised no more.
+//! Blocks that were discarded, or whose write failed, are promised no more.
 
 use std::collections::BTreeMap;
 
@@ -87,6 +87,14 @@ impl Promises {
             Some(extent) if extent.fua => self.durable.push(extent),
             Some(extent) => self.complete.push(extent),
             None => {}
+        }
+    }
+
+    /// Notes that a request has failed for good: the blocks of a write may hold anything.
+    pub(super) fn failed(&mut self, tag: u64) {
+        self.flushes.remove(&tag);
+        if let Some(extent) = self.outstanding.remove(&tag) {
+            self.durable.push(Extent { version: None, ..extent });
         }
     }
 
@@ -249,5 +257,19 @@ mod tests {
         bench.promises.committed(2, us(20));
         bench.device[..BLOCK].fill(0);
         assert_eq!(bench.broken(us(20)), []);
+    }
+
+    #[test]
+    fn request_that_failed_promises_nothing() {
+        let mut bench = Bench::new();
+        bench.write(0, true);
+        bench.write(1, false);
+        let (write, _) = bench.send(Operation::Write, 0, false);
+        bench.promises.failed(write);
+        let (flush, _) = bench.send(Operation::Flush, 0, false);
+        bench.promises.failed(flush);
+        bench.promises.committed(1, us(10));
+        bench.device.fill(0);
+        assert_eq!(bench.broken(us(10)), []);
     }
 }

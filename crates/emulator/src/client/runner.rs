@@ -11,19 +11,22 @@
 //! simulated and an emulated run of a workload make the same requests as long as their order of
 //! completion is the same.
 //!
+//! # Failed requests
+//! A request that the server fails is sent again as often as the options allow, and then counts as failed: the
+//! application goes on as if it were complete. What a failed write left is not known, so its blocks are not checked.
+//!
 //! # Scope and limits
 //! One thread drives all connections. Making the data of a write and comparing that of a read takes the
 //! runner about 0.1 ms for 256 KiB, which is between the stamps of no request but may delay the next.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use seeklab_core::{
-    Arrival, ByteSize, Duration, HostRequest, Instant, Operation, Request, RequestId, Seed, Workload,
-};
+use seeklab_core::{Arrival, ByteSize, Duration, HostRequest, Instant, Operation, Request, Seed, Workload};
 use seeklab_workloads::application::Phase;
-use seeklab_workloads::{AddressSpace, Application, Builtin};
+use seeklab_workloads::{AddressSpace, Application, Builtin, Retries, RetryCounts};
 
 use super::content::Content;
 pub use super::content::Mismatch;
@@ -46,11 +49,13 @@ pub struct RunnerOptions<'a> {
     pub margin: Duration,
     /// Compare the data read with the data written.
     pub verify: bool,
-    /// Read all written data once more at the end, and compare it. The result includes the `verified_bytes` and
-    /// mismatches of this check, but not its time and requests.
+    /// Read all written data once more at the end, and compare it. The result includes the `verified_bytes`, mismatches
+    /// and failed requests of this check, but not its time and requests.
     pub read_back: bool,
     /// Keep what each commit promises.
     pub promises: bool,
+    /// Attempts after a request failed.
+    pub retries: Retries,
     /// Ends the run when true.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -65,6 +70,7 @@ impl Default for RunnerOptions<'_> {
             verify: true,
             read_back: false,
             promises: false,
+            retries: Retries::default(),
             stop: None,
         }
     }
@@ -94,11 +100,15 @@ pub struct BuiltinResult {
     pub elapsed: Duration,
     /// Its phases; all have ended.
     pub phases: Vec<Phase>,
-    /// Every request at MP1, in order of completion.
+    /// Every request at MP1, each attempt on its own, in order of completion. Those that failed have an error number.
     pub requests: Vec<HostRequest>,
-    /// Bytes read.
+    /// Requests that failed, each attempt on its own.
+    pub failed_requests: u64,
+    /// Requests that were sent again, and how they ended.
+    pub retries: RetryCounts,
+    /// Bytes read by requests that were carried out.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes written by requests that were carried out.
     pub written_bytes: u64,
     /// Bytes read that were compared with what was written there.
     pub verified_bytes: u64,
@@ -146,8 +156,8 @@ const READ_BACK_DEPTH: usize = 8;
 /// Runs `builtin` on the export that `uri` names, which it overwrites.
 ///
 /// # Errors
-/// [`ClientError`] if the server cannot be reached, fails a request, breaks the protocol or dies, or if the
-/// workload does not fit. Wrong data are not an error, but are reported in the result.
+/// [`ClientError`] if the server cannot be reached, breaks the protocol or dies, or if the workload does not fit.
+/// Failed requests and wrong data are not an error, but are reported in the result.
 pub fn run_builtin(
     builtin: &Builtin,
     uri: &Uri,
@@ -195,6 +205,8 @@ pub fn run_builtin_with(
         block_bytes,
         content: Content::new(seed.0, block_bytes),
         buffer: Vec::new(),
+        attempts: BTreeMap::new(),
+        again: VecDeque::new(),
         start,
         last_reply: start,
         next_progress: start,
@@ -203,6 +215,8 @@ pub fn run_builtin_with(
             elapsed: Duration::ZERO,
             phases: Vec::new(),
             requests: Vec::new(),
+            failed_requests: 0,
+            retries: RetryCounts::default(),
             read_bytes: 0,
             written_bytes: 0,
             verified_bytes: 0,
@@ -227,6 +241,14 @@ pub fn run_builtin_with(
     Ok(result)
 }
 
+/// Attempt at a request.
+#[derive(Debug, Clone, Copy)]
+struct Attempt {
+    request: Request,
+    /// Number of the attempt, the first is 1.
+    number: u32,
+}
+
 struct Runner<'a> {
     application: Application,
     clients: Vec<Client>,
@@ -237,6 +259,10 @@ struct Runner<'a> {
     block_bytes: u64,
     content: Content,
     buffer: Vec<u8>,
+    /// Outstanding requests, by the number that the application knows.
+    attempts: BTreeMap<u64, Attempt>,
+    /// Failed requests in order of their next attempt, with its time.
+    again: VecDeque<(Instant, Attempt)>,
     start: Instant,
     last_reply: Instant,
     next_progress: Instant,
@@ -254,14 +280,21 @@ impl Runner<'_> {
             if self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 return Err(ClientError::Stopped { outstanding: self.outstanding() });
             }
+            let again = self.again.front().map(|(time, _)| *time);
+            if again.is_some_and(|time| time <= now) {
+                let (_, attempt) = self.again.pop_front().expect("the first is there");
+                self.result.retries.retries += 1;
+                self.submit(Attempt { number: attempt.number + 1, ..attempt })?;
+                continue;
+            }
             let arrival = self.application.next_arrival(now);
             if let Some(promises) = &mut self.result.promises {
                 promises.committed(self.application.commits(), self.clock.now());
             }
             match arrival {
-                Arrival::Request(request) => self.submit(request)?,
-                Arrival::At(time) => self.wait(Some(time))?,
-                Arrival::WaitForCompletion => self.wait(None)?,
+                Arrival::Request(request) => self.submit(Attempt { request, number: 1 })?,
+                Arrival::At(time) => self.wait(Some(again.map_or(time, |again| time.min(again))))?,
+                Arrival::WaitForCompletion => self.wait(again)?,
                 Arrival::Finished => {
                     self.tell(self.clock.now(), progress);
                     return Ok(());
@@ -285,7 +318,9 @@ impl Runner<'_> {
         self.clients.iter().map(Client::outstanding).sum()
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), ClientError> {
+    fn submit(&mut self, attempt: Attempt) -> Result<(), ClientError> {
+        let Attempt { request, number } = attempt;
+        self.attempts.insert(request.id.0, attempt);
         if self.outstanding() == 0 {
             self.last_reply = self.clock.now();
         }
@@ -296,7 +331,10 @@ impl Runner<'_> {
             Operation::Read => Command::read(tag, offset, length as u32),
             Operation::Write => {
                 self.buffer.resize(length as usize, 0);
-                version = self.content.write(offset, &mut self.buffer);
+                version = match number {
+                    1 => self.content.write(offset, &mut self.buffer),
+                    _ => self.content.write_again(offset, &mut self.buffer),
+                };
                 Command::write(tag, offset, &self.buffer)
             }
             Operation::Flush => Command::flush(tag),
@@ -381,11 +419,10 @@ impl Runner<'_> {
                 let seconds = PATIENCE.as_ns() / 1_000_000_000;
                 return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
             };
-            let HostRequest { op, offset_bytes, length_bytes, .. } = reply.request;
-            if let Some(failure) = reply.failure {
-                return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
+            match reply.failure {
+                Some(_) => self.result.failed_requests += 1,
+                None => self.result.compare(&self.content, reply.request.offset_bytes, reply.data),
             }
-            self.result.compare(&self.content, offset_bytes, reply.data);
         }
     }
 
@@ -395,12 +432,30 @@ impl Runner<'_> {
         for client in &mut self.clients {
             while let Some(reply) = client.collect(Patience::None)? {
                 any = true;
-                let HostRequest { op, offset_bytes, length_bytes, .. } = reply.request;
-                if let Some(failure) = reply.failure {
-                    return Err(ClientError::Failed { op, offset_bytes, length_bytes, failure });
-                }
-                self.last_reply = reply.request.completion;
+                let HostRequest { op, offset_bytes, length_bytes, completion, .. } = reply.request;
+                self.last_reply = completion;
+                let attempt = self.attempts.remove(&reply.tag).expect("an outstanding request completes");
                 let result = &mut self.result;
+                if let Some(failure) = reply.failure {
+                    let request = HostRequest { error: Some(failure.code), ..reply.request };
+                    result.requests.push(request);
+                    result.failed_requests += 1;
+                    let retries = self.options.retries;
+                    if retries.sends_again(request.status(), attempt.number) {
+                        self.again.push_back((completion + retries.after, attempt));
+                        continue;
+                    }
+                    result.retries.abandoned_requests += 1;
+                    if let Some(promises) = &mut result.promises {
+                        promises.failed(reply.tag);
+                    }
+                    if op != Operation::Read {
+                        self.content.forget(offset_bytes..offset_bytes + length_bytes);
+                    }
+                    self.application.complete(attempt.request.id);
+                    continue;
+                }
+                result.retries.retried_requests += u64::from(attempt.number > 1);
                 match op {
                     Operation::Read => result.read_bytes += length_bytes,
                     Operation::Write => result.written_bytes += length_bytes,
@@ -413,7 +468,7 @@ impl Runner<'_> {
                     promises.completed(reply.tag);
                 }
                 result.requests.push(reply.request);
-                self.application.complete(RequestId(reply.tag));
+                self.application.complete(attempt.request.id);
             }
         }
         Ok(any)

@@ -8,7 +8,7 @@ use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected
 use seeklab_devices::simple::{Server, ServerParameters};
 
 use super::*;
-use crate::frontend::Stop;
+use crate::frontend::{Reply, Stop};
 use crate::pacer::Options;
 use crate::store::Access;
 
@@ -93,7 +93,7 @@ impl Frontend for Kept {
     fn reply(&mut self, tag: Tag, reply: Reply<'_>) {
         let reply = match reply {
             Reply::Done | Reply::Extents(_) => Ok(None),
-            Reply::Failed(code) => Err(code),
+            Reply::Failed(code) | Reply::Part { code, .. } => Err(code),
             Reply::Data(fill) => {
                 let mut bytes = vec![0; BLOCK as usize];
                 fill(&mut bytes).map(|_| Some(bytes))
@@ -152,7 +152,7 @@ fn settle(emulation: &mut Emulation, frontend: &mut Kept) {
 }
 
 #[test]
-fn requests_that_the_model_fails_are_answered_with_an_input_output_error() {
+fn requests_that_the_model_fails_are_answered_with_the_error_of_their_status() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk");
     let in_file = || Store::in_file(&path, ByteSize::from_bytes(SIZE), Access::ReadWrite).unwrap();
@@ -175,9 +175,9 @@ fn requests_that_the_model_fails_are_answered_with_an_input_output_error() {
         assert!(matches!(frontend.replies[&tag(1)], Ok(Some(_))));
         assert_eq!(frontend.replies[&tag(2)], Ok(None));
         for command in 3..6 {
-            assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Io), "{command}");
+            assert_eq!(frontend.replies[&tag(command)], Err(ErrorCode::Medium), "{command}");
         }
-        let (statistics, _) = emulation.finish();
+        let (statistics, ..) = emulation.finish();
         assert_eq!((statistics.requests, statistics.failed_requests, statistics.refused), (6, 3, 0));
     }
 }
@@ -233,7 +233,7 @@ fn replies_to_clients_that_have_gone_are_not_late() {
     emulation.left(tag(0), Departure::Dropped);
     take(&mut emulation, 1, 0, Action::Read);
     settle(&mut emulation, &mut frontend);
-    let (statistics, _) = emulation.finish();
+    let (statistics, ..) = emulation.finish();
     assert_eq!((statistics.requests, statistics.undelivered_replies), (2, 2));
     assert_eq!(statistics.deadlines.lateness().moments().count(), 0);
 }
@@ -261,7 +261,7 @@ fn reply_that_does_not_leave_holds_back_few_others() {
     for tag in stuck {
         emulation.left(tag, Departure::Taken(emulation.clock.now()));
     }
-    let (statistics, _) = emulation.finish();
+    let (statistics, ..) = emulation.finish();
     assert_eq!(statistics.requests, 20);
     assert_eq!(shown.lock().unwrap().len(), 20, "each is shown once");
 }

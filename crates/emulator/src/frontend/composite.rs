@@ -61,6 +61,10 @@ impl Frontend for Frontends {
         self.members.iter().filter_map(|member| member.deadline()).min()
     }
 
+    fn set_away(&mut self, away: bool) -> io::Result<()> {
+        self.members.iter_mut().try_for_each(|member| member.set_away(away))
+    }
+
     fn shut_down(&mut self) {
         for member in &mut self.members {
             member.shut_down();

@@ -10,6 +10,7 @@
 //! [`serve`] is the loop that waits and drives any of them, several at a time through [`Frontends`].
 
 mod composite;
+mod error_code;
 pub mod loop_device;
 mod protocol;
 mod serving;
@@ -19,9 +20,10 @@ mod stop;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use seeklab_core::{Instant, Operation, Status};
+use seeklab_core::{Instant, Operation};
 
 pub use composite::Frontends;
+pub use error_code::ErrorCode;
 pub use protocol::{ClientLimits, Endpoint, OpenFrontend, Opening, Protocol, ProtocolValue};
 pub use serving::{Backend, Next, serve};
 pub use stop::Stop;
@@ -106,41 +108,6 @@ impl Action<'_> {
     }
 }
 
-/// Reason for the failure of a command, in the common terms of block protocols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum ErrorCode {
-    /// The device is read-only (`EPERM`).
-    Permission = 1,
-    /// The media failed (`EIO`).
-    Io = 5,
-    /// No memory to serve it (`ENOMEM`).
-    NoMemory = 12,
-    /// The command makes no sense: out of range, unaligned, unknown (`EINVAL`).
-    Invalid = 22,
-    /// Beyond the end of the device, or the store is full (`ENOSPC`).
-    NoSpace = 28,
-    /// The answer does not fit in one piece as requested (`EOVERFLOW`).
-    Overflow = 75,
-    /// Not supported (`ENOTSUP`).
-    NotSupported = 95,
-    /// The server is going away (`ESHUTDOWN`).
-    ShuttingDown = 108,
-}
-
-impl ErrorCode {
-    /// Returns the error that clients get for that status of a completion, or `None` if the request was carried out.
-    pub const fn of(status: Status) -> Option<Self> {
-        match status {
-            Status::Ok | Status::Recovered => None,
-            Status::MediumError | Status::Aborted | Status::Timeout => Some(Self::Io),
-            Status::WriteProtected => Some(Self::Permission),
-            Status::NoSpace => Some(Self::NoSpace),
-            Status::Gone => Some(Self::ShuttingDown),
-        }
-    }
-}
-
 /// Content produced by [`Reply::Data`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
@@ -174,6 +141,16 @@ pub enum Reply<'a> {
     /// A read succeeded. The function is called once with a buffer of exactly the requested length, of
     /// unspecified content. If it fails, the read fails.
     Data(Fill<'a>),
+    /// A read failed behind its first `good_bytes`, which are fewer than requested and may be none. The function fills a
+    /// buffer of that length, as for `Data`. A frontend whose protocol cannot carry the bytes does not call it.
+    Part {
+        /// Reason for the failure.
+        code: ErrorCode,
+        /// Bytes before the first bad one, a multiple of the block size.
+        good_bytes: u64,
+        /// Writes the good bytes.
+        fill: Fill<'a>,
+    },
     /// The extents from the requested offset on, at least one. Extents are cut to the requested length.
     Extents(&'a [Extent]),
 }
@@ -212,6 +189,15 @@ pub trait Frontend {
     /// The time at which [`receive`](Self::receive) has something to do even if nothing arrives.
     fn deadline(&self) -> Option<Instant> {
         None
+    }
+
+    /// The device has gone, or is there again: while it is away, clients are closed once their answers have left, and new
+    /// ones are refused. A protocol without connections passes on what the device answers.
+    ///
+    /// # Errors
+    /// A failure after which the frontend cannot go on.
+    fn set_away(&mut self, _away: bool) -> io::Result<()> {
+        Ok(())
     }
 
     /// Begins to end: no new client, and commands that still arrive fail with

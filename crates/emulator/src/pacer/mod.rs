@@ -52,7 +52,7 @@ mod tests;
 
 use std::mem;
 
-use seeklab_core::{Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request};
+use seeklab_core::{Absence, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request};
 
 use answers::Answers;
 use behind::Behind;
@@ -133,11 +133,11 @@ impl Pacer {
         }
     }
 
-    /// `request` arrived at MP2 at `now`.
+    /// `request` arrived at MP2 at `now`. Returns the time at which the model receives it.
     ///
     /// # Errors
     /// A request that the model refuses. No completion follows it.
-    pub fn arrive(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+    pub fn arrive(&mut self, now: Instant, request: Request) -> Result<Instant, Rejected> {
         self.model.capabilities().check(&request)?;
         self.now = self.now.max(now);
         let wanted = before(self.now, self.options.compensation.arrival_error(&request));
@@ -148,7 +148,21 @@ impl Pacer {
         if self.options.mode == Mode::RunToCompletion {
             self.run_to_completion(&request);
         }
-        Ok(())
+        Ok(time)
+    }
+
+    /// Time before which the model receives no further request.
+    pub fn settled(&self) -> Instant {
+        self.last_arrival.max(self.last_final).max(self.model_clock)
+    }
+
+    /// The model, which has received nothing yet.
+    ///
+    /// # Panics
+    /// If a request has arrived.
+    pub fn model(&self) -> &dyn Device {
+        assert!(self.last_arrival == Instant::ZERO && self.outstanding == 0, "the model has begun");
+        &*self.model
     }
 
     /// Returns the time for the next call of [`due`](Self::due), `None` while nothing is outstanding: the due of
@@ -251,6 +265,11 @@ impl Pacer {
     /// Returns the capabilities of the model.
     pub fn capabilities(&self) -> &Capabilities {
         self.model.capabilities()
+    }
+
+    /// The first absence of the device that ends behind `after`.
+    pub fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.model.next_absence(after)
     }
 
     /// Returns the number of arrivals in the region for which the model was fitted, if the model has one.

@@ -37,6 +37,7 @@ use seeklab_core::{ByteSize, Duration, Instant, Seed};
 use seeklab_emulator::client::Promises;
 use seeklab_emulator::clock::monotonic_ns;
 use seeklab_stage::resolve;
+use seeklab_workloads::Retries;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -105,9 +106,11 @@ impl CrashOptions {
     fn series(&self) -> Series {
         let application = match &self.subject {
             Subject::Commands { commands, .. } => Application::Commands(commands.clone()),
-            Subject::Builtin { builtin, line } => {
-                Application::Builtin { builtin: builtin.clone(), line: line.clone() }
-            }
+            Subject::Builtin { builtin, line } => Application::Builtin {
+                builtin: builtin.clone(),
+                line: line.clone(),
+                retries: Retries::default(),
+            },
         };
         Series {
             devices: vec![self.device.clone()],
@@ -117,6 +120,7 @@ impl CrashOptions {
             seed: self.seed,
             pace: self.pace.clone(),
             record: None,
+            events: None,
             journal: None,
             fresh: false,
             output_to_stderr: true,

@@ -148,6 +148,8 @@ impl<'a> Recording<'a> {
                     let _ = tape.send(bytes.to_vec());
                 }
             })),
+            take_events: None,
+            pristine: false,
             feedback: None,
             live: false,
         };

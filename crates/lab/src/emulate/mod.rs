@@ -24,7 +24,7 @@ use seeklab_core::{ByteSize, Capabilities, Device, Duration, Instant, Seed};
 use seeklab_emulator::clock::{
     Clock, KeptAwake, Pacing, Processors, Waited, Waiter, thread_cpu_time, wake_this_thread_exactly,
 };
-use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe, Tape};
+use seeklab_emulator::emulation::{Emulation, EmulationStatistics, Observe, TakeEvents, Tape};
 use seeklab_emulator::frontend::fuse::DetachedFile;
 use seeklab_emulator::frontend::loop_device::{LoopDevice, QueueOptions, Settings, is_attached};
 use seeklab_emulator::frontend::nbd::Export;
@@ -63,6 +63,10 @@ pub struct StartOptions {
     pub observe: Option<Observe>,
     /// Takes every command with its bytes.
     pub tape: Option<Tape>,
+    /// Takes every event inside the device.
+    pub take_events: Option<TakeEvents>,
+    /// Leave out of the contents in the end what faults of data made of them.
+    pub pristine: bool,
     /// Feedback that adjusts the compensation, if the host's stamps are available.
     pub feedback: Option<Feedback>,
     /// Show a status line on stderr.
@@ -234,6 +238,7 @@ fn emulate(
         description: title,
         read_only: options.read_only,
         rotational: capabilities.rotational,
+        keeps_writes: model.hazards().fails,
         ..Export::new("", store.size().as_bytes(), export_block_bytes)
     };
     let OpenFrontends { frontends, endpoints, file } = options.frontends.open(&export, clock)?;
@@ -251,6 +256,10 @@ fn emulate(
     };
     let transfers = transfers(session, &store, clock);
     let mut emulation = Emulation::new(Pacer::new(model, pacer_options), store, clock).over(transfers);
+    emulation = emulation.failing(options.pristine)?;
+    if let Some(take_events) = options.take_events {
+        emulation = emulation.telling(take_events);
+    }
     let floor = correction.floor.unwrap_or_default();
     emulation = emulation.judged_by(Deadlines::new(options.pace.deadline_limit, floor));
     if let Some(send_cost) = correction.send_cost.filter(|_| options.feedback.is_none()) {
@@ -282,8 +291,8 @@ fn emulate(
     let Watched { emulation, live, .. } = watched;
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
-    let (statistics, store) = emulation.finish();
-    let flushed = if options.read_only { Ok(()) } else { store.flush() };
+    let (statistics, store, kept) = emulation.finish();
+    let flushed = if options.read_only { kept } else { kept.and_then(|()| store.flush()) };
     result?;
     flushed?;
     Ok(Measurements {
@@ -337,6 +346,8 @@ pub(crate) fn start_with_faults(
         seed: Seed(0),
         observe: None,
         tape: None,
+        take_events: None,
+        pristine: false,
         feedback: None,
         live: false,
     };

@@ -21,9 +21,10 @@ use serde::Serialize;
 
 use super::{
     Contents, Endpoints, FrontendOptions, HostFigures, HostFollowed, Measurements, Observer, Pace,
-    PaceOptions, Recorder, StartOptions, capabilities_of, exported_size, start,
+    PaceOptions, Recorder, StartOptions, StoreChoice, capabilities_of, exported_size, start,
 };
 use crate::devices::Resolved;
+use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::run::metadata;
@@ -46,6 +47,10 @@ pub struct EmulationOptions {
     pub follow_host: bool,
     /// Trace of all requests.
     pub record: Option<PathBuf>,
+    /// File of the events inside the device.
+    pub events: Option<PathBuf>,
+    /// Leave out of the contents in the end what faults of data made of them. For a store in memory.
+    pub pristine: bool,
     /// Seed of the model's random draws.
     pub seed: Seed,
 }
@@ -61,6 +66,8 @@ impl EmulationOptions {
             pace: PaceOptions::default(),
             follow_host: false,
             record: None,
+            events: None,
+            pristine: false,
             seed: Seed(1),
         }
     }
@@ -70,6 +77,12 @@ impl EmulationOptions {
         if self.follow_host && self.frontends.block.is_none() {
             return Err(Failure::new("--follow-host: the device is not served as a block device")
                 .hint("add --block, or leave out --follow-host"));
+        }
+        if self.pristine && self.contents.store != StoreChoice::Ram(None) {
+            return Err(Failure::new(
+                "--pristine: the store is a file, which holds what faults made of its data",
+            )
+            .hint("leave out --store, or --pristine"));
         }
         let Some(path) = &self.record else { return Ok(()) };
         let read = [PathBuf::from(&self.device.name)].into_iter().chain(self.contents.image.clone());
@@ -290,6 +303,8 @@ pub fn serve(
     frontends.block = frontends.block.map(|queue| queue.or(default_queue));
     let pace = options.pace.load(session, frontends.kind())?;
     let recorder = options.recorder(session, &pace)?;
+    let events = options.events.as_deref().map(|path| EventFile::create(session, path)).transpose()?;
+    let events = events.map(EventFile::beside);
     let mut start_options = StartOptions {
         frontends,
         read_only: options.contents.read_only,
@@ -297,6 +312,8 @@ pub fn serve(
         seed: options.seed,
         observe: None,
         tape: None,
+        take_events: events.as_ref().map(EventWriter::take),
+        pristine: options.pristine,
         feedback: None,
         live: true,
     };
@@ -327,6 +344,9 @@ pub fn serve(
     let host_queue = running.block().map(|block| block.queue().clone());
     running.until_stopped(session);
     let measured = running.end()?;
-    let observed = Observed { host_queue, ..observation.finish() };
+    let mut observed = Observed { host_queue, ..observation.finish() };
+    if let Some(Err(failure)) = events.map(EventWriter::finish) {
+        observed.failure.get_or_insert(failure);
+    }
     Ok(EmulationResult::new(options, measured, observed))
 }

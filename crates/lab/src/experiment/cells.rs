@@ -164,7 +164,7 @@ fn resolve(
 ) -> Result<(Arc<Resolved>, Arc<str>), Failure> {
     let queue = spec.schedulers[scheduler].map(|scheduler| (scheduler, spec.depth));
     let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value))).collect();
-    let setup = Setup { bare: spec.bare, overrides, queue, ..Setup::default() };
+    let setup = Setup { bare: spec.bare, overrides, faults: spec.faults.clone(), queue };
     let resolved = customise(&named.name, named.description.clone(), &setup).map_err(|failure| {
         failure.context(format!("{}: device `{}`{}", spec.label, named.name, assignments(given)))
     })?;

@@ -71,6 +71,7 @@ use serde_json::Value;
 use spec::Spec;
 use table::ResultTable;
 
+use crate::devices::Faults;
 use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::output::VERSION;
@@ -82,6 +83,8 @@ use seeklab_files::check_distinct;
 pub struct ExperimentOptions {
     /// TOML file that describes the experiment.
     pub file: PathBuf,
+    /// Faults of every device.
+    pub faults: Faults,
     /// Path of the result files, without suffix [default: as the file says].
     pub output: Option<PathBuf>,
     /// Number of simultaneous runs [default: the number of processors].
@@ -179,7 +182,7 @@ pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<Expe
     if let Some(path) = &options.report {
         check_distinct(path, [&options.file])?;
     }
-    let spec = &Spec::open(&options.file)?;
+    let spec = &Spec { faults: options.faults.clone(), ..Spec::open(&options.file)? };
     let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     let jobs = options.jobs.unwrap_or_else(cores);
     let cells = cells::expand(spec)?;

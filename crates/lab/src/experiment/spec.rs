@@ -17,6 +17,7 @@ use super::arrivals::Mode;
 use super::figures;
 use super::file::{Entry, ExperimentFile, ParameterTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
 use super::values::Parameter;
+use crate::devices::Faults;
 use crate::failure::Failure;
 use crate::trace::STANDARD_INPUT;
 use crate::workload::relative_to;
@@ -42,6 +43,8 @@ pub(super) struct Spec {
     pub output: PathBuf,
     pub(super) requests: Option<u64>,
     pub(super) bare: bool,
+    /// Faults of every device.
+    pub(super) faults: Faults,
     pub(super) limits: Limits,
     pub(super) devices: Vec<NamedDevice>,
     pub(super) workloads: Vec<NamedWorkload>,
@@ -149,6 +152,7 @@ impl Spec {
             output,
             requests: file.requests,
             bare: file.bare,
+            faults: Faults::default(),
             limits,
             devices,
             workloads,

@@ -6,6 +6,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use seeklab_core::Instant;
 use seeklab_emulator::client::{ClientError, RunnerOptions, run_builtin_with};
+use seeklab_workloads::Retries;
 use seeklab_workloads::application::{Builtin, Phase};
 
 use super::figures::PhaseFigures;
@@ -14,10 +15,11 @@ use crate::emulate::HostMessage;
 use crate::emulate::Running;
 use crate::failure::Failure;
 
-/// Runs `builtin` on the device that is emulated; `connected` is called once its clients have connected.
+/// Runs `builtin` on the device that is emulated and sends failed requests again; `connected` is called once its clients have connected.
 pub(super) fn run(
     what: &Repetition<'_>,
     builtin: &Builtin,
+    retries: Retries,
     running: &Running,
     host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
@@ -26,6 +28,7 @@ pub(super) fn run(
     let options = RunnerOptions {
         clock: Some(running.clock()),
         pacing: what.series.pace.pacing,
+        retries,
         stop: Some(what.interruption.flag()),
         ..RunnerOptions::default()
     };
@@ -60,7 +63,7 @@ pub(super) fn run(
     if let Some(first) = phases.first_mut() {
         (first.user_s, first.system_s) = (after.0 - before.0, after.1 - before.1);
     }
-    Ok(Ran { phases, lost: 0 })
+    Ok(Ran { phases, lost: 0, retries: Some(result.retries.into()) })
 }
 
 fn figures(phase: &Phase) -> PhaseFigures {

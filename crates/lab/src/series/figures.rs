@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::exactness::Exactness;
 use crate::devices::Resolved;
 use crate::emulate::Measurements;
+use crate::retries::RetryFigures;
 
 /// The figures of one repetition. What was not measured is `None`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +37,12 @@ pub struct Figures {
     pub host_queue: Option<Queue>,
     /// Requests that the model answered.
     pub requests: u64,
+    /// Requests that the model failed, among these.
+    #[serde(default)]
+    pub failed_requests: u64,
+    /// Failed requests that a built-in application sent again. `None` for commands of the host.
+    #[serde(default)]
+    pub retries: Option<RetryFigures>,
     /// Response times in the host and in the model, of the same requests.
     #[serde(flatten)]
     pub exactness: Exactness,
@@ -130,6 +137,8 @@ impl Figures {
             processors: seen.result.processors,
             host_queue: seen.host_queue.clone(),
             requests: statistics.requests,
+            failed_requests: statistics.failed_requests,
+            retries: None,
             exactness: Exactness::of(between.as_ref()),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),

@@ -30,6 +30,7 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_workloads::Retries;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -64,6 +65,8 @@ pub struct Series {
     pub pace: Pace,
     /// A folder for a trace of each repetition.
     pub record: Option<PathBuf>,
+    /// Folder for the events inside each device in each repetition.
+    pub events: Option<PathBuf>,
     /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.
@@ -102,6 +105,8 @@ pub enum Application {
         builtin: Builtin,
         /// Application as requested by the user.
         line: String,
+        /// Attempts after a request failed.
+        retries: Retries,
     },
 }
 

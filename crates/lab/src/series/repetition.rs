@@ -1,6 +1,6 @@
 //! One repetition: one device from its initial state, the application, and the measurements.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
 use seeklab_emulator::frontend::Stop;
@@ -19,7 +19,9 @@ use crate::devices::Resolved;
 use crate::emulate::{
     FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
 };
+use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
+use crate::retries::RetryFigures;
 use crate::run::metadata;
 use crate::session::Session;
 
@@ -28,6 +30,8 @@ pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
     /// Requests of the host that were not recorded.
     pub(super) lost: u64,
+    /// Failed requests that a built-in application sent again.
+    pub(super) retries: Option<RetryFigures>,
 }
 
 /// Inputs of a repetition.
@@ -59,14 +63,14 @@ impl Repetition<'_> {
                 let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
-            Application::Builtin { builtin, .. } => {
+            Application::Builtin { builtin, retries, .. } => {
                 let store = Store::in_ram(self.series.size, None)?;
                 // Gone as soon as its client has connected, so that nothing stays if this process is killed.
                 let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
                 let socket = folder.as_ref().expect("it was made").path().join("nbd");
                 let frontends = FrontendOptions::default().with(Address::Unix(socket));
                 self.emulated(store, frontends, |running, host| {
-                    builtin::run(self, builtin, running, &host, &mut || drop(folder.take()))
+                    builtin::run(self, builtin, *retries, running, &host, &mut || drop(folder.take()))
                 })
             }
         }
@@ -84,6 +88,7 @@ impl Repetition<'_> {
         let block_bytes = capabilities.block_size.as_bytes() as u32;
         let (follower, feedback) = feedback();
         let observer = Observer::start(Join::new(block_bytes, messages, follower, self.writer()?));
+        let events = self.event_writer()?;
         let options = StartOptions {
             frontends,
             read_only: false,
@@ -91,6 +96,8 @@ impl Repetition<'_> {
             seed: self.series.seed,
             observe: Some(observer.observe()),
             tape: None,
+            take_events: events.as_ref().map(EventWriter::take),
+            pristine: false,
             feedback: self.series.pace.calibrated.compensates().then_some(feedback),
             live: false,
         };
@@ -99,9 +106,11 @@ impl Repetition<'_> {
         let ran = application(&running, host);
         let result = running.end();
         let (joined, not_seen) = observer.finish();
+        let written = events.map_or(Ok(()), EventWriter::finish);
         let ran = ran?;
         let result = result?;
         joined.written?;
+        written?;
         if self.interruption.came() {
             return Err(Failure::check("interrupted"));
         }
@@ -116,7 +125,7 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        Ok(Figures::of(ran.phases, &seen))
+        Ok(Figures { retries: ran.retries, ..Figures::of(ran.phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -164,18 +173,36 @@ impl Repetition<'_> {
         }
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up })
+        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up, retries: None })
     }
 
     /// The trace of this repetition, if there is to be one.
     fn writer(&self) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
-        let Some(folder) = &self.series.record else { return Ok(None) };
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::from(error).context(format!("--record {}", folder.display())))?;
-        let name = format!("{}-{}.parquet", file_name(&self.device.label()), self.number + 1);
+        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", "parquet")? else {
+            return Ok(None);
+        };
         let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
         self.series.pace.describe(&mut metadata);
-        self.session.create_trace(&folder.join(name), None, &metadata).map(Some)
+        self.session.create_trace(&path, None, &metadata).map(Some)
+    }
+
+    fn event_writer(&self) -> Result<Option<EventWriter>, Failure> {
+        let path = self.output_path(self.series.events.as_deref(), "--events", "events.csv")?;
+        path.map(|path| EventFile::create(self.session, &path).map(EventFile::beside)).transpose()
+    }
+
+    /// The path of an output of this repetition in `folder`, which is made if it is not there.
+    fn output_path(
+        &self,
+        folder: Option<&Path>,
+        option: &str,
+        extension: &str,
+    ) -> Result<Option<PathBuf>, Failure> {
+        let Some(folder) = folder else { return Ok(None) };
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::from(error).context(format!("{option} {}", folder.display())))?;
+        let name = format!("{}-{}.{extension}", file_name(&self.device.label()), self.number + 1);
+        Ok(Some(folder.join(name)))
     }
 }
 

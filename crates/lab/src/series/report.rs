@@ -134,6 +134,16 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 repetitions.len()
             )));
         }
+        for figures in repetitions.iter().filter(|figures| figures.failed_requests > 0) {
+            let retries = figures.retries.and_then(|retries| retries.sentence());
+            notes.push(Note::Warning(format!(
+                "{}: {} of {} requests failed{}",
+                device.label(),
+                figures.failed_requests,
+                figures.requests,
+                retries.map_or_else(String::new, |sentence| format!(": {sentence}"))
+            )));
+        }
         let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));

@@ -28,6 +28,7 @@ pub(super) fn pass(
         devices: vec![device],
         pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         record: None,
+        events: None,
         journal: None,
         ..series.clone()
     };

@@ -85,6 +85,13 @@ impl Served {
         Client::connect(stream, "", false).unwrap()
     }
 
+    /// As [`connect`](Self::connect), `None` if it is refused.
+    pub(crate) fn try_connect(&self) -> Option<Client<UnixStream>> {
+        let stream = UnixStream::connect(&self.socket).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        Client::connect(stream, "", false).ok()
+    }
+
     /// Interrupts it; its document.
     pub(crate) fn interrupt(mut self) -> serde_json::Value {
         self.child.signal(Signal::INT);

@@ -5,8 +5,10 @@
 pub(crate) mod client;
 mod crash;
 mod durable;
+mod errors;
 mod examples;
 pub(crate) mod harness;
+mod power;
 mod run;
 mod served;
 mod signals;

@@ -183,7 +183,7 @@ impl Replies {
             self.data = Some(Data { slot, at: 0, left: request.length_bytes as usize, is_last: true });
         } else {
             if code != 0 {
-                self.slots[slot].failure = Some(Failure { code, message: String::new() });
+                self.slots[slot].failure = Some(Failure { code, message: String::new(), offset_bytes: None });
             }
             self.finish(slot, now)?;
         }
@@ -226,7 +226,11 @@ impl Replies {
                     return Err("an error chunk with error 0".to_owned());
                 }
                 let message = String::from_utf8_lossy(message).into_owned();
-                self.slots[slot].failure.get_or_insert(Failure { code, message });
+                let offset_bytes = match content[6 + count..] {
+                    ref offset if kind == chunk::ERROR_OFFSET && offset.len() == 8 => Some(u64_at(offset, 0)),
+                    _ => None,
+                };
+                self.slots[slot].failure.get_or_insert(Failure { code, message, offset_bytes });
             }
             _ => return Err(format!("a chunk of kind {kind}, flags {flags:#x}, with {length} bytes")),
         }
@@ -316,6 +320,19 @@ mod tests {
         bytes.extend(structured(0, chunk::OFFSET_HOLE, third, &hole));
         bytes.extend(structured(1, chunk::NONE, third, &[]));
         bytes
+    }
+
+    #[test]
+    fn failed_read_names_the_first_bad_byte() {
+        let mut replies = outstanding(1);
+        let mut bytes = structured(0, chunk::OFFSET_DATA, 0, &[&[0; 8][..], &[7; 128]].concat());
+        let error = [&5_u32.to_be_bytes()[..], &3_u16.to_be_bytes(), b"bad", &128_u64.to_be_bytes()].concat();
+        bytes.extend(structured(1, chunk::ERROR_OFFSET, 0, &error));
+        assert_eq!(replies.take(&bytes, Instant::ZERO), Ok(bytes.len()));
+        let index = replies.next().unwrap();
+        let expected = Failure { code: 5, message: "bad".to_owned(), offset_bytes: Some(128) };
+        assert_eq!(replies.slot(index).failure, Some(expected));
+        assert!(replies.slot(index).data().is_empty());
     }
 
     proptest! {

@@ -15,6 +15,8 @@
 //!   supported, since a store that is capped cannot promise space. `SEEK_DATA` and `SEEK_HOLE` follow the
 //!   store's allocation.
 //! - The size cannot change: truncation (`O_TRUNC` too) is ignored, as a block device ignores it.
+//! - A read with a bad block fails as a whole, as a direct read of a real device does. The good bytes before the bad
+//!   block are for protocols that can carry them.
 //! - Interrupts are ignored: the command completes at the model's time.
 
 mod device;
@@ -32,6 +34,7 @@ use super::wire::{
 };
 use crate::frontend::nbd::Export;
 use crate::frontend::slots::Slots;
+use crate::frontend::error_code::ErrorReader;
 use crate::frontend::{Action, Command, Content, ErrorCode, Reply, Tag};
 
 /// The file's name where it has a place.
@@ -78,9 +81,7 @@ mod errno {
     pub(super) const ENOSYS: i32 = rustix::io::Errno::NOSYS.raw_os_error();
     pub(super) const EOPNOTSUPP: i32 = rustix::io::Errno::OPNOTSUPP.raw_os_error();
     pub(super) const EPROTO: i32 = rustix::io::Errno::PROTO.raw_os_error();
-    pub(super) const EOVERFLOW: i32 = rustix::io::Errno::OVERFLOW.raw_os_error();
     pub(super) const ESHUTDOWN: i32 = rustix::io::Errno::SHUTDOWN.raw_os_error();
-    pub(super) const ENOMEM: i32 = 12;
 }
 
 /// Whole blocks of the device.
@@ -181,6 +182,7 @@ pub struct Connection {
     destroyed: bool,
     shutting_down: bool,
     oddities: Oddities,
+    error_reader: ErrorReader,
 }
 
 impl fmt::Debug for Connection {
@@ -206,6 +208,7 @@ impl Connection {
             destroyed: false,
             shutting_down: false,
             oddities: Oddities::default(),
+            error_reader: ErrorReader::Program,
         }
     }
 
@@ -214,6 +217,13 @@ impl Connection {
     pub fn named(self, name: String) -> Self {
         assert!((1..=255).contains(&name.len()), "the kernel takes names of 1 to 255 bytes");
         Self { name, ..self }
+    }
+
+    /// Fails requests with the error numbers of which the kernel's block layer makes the same errors. Use it if the kernel
+    /// makes a block device of the file.
+    #[must_use]
+    pub fn for_block_layer(self) -> Self {
+        Self { error_reader: ErrorReader::BlockLayer, ..self }
     }
 
     /// Receives a message, which arrived at `arrived`, and returns its command for the device, if any. Messages
@@ -311,11 +321,12 @@ impl Connection {
         if matches!(kind, Kind::PatchRead | Kind::PatchWrite) {
             return self.reply_to_patch(command, reply);
         }
+        let number = |code: ErrorCode| code.file_number(self.error_reader);
         let mut push = |length_max: usize, fill: &mut dyn FnMut(&mut [u8]) -> Result<usize, i32>| {
             self.output.push(Addressee::Command(command), unique, length_max, fill);
         };
         match (reply, kind) {
-            (Reply::Failed(code), _) => push(0, &mut |_| Err(number(code))),
+            (Reply::Failed(code) | Reply::Part { code, .. }, _) => push(0, &mut |_| Err(number(code))),
             (Reply::Data(fill), Kind::Read { skip, length, blocks_bytes }) => {
                 push(blocks_bytes as usize, &mut |buffer| {
                     match fill(buffer).map_err(number)? {
@@ -363,7 +374,7 @@ impl Connection {
     fn reply_to_patch(&mut self, command: u32, reply: Reply<'_>) {
         let addressee = Addressee::Command(command);
         let result = match reply {
-            Reply::Failed(code) => Err(code),
+            Reply::Failed(code) | Reply::Part { code, .. } => Err(code),
             Reply::Done => Ok(()),
             Reply::Data(fill) => {
                 let read = self.patches.change(|blocks| {
@@ -382,7 +393,7 @@ impl Connection {
         let patch = self.patches.pop();
         self.reserved_bytes -= u64::from(patch.blocks_bytes);
         self.output.push(addressee, patch.unique, 8, |buffer| {
-            result.map_err(number)?;
+            result.map_err(|code| code.file_number(self.error_reader))?;
             Encoder::new(buffer).u32(patch.data.len() as u32).u32(0);
             Ok(8)
         });
@@ -516,17 +527,4 @@ const _: () = assert!(MESSAGE_BYTES_MAX >= WRITE_HEADER_SIZE + TRANSFER_BYTES_MA
 /// One client: the kernel.
 const fn tag(command: u32) -> Tag {
     Tag { frontend: 0, client: 0, command }
-}
-
-const fn number(code: ErrorCode) -> i32 {
-    match code {
-        ErrorCode::Permission => errno::EPERM,
-        ErrorCode::Io => errno::EIO,
-        ErrorCode::NoMemory => errno::ENOMEM,
-        ErrorCode::Invalid => errno::EINVAL,
-        ErrorCode::NoSpace => errno::ENOSPC,
-        ErrorCode::Overflow => errno::EOVERFLOW,
-        ErrorCode::NotSupported => errno::EOPNOTSUPP,
-        ErrorCode::ShuttingDown => errno::ESHUTDOWN,
-    }
 }

@@ -73,8 +73,14 @@ impl Server {
             Place::Detached => format!("seeklab-{:x}", monotonic_ns()),
             Place::At(_) => FILE_NAME.to_owned(),
         };
+        let connection = Connection::new(export, owner()).named(name.clone());
+        let connection = match place {
+            // It is there for a loop device.
+            Place::Detached => connection.for_block_layer(),
+            Place::At(_) => connection,
+        };
         Ok(Self {
-            connection: Connection::new(export, owner()).named(name.clone()),
+            connection,
             name,
             mount,
             input: vec![0; MESSAGE_BYTES_MAX],

@@ -10,7 +10,7 @@ use super::buffer::Buffer;
 use super::export::Export;
 use super::handshake::{Agreement, Handshake, Progress};
 use super::supervisor::Standing;
-use super::transmission::{self, Kind, Refusal, RequestHeader};
+use super::transmission::{self, Good, Kind, Refusal, RequestHeader};
 use super::wire::{EXTENT_COUNT_MAX, PAYLOAD_BYTES_MAX, REQUEST_SIZE, Violation, command};
 use crate::frontend::slots::Slots;
 use crate::frontend::{Action, Command, ErrorCode, Reply, Tag};
@@ -79,16 +79,18 @@ struct Leaving {
     end: u64,
 }
 
-/// The most bytes of a reply without content: a header and a message.
+/// The most bytes of a reply without content: the headers of two chunks, an offset and a message.
 const HEAD_BYTES: usize = 128;
 
 /// Bytes that a waiting answer occupies besides its data, here and in the backend.
 const LEAVING_BYTES: usize = 512;
 
-/// The most bytes that the reply to a command occupies.
-fn reply_bytes_max(kind: Kind, length_bytes: u32, block_size_bytes: u32) -> usize {
+/// The most bytes that a command and its reply occupy.
+fn reply_bytes_max(kind: Kind, length_bytes: u32, export: &Export) -> usize {
+    let block_size_bytes = export.block_size_bytes;
     let content = match kind {
         Kind::Read => length_bytes as usize,
+        Kind::Write if export.keeps_writes => length_bytes as usize,
         Kind::BlockStatus { single: true } => 8,
         Kind::BlockStatus { single: false } => {
             8 * ((length_bytes / block_size_bytes) as usize).min(EXTENT_COUNT_MAX)
@@ -296,9 +298,14 @@ impl Connection {
         request.answered = true;
         let Outstanding { cookie, offset_bytes, length_bytes, kind, .. } = *request;
         let structured = self.structured();
-        self.reserved_bytes -= reply_bytes_max(kind, length_bytes, self.export.block_size_bytes);
+        self.reserved_bytes -= reply_bytes_max(kind, length_bytes, &self.export);
         let failure = match (reply, kind) {
             (Reply::Failed(code), _) => Some(code),
+            (Reply::Part { code, good_bytes, fill }, Kind::Read) if structured => {
+                let good = Good { offset_bytes, good_bytes: good_bytes as usize };
+                transmission::part(&mut self.output, cookie, good, code, fill).err()
+            }
+            (Reply::Part { code, .. }, Kind::Read) => Some(code),
             (Reply::Data(fill), Kind::Read) => {
                 transmission::data(&mut self.output, structured, cookie, offset_bytes, length_bytes, fill)
                     .err()
@@ -315,7 +322,7 @@ impl Connection {
             (_, kind) => panic!("the answer does not fit a command of kind {kind:?}"),
         };
         if let Some(code) = failure {
-            transmission::failed(&mut self.output, structured, cookie, code, message(code));
+            transmission::failed(&mut self.output, structured, cookie, code, code.message());
         }
         self.leaving.push_back(Leaving { command, end: self.left_bytes + self.output.len() as u64 });
     }
@@ -343,6 +350,11 @@ impl Connection {
     /// Refuses from now on what still arrives.
     pub fn shut_down(&mut self) {
         self.shutting_down = true;
+    }
+
+    /// Returns true if every answer has left, and nothing waits to be read.
+    pub fn is_drained(&self) -> bool {
+        self.outstanding() == 0 && self.output().is_empty() && !self.is_stalled()
     }
 
     /// Returns the bytes of memory that the connection's buffers hold.
@@ -440,8 +452,8 @@ impl Connection {
             return Ok(Some(Step::Disconnected));
         }
         let checked = if self.shutting_down {
-            let message = message(ErrorCode::ShuttingDown);
-            Err(Refusal { code: ErrorCode::ShuttingDown, message })
+            let code = ErrorCode::ShuttingDown;
+            Err(Refusal { code, message: code.message() })
         } else {
             header.check(&self.export, agreement)
         };
@@ -466,7 +478,7 @@ impl Connection {
         if bytes.len() < REQUEST_SIZE + payload_size {
             return Err(Idle::Need(REQUEST_SIZE + payload_size));
         }
-        let reply_bytes = reply_bytes_max(kind, header.length_bytes, self.export.block_size_bytes);
+        let reply_bytes = reply_bytes_max(kind, header.length_bytes, &self.export);
         if owed_bytes > 0 && owed_bytes + reply_bytes > self.limits.reply_bytes_max {
             return Err(Idle::Full);
         }
@@ -494,16 +506,3 @@ impl Connection {
 }
 
 const _: () = assert!(PAYLOAD_BYTES_MAX as usize <= 64 << 20, "one payload fits a receive buffer");
-
-const fn message(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::Permission => "the device is read-only",
-        ErrorCode::Io => "the device failed",
-        ErrorCode::NoMemory => "the server has no memory for it",
-        ErrorCode::Invalid => "the request makes no sense",
-        ErrorCode::NoSpace => "the store is full",
-        ErrorCode::Overflow => "the answer does not fit in one piece",
-        ErrorCode::NotSupported => "not supported",
-        ErrorCode::ShuttingDown => "the server is shutting down",
-    }
-}

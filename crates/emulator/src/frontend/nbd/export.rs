@@ -15,6 +15,8 @@ pub struct Export {
     pub block_size_bytes: u32,
     /// Refuse writes.
     pub read_only: bool,
+    /// The device keeps the bytes of outstanding writes: they count as bytes owed to the client.
+    pub keeps_writes: bool,
     /// Announce a rotating disk.
     pub rotational: bool,
     /// Offer flush and FUA.
@@ -34,6 +36,7 @@ impl Export {
             size_bytes,
             block_size_bytes,
             read_only: false,
+            keeps_writes: false,
             rotational: false,
             can_flush: true,
             can_discard: true,

@@ -91,6 +91,8 @@ pub struct Server {
     listener: Listener,
     accepting: bool,
     shutting_down: bool,
+    /// The device is not there.
+    away: bool,
     places: Vec<Place>,
     free: Vec<u32>,
     dirty: Vec<u32>,
@@ -129,6 +131,7 @@ impl Server {
             listener,
             accepting: true,
             shutting_down: false,
+            away: false,
             places: Vec::new(),
             free: Vec::new(),
             dirty: Vec::new(),
@@ -209,6 +212,10 @@ impl Server {
     }
 
     fn connect(&mut self, stream: OwnedFd) -> io::Result<()> {
+        if self.away {
+            // It closes.
+            return Ok(());
+        }
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
             self.places.len() as u32 - 1
@@ -387,7 +394,7 @@ impl Server {
                 Err(_) => return self.lose(index),
             }
         }
-        if client.connection.is_finished() {
+        if client.connection.is_finished() || (self.away && client.connection.is_drained()) {
             return self.remove(index);
         }
         if took {
@@ -500,6 +507,24 @@ impl Frontend for Server {
         self.supervisor.deadline().into_iter().chain(self.listen_again).min()
     }
 
+    fn set_away(&mut self, away: bool) -> io::Result<()> {
+        self.away = away;
+        for index in 0..self.places.len() as u32 {
+            let Some(client) = self.places[index as usize].client.as_mut() else { continue };
+            if !away {
+                // It has not taken its last answers.
+                self.remove(index)?;
+                continue;
+            }
+            client.connection.shut_down();
+            if !client.dirty {
+                client.dirty = true;
+                self.dirty.push(index);
+            }
+        }
+        Ok(())
+    }
+
     fn shut_down(&mut self) {
         self.shutting_down = true;
         // A listener that cannot be muted is only heard in vain.
@@ -512,10 +537,7 @@ impl Frontend for Server {
     }
 
     fn is_drained(&self) -> bool {
-        self.places.iter().filter_map(|place| place.client.as_ref()).all(|client| {
-            client.connection.outstanding() == 0
-                && client.connection.output().is_empty()
-                && !client.connection.is_stalled()
-        })
+        let mut clients = self.places.iter().filter_map(|place| place.client.as_ref());
+        clients.all(|client| client.connection.is_drained())
     }
 }

@@ -157,14 +157,58 @@ pub(super) fn failed(
     message: &'static str,
 ) {
     if !structured {
-        return simple(output, cookie, code as u32);
+        return simple(output, cookie, code.nbd_number());
     }
     let length = 6 + message.len();
     let bytes = output.append(CHUNK_SIZE + length);
     chunk_header(bytes, cookie, chunk::ERROR, length as u32);
-    bytes[20..24].copy_from_slice(&(code as u32).to_be_bytes());
+    bytes[20..24].copy_from_slice(&code.nbd_number().to_be_bytes());
     bytes[24..26].copy_from_slice(&(message.len() as u16).to_be_bytes());
     bytes[26..].copy_from_slice(message.as_bytes());
+}
+
+/// Good bytes of a read that failed behind them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Good {
+    /// First byte of the read.
+    pub(super) offset_bytes: u64,
+    /// Bytes from there on that are good.
+    pub(super) good_bytes: usize,
+}
+
+/// A read that failed, in a structured reply: the good bytes, and the offset of the first bad one.
+pub(super) fn part(
+    output: &mut Buffer,
+    cookie: u64,
+    good: Good,
+    code: ErrorCode,
+    fill: Fill<'_>,
+) -> Result<(), ErrorCode> {
+    let Good { offset_bytes, good_bytes } = good;
+    if good_bytes > 0 {
+        let head = CHUNK_SIZE + 8;
+        let bytes = output.append(head + good_bytes);
+        match fill(&mut bytes[head..]) {
+            Ok(Content::Data) => {}
+            Ok(Content::Zeroes) => bytes[head..].fill(0),
+            Err(error) => {
+                output.retract(head + good_bytes);
+                return Err(error);
+            }
+        }
+        chunk_header(bytes, cookie, chunk::OFFSET_DATA, good_bytes as u32 + 8);
+        bytes[4..6].copy_from_slice(&chunk::FLAGS_NONE.to_be_bytes());
+        bytes[20..28].copy_from_slice(&offset_bytes.to_be_bytes());
+    }
+    let message = code.message();
+    let length = 6 + message.len() + 8;
+    let bytes = output.append(CHUNK_SIZE + length);
+    chunk_header(bytes, cookie, chunk::ERROR_OFFSET, length as u32);
+    bytes[20..24].copy_from_slice(&code.nbd_number().to_be_bytes());
+    bytes[24..26].copy_from_slice(&(message.len() as u16).to_be_bytes());
+    bytes[26..26 + message.len()].copy_from_slice(message.as_bytes());
+    bytes[26 + message.len()..].copy_from_slice(&(offset_bytes + good_bytes as u64).to_be_bytes());
+    Ok(())
 }
 
 /// A read's content, written by `fill` straight into the output.

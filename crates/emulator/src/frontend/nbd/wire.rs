@@ -85,6 +85,8 @@ pub(crate) mod command_flag {
 
 /// Structured reply chunks.
 pub(crate) mod chunk {
+    /// More chunks follow.
+    pub(crate) const FLAGS_NONE: u16 = 0;
     pub(crate) const FLAG_DONE: u16 = 1;
     pub(crate) const NONE: u16 = 0;
     pub(crate) const OFFSET_DATA: u16 = 1;
@@ -93,6 +95,7 @@ pub(crate) mod chunk {
     /// The bit that every kind of error has.
     pub(crate) const IS_ERROR: u16 = 1 << 15;
     pub(crate) const ERROR: u16 = IS_ERROR | 1;
+    pub(crate) const ERROR_OFFSET: u16 = IS_ERROR | 2;
 }
 
 /// States of the `base:allocation` context.

@@ -136,7 +136,7 @@ fn serve_here(served: &Served, stop: &Stop, ready: &mpsc::Sender<Option<Detached
     let mut waiter = Waiter::new(clock, Pacing::Balanced, Duration::from_us(50));
     serve(&mut server, &mut emulation, &mut waiter, stop).expect("serving ends when asked to");
     let served = server.statistics();
-    let (statistics, store) = emulation.finish();
+    let (statistics, store, _) = emulation.finish();
     store.flush().expect("the store takes it");
     let (flushes, fua_writes) = *counts.lock().expect("nobody panicked");
     Figures {

@@ -3,7 +3,7 @@
 use seeklab_core::Instant;
 use seeklab_emulator::frontend::fuse::{Connection, Owner};
 use seeklab_emulator::frontend::nbd::Export;
-use seeklab_emulator::frontend::{Action, Content, ErrorCode, Extent, Reply};
+use seeklab_emulator::frontend::{Action, Content, ErrorCode, Extent, Fill, Reply};
 
 use crate::fuse::kernel::{
     self, CREATE, FILE, FLUSH, FSYNC, GETATTR, INTERRUPT, LOOKUP, OPEN, READ, READDIR, ROOT, SETATTR, STATFS,
@@ -20,6 +20,16 @@ const EROFS: i32 = 30;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 const ESHUTDOWN: i32 = 108;
+
+/// Error numbers of a program and of the block layer, for each reason of a failure.
+const REASONS: [(ErrorCode, i32, i32); 6] = [
+    (ErrorCode::Medium, 5, 61),
+    (ErrorCode::Io, 5, 5),
+    (ErrorCode::Timeout, 110, 110),
+    (ErrorCode::Permission, 30, 121),
+    (ErrorCode::NoSpace, 28, 28),
+    (ErrorCode::Gone, 108, 67),
+];
 
 fn disk() -> Connection {
     connection(Export::new("", SIZE, 512))
@@ -104,6 +114,28 @@ fn directory_is_read_from_any_offset_into_any_size() {
     assert_eq!((all.len(), &all[24..45]), (48, b"a-name-that-is-longer".as_slice()));
     assert_eq!(ask(&mut connection, &message(LOOKUP, 2, ROOT, b"a-name-that-is-longer\0")).errno, 0);
     assert_eq!(ask(&mut connection, &message(LOOKUP, 2, ROOT, b"disk\0")).errno, ENOENT);
+}
+
+#[test]
+fn block_layer_gets_the_error_numbers_that_it_translates() {
+    for (mut connection, for_block_layer) in [(disk(), false), (disk().for_block_layer(), true)] {
+        for (code, of_program, of_block_layer) in REASONS {
+            let expected = if for_block_layer { of_block_layer } else { of_program };
+            let mut fails = |message: &[u8], answer: Reply<'_>| {
+                let number = command(&mut connection, message).tag.command;
+                assert_eq!(reply(&mut connection, number, answer).errno, expected, "{code:?}");
+            };
+            fails(&message(READ, 2, FILE, &transfer(0, 4096, 0)), Reply::Failed(code));
+            let fill: Fill<'_> = &mut |_| panic!("the protocol cannot carry the good bytes");
+            fails(
+                &message(READ, 3, FILE, &transfer(0, 4096, 0)),
+                Reply::Part { code, good_bytes: 512, fill },
+            );
+            // In part of a block: the blocks are read first.
+            fails(&message(READ, 4, FILE, &transfer(100, 4096, 0)), Reply::Failed(code));
+            fails(&message(FSYNC, 5, FILE, &[0; 16]), Reply::Failed(code));
+        }
+    }
 }
 
 #[test]

@@ -125,6 +125,8 @@ pub(crate) struct Reply {
     pub(crate) message: String,
     pub(crate) data: Vec<u8>,
     pub(crate) extents: Vec<(u32, u32)>,
+    /// First bad byte of a read that failed.
+    pub(crate) bad_offset: Option<u64>,
 }
 
 /// Takes one reply from the front, if it is complete. `reads` holds the length of the read of each cookie.
@@ -143,13 +145,20 @@ pub(crate) fn decode_reply(bytes: &mut &[u8], reads: &BTreeMap<u64, u32>) -> Opt
         return Some(reply);
     }
     assert_eq!(magic, 0x668e_33ef, "a reply begins with one of the two magic numbers");
-    if bytes.len() < 20 {
-        return None;
-    }
-    let (flags, kind, length) = (number(&bytes[4..6]), number(&bytes[6..8]), number(&bytes[16..20]) as usize);
-    assert_eq!(flags, 1, "this server sends one chunk per reply");
-    let (content, rest) = bytes[20..].split_at_checked(length)?;
+    let mut rest = *bytes;
+    while !take_chunk(&mut rest, &mut reply)? {}
     *bytes = rest;
+    Some(reply)
+}
+
+/// Takes a chunk of a reply from the front, if the chunk is complete. Returns true if it is the last one.
+fn take_chunk(bytes: &mut &[u8], reply: &mut Reply) -> Option<bool> {
+    let (head, rest) = bytes.split_at_checked(20)?;
+    assert_eq!((number(&head[..4]), number(&head[8..16])), (0x668e_33ef, reply.cookie));
+    let (flags, kind, length) = (number(&head[4..6]), number(&head[6..8]), number(&head[16..20]) as usize);
+    let (content, rest) = rest.split_at_checked(length)?;
+    *bytes = rest;
+    assert!(flags == 1 || kind == 1, "this server sends data before another chunk, and no other");
     match kind {
         1 => reply.data = content[8..].to_vec(),
         2 => reply.data = vec![0; number(&content[8..12]) as usize],
@@ -165,9 +174,16 @@ pub(crate) fn decode_reply(bytes: &mut &[u8], reads: &BTreeMap<u64, u32>) -> Opt
             assert_eq!(number(&content[4..6]) as usize, content.len() - 6);
             reply.message = String::from_utf8(content[6..].to_vec()).expect("messages are UTF-8");
         }
+        0x8002 => {
+            reply.error = number(&content[..4]) as u32;
+            let length = number(&content[4..6]) as usize;
+            assert_eq!(content.len(), 6 + length + 8);
+            reply.message = String::from_utf8(content[6..6 + length].to_vec()).expect("messages are UTF-8");
+            reply.bad_offset = Some(number(&content[6 + length..]));
+        }
         kind => panic!("chunk type {kind}"),
     }
-    Some(reply)
+    Some(flags == 1)
 }
 
 fn number(bytes: &[u8]) -> u64 {

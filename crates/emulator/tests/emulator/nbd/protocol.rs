@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use seeklab_core::Instant;
 use seeklab_emulator::frontend::nbd::{Connection, Event, Export, Limits, Violation};
-use seeklab_emulator::frontend::{Action, Content, ErrorCode, Extent, Reply as Answer};
+use seeklab_emulator::frontend::{Action, Content, ErrorCode, Extent, Fill, Reply as Answer};
 
 use crate::nbd::client::{self, Reply, Request};
 
@@ -380,6 +380,25 @@ fn every_answer_can_be_understood() {
         assert_eq!(answer(client::READ, Answer::Data(&mut |_| Ok(Content::Zeroes))).data, [0; 1024]);
         let failed = answer(client::READ, Answer::Data(&mut |_| Err(ErrorCode::Io)));
         assert_eq!((failed.error, failed.data.len()), (5, 0));
+        let mut part = |good_bytes| {
+            let fill: Fill<'_> = &mut |buffer| {
+                buffer.fill(7);
+                Ok(Content::Data)
+            };
+            answer(client::READ, Answer::Part { code: ErrorCode::Medium, good_bytes, fill })
+        };
+        let [behind_512, at_first] = [512, 0].map(&mut part);
+        assert_eq!((behind_512.error, at_first.error), (5, 5));
+        assert_eq!(
+            (behind_512.bad_offset, at_first.bad_offset),
+            match structured {
+                true => (Some(512), Some(0)),
+                false => (None, None),
+            }
+        );
+        assert_eq!(behind_512.data, vec![7; if structured { 512 } else { 0 }]);
+        assert!(at_first.data.is_empty());
+        assert_eq!(behind_512.message, if structured { "medium error" } else { "" });
         assert_eq!(answer(client::READ, Answer::Failed(ErrorCode::NoMemory)).error, 12);
         assert_eq!(answer(client::WRITE, Answer::Failed(ErrorCode::NoSpace)).error, 28);
         assert_eq!(answer(client::FLUSH, Answer::Done), Reply { cookie: 9, ..Reply::default() });

@@ -1,0 +1,165 @@
+//! Workloads that survive failed requests, and hosts that send them again.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bench::Bench;
+
+fn device<'a>(document: &'a Value, key: &str) -> &'a Value {
+    &document["devices"][0][key]
+}
+
+#[test]
+fn retries_end_with_success_or_are_given_up() {
+    let bench = Bench::new();
+    let line = ["simulate", "immediate", "--workload", "random,requests=2000", "--closed", "4"];
+    let fault = ["--fault", "aborted,probability=50%"];
+    let once = bench.json(&[&line[..], &fault].concat());
+    assert!(device(&once, "retries").is_null());
+    let failed = device(&once, "errors").as_u64().unwrap();
+    assert!((900..1100).contains(&failed), "{failed}");
+    let again = bench.json(&[&line[..], &fault, &["--retries", "3"]].concat());
+    let retries = device(&again, "retries");
+    let count = |name: &str| retries[name].as_u64().unwrap();
+    // One in sixteen fails four times; the bounds are five standard deviations.
+    assert!((70..180).contains(&count("abandoned_requests")), "{retries}");
+    assert_eq!(device(&again, "requests").as_u64().unwrap() + count("abandoned_requests"), 2000);
+    assert_eq!(device(&again, "errors").as_u64().unwrap(), count("retries") + count("abandoned_requests"));
+    assert!((800..1000).contains(&count("retried_requests")), "{retries}");
+    // A device that refuses a write would refuse it again.
+    let refused = ["--fault", "write_protected", "--retries", "3"];
+    let refused = bench.json(&[&line[..], &refused].concat());
+    assert_eq!(device(&refused, "retries")["retries"], 0);
+    assert_eq!(device(&refused, "retries")["abandoned_requests"], *device(&refused, "errors"));
+}
+
+#[test]
+fn retry_waits_and_every_attempt_is_a_row_of_the_trace() {
+    let bench = Bench::new();
+    let trace = bench.path("trace.csv");
+    bench
+        .run(&[
+            "simulate",
+            "constant",
+            "--set",
+            "service_time=1ms",
+            "--workload",
+            "random,requests=3",
+            "--closed",
+            "1",
+            "--fault",
+            "medium_error,probability=100%,for=20ms",
+            "--retries",
+            "5",
+            "--retry-after",
+            "4ms",
+            "--out",
+            &trace.to_string_lossy(),
+        ])
+        .done();
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| names.iter().position(|column| *column == name).unwrap();
+    let cells = |name: &str| rows.iter().map(|row| row[column(name)]).collect::<Vec<_>>();
+    assert_eq!(
+        cells("arrival_ns"),
+        ["0", "5000000", "10000000", "15000000", "20000000", "21000000", "22000000"]
+    );
+    assert_eq!(
+        cells("status"),
+        ["medium_error", "medium_error", "medium_error", "medium_error", "ok", "ok", "ok"]
+    );
+    let lbns = cells("lbn");
+    assert!(lbns[..5].iter().all(|lbn| *lbn == lbns[0]) && lbns[5] != lbns[0], "{lbns:?}");
+}
+
+#[test]
+fn application_survives_errors_over_nbd() {
+    let bench = Bench::new();
+    let line = ["run", "immediate", "--size", "64MiB", "--builtin", "postmark,files=40,transactions=60"];
+    let fault = ["--fault", "aborted,op=write,probability=20%"];
+    let repetition = |arguments: &[&str]| {
+        let document = bench.json(&[&line[..], &fault, arguments].concat());
+        document["devices"][0]["repetitions"][0].clone()
+    };
+    let once = repetition(&[]);
+    let failed = once["failed_requests"].as_u64().unwrap();
+    assert!(failed > 0 && failed < once["requests"].as_u64().unwrap(), "{once}");
+    assert_eq!(
+        (&once["retries"]["abandoned_requests"], &once["retries"]["retries"]),
+        (&failed.into(), &0.into())
+    );
+    assert_eq!(once["exit_code"], 0, "errors are no wrong data");
+    let again = repetition(&["--retries", "20"]);
+    let retries = &again["retries"];
+    assert_eq!(retries["abandoned_requests"], 0, "{again}");
+    assert_eq!(retries["retries"], again["failed_requests"]);
+    assert!(retries["retried_requests"].as_u64().unwrap() > 0);
+    let refused = bench.run(&["run", "immediate", "--retries", "1", "--", "true"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("--retries: applies to --builtin"), "{}", refused.stderr);
+}
+
+/// Bytes of the reads that were carried out, by the second of their completion.
+fn bytes_per_second(trace: &Path) -> Vec<f64> {
+    let text = std::fs::read_to_string(trace).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| names.iter().position(|column| *column == name).unwrap();
+    let (completion, status, blocks) = (column("completion_ns"), column("status"), column("blocks"));
+    let mut bytes = vec![0.0; 30];
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let second = cells[completion].parse::<u64>().unwrap() / 1_000_000_000;
+        if cells[status] == "ok"
+            && let Some(sum) = bytes.get_mut(second as usize)
+        {
+            *sum += cells[blocks].parse::<f64>().unwrap() * 512.0;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn spek_figure_8_halves_recovers_and_ends_at_zero() {
+    let bench = Bench::new();
+    let faults = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/spek-figure-8/faults.toml");
+    let trace = bench.path("simulated.csv");
+    // As examples/spek-figure-8/run.sh does.
+    let document = bench.json(&[
+        "simulate",
+        "constant",
+        "--set",
+        "service_time=0.846ms",
+        "--faults",
+        &faults.to_string_lossy(),
+        "--workload",
+        "sequential,size=8KiB,read=100%,requests=27300",
+        "--closed",
+        "4",
+        "--retries",
+        "9",
+        "--out",
+        &trace.to_string_lossy(),
+    ]);
+    let bytes = bytes_per_second(&trace);
+    let mean = |seconds: std::ops::Range<usize>| {
+        let count = seconds.len() as f64;
+        bytes[seconds].iter().sum::<f64>() / count
+    };
+    // The throughput of the paper without faults is 9.68 MB/s.
+    let before = mean(1..15);
+    assert!((before / 9.68e6 - 1.0).abs() < 0.01, "{before}");
+    // 5910 attempts, each carried out with a probability of one half: five standard deviations are 3.3 %.
+    let meanwhile = mean(15..20) / before;
+    assert!((meanwhile - 0.5).abs() < 0.017, "{meanwhile}");
+    let after = mean(20..25) / before;
+    assert!((after - 1.0).abs() < 0.002, "{after}");
+    assert_eq!(mean(26..30), 0.0);
+    let abandoned = device(&document, "retries")["abandoned_requests"].as_u64().unwrap();
+    // The reads from 25 s on, ten attempts each, and about three that failed ten times before.
+    assert!(abandoned > 500, "{abandoned}");
+}

@@ -1,0 +1,37 @@
+//! Faults that a device can have, as far as whoever keeps its bytes and brings its clients must know.
+
+use crate::units::Instant;
+
+/// Faults that a device can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hazards {
+    /// Requests may fail, or something else may become of their data than the answer says.
+    pub fails: bool,
+    /// A read may bring what its blocks held before they were last written.
+    pub reads_stale: bool,
+    /// The power may be lost, and with it what is not durable.
+    pub loses_power: bool,
+}
+
+impl Hazards {
+    /// The faults that either of two devices can have.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            fails: self.fails || other.fails,
+            reads_stale: self.reads_stale || other.reads_stale,
+            loses_power: self.loses_power || other.loses_power,
+        }
+    }
+}
+
+/// A time for which a whole device is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Absence {
+    /// First instant of it.
+    pub from: Instant,
+    /// First instant behind it.
+    pub until: Instant,
+    /// The device has lost its power.
+    pub loses_power: bool,
+}

@@ -1,0 +1,297 @@
+//! The bytes of a device that can fail: the store takes a write when the model completes it, as the completion says.
+//!
+//! ```text
+//! command ─▶ staged ─ completion ─▶ written: whole, its first blocks, elsewhere, not at all ─▶ store
+//!                                     └─ power may be lost ─▶ unsettled ─ durable ─▶ store
+//! ```
+//! A read returns what completed writes left, or what a fault makes of it. Of writes that overlap, the one that the model
+//! completes last stays.
+//!
+//! # Scope and limits
+//! The bytes of staged writes are bounded by the frontends, which count them as bytes owed to clients. What is unsettled
+//! is what the device says that its volatile buffer holds.
+
+mod kept;
+#[cfg(test)]
+mod tests;
+mod unsettled;
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{
+    BlockSet, ByteSize, Completion, DataEffect, Effect, Event, EventKind, Hazards, Operation, Status,
+};
+
+use crate::frontend::{Action, Command};
+use crate::store::{Store, StoreError};
+use kept::Kept;
+use unsettled::Unsettled;
+
+/// Writes that the store has not taken, and what faults made of those that it has.
+pub(super) struct Staging {
+    block_bytes: u64,
+    /// Writes that have not completed, by rank of arrival.
+    writes: BTreeMap<u64, Write>,
+    /// Completed writes that are not on the media, if the power may be lost.
+    unsettled: Option<Unsettled>,
+    /// Blocks of which a bit has changed on the media.
+    rotten: BlockSet,
+    /// Contents of blocks before they were last written, if a read may bring them.
+    before: Option<Kept>,
+    /// Contents that faults kept from blocks, if they are wanted in the end.
+    pristine: Option<Kept>,
+}
+
+/// A write that has not completed.
+struct Write {
+    contents: Contents,
+    /// Ranges that are on the media already: first block, and number of blocks.
+    early: Vec<(u64, u32)>,
+}
+
+/// The contents that a write gives its blocks.
+pub(super) enum Contents {
+    /// These bytes.
+    Bytes(Box<[u8]>),
+    /// Zeroes, with the space given back or kept.
+    Zeroes { may_discard: bool },
+}
+
+impl Contents {
+    /// Gives `length` bytes at `offset` the contents from byte `from` on.
+    fn put(&self, store: &Store, offset: u64, from: u64, length: u64) -> Result<(), StoreError> {
+        match self {
+            Self::Bytes(bytes) => store.write(offset, &bytes[from as usize..(from + length) as usize]),
+            Self::Zeroes { may_discard } => store.write_zeroes(offset, length, *may_discard),
+        }
+    }
+
+    /// Fills `buffer` with the contents from byte `from` on.
+    fn fill(&self, from: u64, buffer: &mut [u8]) {
+        match self {
+            Self::Bytes(bytes) => buffer.copy_from_slice(&bytes[from as usize..from as usize + buffer.len()]),
+            Self::Zeroes { .. } => buffer.fill(0),
+        }
+    }
+}
+
+impl Staging {
+    /// Nothing staged, of a device with these hazards; `pristine` keeps what faults of data destroy.
+    ///
+    /// # Errors
+    /// No memory for what is kept.
+    pub(super) fn new(
+        size: ByteSize,
+        block_bytes: u64,
+        hazards: Hazards,
+        pristine: bool,
+    ) -> Result<Self, StoreError> {
+        let kept = |wanted: bool| wanted.then(|| Kept::new(size, block_bytes)).transpose();
+        Ok(Self {
+            block_bytes,
+            writes: BTreeMap::new(),
+            unsettled: hazards.loses_power.then(|| Unsettled::new(block_bytes)),
+            rotten: BlockSet::default(),
+            before: kept(hazards.reads_stale)?,
+            pristine: kept(pristine)?,
+        })
+    }
+
+    /// Keeps the bytes of a command that arrived as the request of that rank.
+    pub(super) fn stage(&mut self, number: u64, command: &Command<'_>) {
+        let contents = match command.action {
+            Action::Write(bytes) => Contents::Bytes(bytes.into()),
+            Action::Discard => Contents::Zeroes { may_discard: true },
+            Action::WriteZeroes { may_discard } => Contents::Zeroes { may_discard },
+            Action::Read | Action::Flush | Action::BlockStatus { .. } => return,
+        };
+        self.writes.insert(number, Write { contents, early: Vec::new() });
+    }
+
+    /// Carries out the write that the model completed so.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub(super) fn complete(
+        &mut self,
+        store: &Store,
+        number: u64,
+        completion: &Completion,
+    ) -> Result<(), StoreError> {
+        let request = &completion.request;
+        if request.op == Operation::Read
+            && let Effect::Rotten(block) = completion.outcome.effect.effect()
+        {
+            let block = request.lbn + u64::from(block);
+            self.rotten.insert(block, block + 1);
+        }
+        let Some(write) = self.writes.remove(&number) else { return Ok(()) };
+        let (place, blocks) = completion.written_blocks();
+        if completion.outcome.status == Status::Gone {
+            // The device had some of it on the media when it went.
+            for (lbn, blocks) in write.early {
+                let end = lbn + u64::from(blocks);
+                let (from, length) = (lbn.saturating_sub(request.lbn), u64::from(blocks));
+                // A misdirected write that did not complete is not known as such.
+                if lbn >= request.lbn && end <= request.end() {
+                    let (from, length) = (from * self.block_bytes, length * self.block_bytes);
+                    write.contents.put(store, lbn * self.block_bytes, from, length)?;
+                }
+            }
+            return Ok(());
+        }
+        let end = place + u64::from(blocks);
+        self.keep_what_changes(store, completion, &write.contents, (place, end))?;
+        self.rotten.remove(place, end);
+        if blocks == 0 {
+            return Ok(());
+        }
+        match &mut self.unsettled {
+            None => {
+                write.contents.put(store, place * self.block_bytes, 0, u64::from(blocks) * self.block_bytes)
+            }
+            Some(unsettled) => {
+                unsettled.insert(number, (place, end), write.contents);
+                write
+                    .early
+                    .iter()
+                    .try_for_each(|(lbn, blocks)| unsettled.settle(store, number, *lbn, *blocks))
+            }
+        }
+    }
+
+    /// Keeps the contents before a write of `written`, and those that the write should have given its blocks.
+    fn keep_what_changes(
+        &mut self,
+        store: &Store,
+        completion: &Completion,
+        contents: &Contents,
+        (place, end): (u64, u64),
+    ) -> Result<(), StoreError> {
+        if self.before.is_none() && self.pristine.is_none() {
+            return Ok(());
+        }
+        let mut held = vec![0; ((end - place) * self.block_bytes) as usize];
+        self.view(store, place * self.block_bytes, &mut held)?;
+        if let Some(before) = &mut self.before {
+            before.keep(place, &held)?;
+        }
+        let request = &completion.request;
+        let Some(pristine) = self.pristine.as_mut().filter(|_| completion.outcome.status.is_success()) else {
+            return Ok(());
+        };
+        if completion.outcome.effect.is_none() {
+            pristine.forget(place, end);
+            return Ok(());
+        }
+        pristine.keep_first(place, &held)?;
+        let mut right = vec![0; (u64::from(request.blocks) * self.block_bytes) as usize];
+        contents.fill(0, &mut right);
+        pristine.keep(request.lbn, &right)?;
+        if place == request.lbn {
+            pristine.forget(place, end);
+        }
+        Ok(())
+    }
+
+    /// Takes an event of the device. Blocks that are durable go to the store.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub(super) fn note(&mut self, store: &Store, event: &Event) -> Result<(), StoreError> {
+        let Some(unsettled) = &mut self.unsettled else { return Ok(()) };
+        match (&event.kind, event.request) {
+            (EventKind::Durable { .. }, Some(number)) => match self.writes.get_mut(&number.0) {
+                Some(write) => {
+                    write.early.push((event.lbn, event.blocks));
+                    Ok(())
+                }
+                None => unsettled.settle(store, number.0, event.lbn, event.blocks),
+            },
+            (EventKind::PowerLoss, _) => {
+                unsettled.lose();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fills `buffer` with what a read with that effect brings from `offset`.
+    ///
+    /// # Errors
+    /// What the store cannot read.
+    pub(super) fn read(
+        &self,
+        store: &Store,
+        offset: u64,
+        effect: DataEffect,
+        buffer: &mut [u8],
+    ) -> Result<(), StoreError> {
+        let offset = match effect.effect() {
+            Effect::Misdirected(blocks) => offset
+                .checked_add_signed(i64::from(blocks) * self.block_bytes as i64)
+                .expect("the wrong place lies in the device"),
+            _ => offset,
+        };
+        self.view(store, offset, buffer)?;
+        if let (Effect::Stale, Some(before)) = (effect.effect(), &self.before) {
+            before.lay_over(offset, buffer)?;
+        }
+        let (start, end) = (offset / self.block_bytes, (offset + buffer.len() as u64) / self.block_bytes);
+        for (from, to) in self.rotten.within(start, end) {
+            for block in from..to {
+                let at = ((block - start) * self.block_bytes) as usize;
+                rot(block, &mut buffer[at..at + self.block_bytes as usize]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `buffer` with what completed writes left at `offset`.
+    fn view(&self, store: &Store, offset: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
+        store.read(offset, buffer)?;
+        if let Some(unsettled) = &self.unsettled {
+            unsettled.lay_over(offset, buffer);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the power may be lost, so that durable blocks must be known.
+    pub(super) const fn needs_events(&self) -> bool {
+        self.unsettled.is_some()
+    }
+
+    /// Ends in order: what has completed goes to the store, and so does what became of it, or, if it was kept, what faults
+    /// kept from it. The bits of rotten blocks change in a store in memory alone: a file goes on as it was written.
+    ///
+    /// # Errors
+    /// What the store refuses.
+    pub(super) fn finish(mut self, store: &Store) -> Result<(), StoreError> {
+        if let Some(unsettled) = &mut self.unsettled {
+            unsettled.settle_all(store)?;
+        }
+        if let Some(pristine) = &self.pristine {
+            return pristine.copy_to(store);
+        }
+        if let Store::Ram(_) = store {
+            let mut bytes = vec![0; self.block_bytes as usize];
+            for block in self.rotten.within(0, u64::MAX).flat_map(|(from, to)| from..to) {
+                store.read(block * self.block_bytes, &mut bytes)?;
+                rot(block, &mut bytes);
+                store.write(block * self.block_bytes, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Changes a bit of a block, the same one each time.
+fn rot(block: u64, bytes: &mut [u8]) {
+    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014) spreads the number of the block over all bits.
+    let mut mixed = block.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let bit = mixed % (bytes.len() as u64 * 8);
+    bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+}
