@@ -124,7 +124,7 @@ pub struct FaultBand {
 }
 
 /// Spans of a fault that are nearer to each other than this share of the run are drawn as one.
-const JOINED_SHARE: f64 = 100.0;
+const JOINED_SHARE: f64 = 0.01;
 
 impl DeviceSection {
     /// The section of a device with these metrics.
@@ -152,7 +152,7 @@ impl DeviceSection {
     ) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let seconds = |time: Instant| time.saturating_since(self.first_arrival).as_s();
-        let near_s = self.summary.duration_s / JOINED_SHARE;
+        let near_s = self.summary.duration_s * JOINED_SHARE;
         let mut bands: Vec<FaultBand> = Vec::new();
         for FaultSpan { number, start, end } in metrics.fault_spans() {
             let Some(name) = names.get(number) else { continue };

@@ -34,7 +34,7 @@ pub(super) struct Checking<'a> {
     /// The file system's own check.
     pub(super) fsck: Option<&'a Fsck>,
     /// Ends what runs; each thread has its own.
-    pub(super) interruption: Interruption,
+    pub(super) interruption: &'a Interruption,
 }
 
 impl Checking<'_> {

@@ -176,6 +176,36 @@ fn unit_under_the_head_cannot_be_read_after_the_cut() {
 }
 
 #[test]
+fn commits_of_the_built_in_database_survive_on_an_honest_disk_and_not_on_one_that_loses_flushes() {
+    let database = ["--builtin", "database,transactions=40,table=1MiB,clients=2"];
+    let device = ["crash", "cheetah-36es", "--size", "64MiB", "--points", "20", "--json"];
+    let crash = |options: &[&str]| -> (i32, Value) {
+        let output = output(SEEKLAB, &[&device[..], &database, options].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+        (output.status.code().unwrap(), document)
+    };
+    let (code, honest) = crash(&["--legal", "1"]);
+    assert_eq!(
+        (code, count(&honest, "own", "held"), count(&honest, "legal", "held")),
+        (0, 20, 20),
+        "{honest:#}"
+    );
+    assert_eq!(honest["promises"], 40);
+    let (code, lying) = crash(&["--fault", "lost_flush", "--fault", "slow,factor=20"]);
+    assert!(code == 1 && count(&lying, "own", "broken") > 0, "{lying:#}");
+    let broken =
+        lying["points"].as_array().unwrap().iter().find(|point| point["verdict"] == "broken").unwrap();
+    assert!(broken["output"].as_str().unwrap().contains("promised are not as they were"), "{broken:#}");
+    let (code, protected) = crash(&["--set", "power_loss.cache=protected", "--fault", "lost_flush"]);
+    assert_eq!((code, count(&protected, "own", "held")), (0, 20), "{protected:#}");
+
+    let refused = output(SEEKLAB, &["crash", "cheetah-36es", "--builtin", "postmark"]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && errors.contains("commits nothing"), "{errors}");
+}
+
+#[test]
 fn check_that_does_not_end_is_ended() {
     if !can_mount("a check that hangs", &["mkfs.ext4", "e2fsck"]) {
         return;
