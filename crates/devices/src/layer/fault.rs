@@ -13,6 +13,8 @@
 //! becomes of the data; whoever keeps the bytes carries it out. A device that comes back after a loss of power begins as
 //! it was at first, also its random draws.
 
+mod quiet;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +53,12 @@ pub struct Fault {
     inside: Requests,
     /// Requests in the device that have been answered already.
     answered: usize,
+    /// Requests in the device that are not plain.
+    struck: usize,
+    /// Time before which no window begins or ends.
+    quiet_until: Instant,
+    /// A rule acts at a time that depends on how long the device is busy.
+    limits_busy_time: bool,
     /// Requests without an answer, in order of arrival.
     hanging: VecDeque<Hanging>,
     /// Completions that wait for their time, in order of it.
@@ -79,10 +87,12 @@ struct Inside {
     received: Instant,
     /// The request has been answered already: the device was gone for a time.
     answered: bool,
+    /// The device got the request at its arrival, and nothing has struck it.
+    is_plain: bool,
 }
 
 /// Fate of a request.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Fate {
     /// The reply is later by this.
     delay: Duration,
@@ -152,12 +162,17 @@ impl Requests {
 
     /// Numbers ascend as a rule, so that this costs nothing.
     fn insert(&mut self, inside: Inside) {
-        let place = self.place(inside.taken.request.id);
+        let id = inside.taken.request.id;
+        if self.0.back().is_none_or(|last| last.taken.request.id < id) {
+            return self.0.push_back(inside);
+        }
+        let place = self.place(id);
         self.0.insert(place, inside);
     }
 
     fn remove(&mut self, id: RequestId) -> Inside {
-        let place = self.place(id);
+        let is_first = self.0.front().is_some_and(|first| first.taken.request.id == id);
+        let place = if is_first { 0 } else { self.place(id) };
         let found = self.0.remove(place).filter(|inside| inside.taken.request.id == id);
         found.expect("a device completes what it was given, once")
     }
@@ -179,6 +194,7 @@ impl Fault {
     pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
         let depth = device.capabilities().queue_depth as usize;
         let block_bytes = device.capabilities().block_size.as_bytes();
+        let limits_busy_time = quiet::limits_busy_time(&rules);
         let states = rules.iter().map(Rule::state).collect();
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let mut fault = Self {
@@ -196,12 +212,16 @@ impl Fault {
             block_bytes,
             inside: Requests::new(),
             answered: 0,
+            struck: 0,
+            quiet_until: Instant::ZERO,
+            limits_busy_time,
             hanging: VecDeque::with_capacity(ROOM),
             held: VecDeque::with_capacity(ROOM),
             scratch: Vec::with_capacity(ROOM),
             watch: None,
         };
         fault.begin(Instant::ZERO);
+        fault.quiet_until = fault.next_window();
         fault
     }
 
@@ -282,6 +302,7 @@ impl Fault {
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
             let inside = self.inside.remove(completion.request.id);
+            self.struck -= usize::from(!inside.is_plain);
             if inside.answered {
                 self.answered -= 1;
                 continue;
@@ -401,6 +422,7 @@ impl Fault {
             }
         }
         self.changed = now;
+        self.quiet_until = self.next_window();
         self.begin(now);
     }
 
@@ -441,6 +463,7 @@ impl Fault {
         }
         self.inside.0.clear();
         self.answered = 0;
+        self.struck = 0;
         let restarted = self.restarted.as_ref().expect("there is one where power may be lost");
         restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
     }
@@ -472,7 +495,9 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        self.inside.insert(Inside { taken, received, answered: false });
+        let is_plain = taken.submitted == now && taken.fate == Fate::default();
+        self.struck += usize::from(!is_plain);
+        self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
         self.take_events(now);
         if let Some(watch) = &mut self.watch {
@@ -482,6 +507,8 @@ impl Fault {
         }
         let request = Request { fua: taken.request.fua && !taken.fate.ignores_fua, ..taken.request };
         self.device.submit(received, request).expect("the request was checked, and there is room");
+        // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
+        self.take_events(now);
     }
 
     /// Reception of a request that arrives at `now`.
@@ -570,15 +597,23 @@ impl Device for Fault {
         if outstanding >= self.depth {
             return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
         }
-        self.advance(now);
+        let is_quiet = self.is_quiet(now);
+        if !is_quiet {
+            self.advance(now);
+        }
         self.count_load(now, outstanding);
-        // Windows that began while nothing was there.
-        self.change(now);
+        if !is_quiet {
+            // Windows that began while nothing was there.
+            self.change(now);
+        }
         let queue_length = u32::try_from(outstanding).unwrap_or(u32::MAX);
         let arrival = self.meet(now, &request, queue_length);
         self.number += 1;
         let taken = |fate| Taken { request, submitted: now, queue_length, fate };
         match arrival {
+            Arrival::Device(fate) if is_quiet && fate == Fate::default() && self.clock.is_even() => {
+                self.pass_request(now, taken(fate));
+            }
             Arrival::Device(fate) => self.issue(now, taken(fate)),
             Arrival::Fails(status, takes) => self.hold(failed(now + takes, &taken(Fate::default()), status)),
             Arrival::Hangs { timeout, ends, fate } => {
@@ -590,6 +625,9 @@ impl Device for Fault {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        if self.is_quiet(now) {
+            return self.pass_completions(now, completions);
+        }
         self.advance(now);
         while self.held.front().is_some_and(|completion| completion.completed <= now) {
             let Some(completion) = self.held.pop_front() else { break };
@@ -601,6 +639,9 @@ impl Device for Fault {
     fn next_event(&self) -> Option<Instant> {
         if self.outstanding() == 0 {
             return None;
+        }
+        if self.is_quiet(self.now) {
+            return Some(self.device.next_event()?.min(self.quiet_until));
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
@@ -674,6 +715,9 @@ impl Device for Fault {
             block_bytes: self.block_bytes,
             inside: Requests::new(),
             answered: 0,
+            struck: 0,
+            quiet_until: Instant::ZERO,
+            limits_busy_time: false,
             hanging: VecDeque::new(),
             held: VecDeque::new(),
             scratch: Vec::new(),
@@ -714,6 +758,9 @@ impl Fault {
         self.now = other.now;
         self.changed = other.changed;
         self.idle_since = other.idle_since;
+        self.struck = other.struck;
+        self.quiet_until = other.quiet_until;
+        self.limits_busy_time = other.limits_busy_time;
         copy_queue(&mut self.inside.0, &other.inside.0);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
