@@ -14,15 +14,15 @@
 //! it was at first, also its random draws.
 
 mod quiet;
+mod timing;
 
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
-    Absence, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Coverage, DataEffect, Device,
-    Duration, Event, Hazards, Instant, Location, Operation, Outcome, Positioning, Rejected, Request,
-    RequestId, Status,
+    Absence, Breakdown, BufferOutcome, Capabilities, Completion, Coverage, DataEffect, Device, Duration,
+    Event, Hazards, Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -240,16 +240,6 @@ impl Fault {
         windows.into_iter().chain(throttled).min()
     }
 
-    /// Counts the load of a request that arrives at `now`, for the rules that throttle.
-    fn count_load(&mut self, now: Instant, outstanding: usize) {
-        let idle_since = (outstanding == 0).then_some(self.idle_since);
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            if let Action::Throttle(throttle) = &rule.action {
-                state.heat.arrive(throttle, now, idle_since);
-            }
-        }
-    }
-
     /// The next loss of power or return behind the last change.
     fn next_power_change(&self) -> Option<Instant> {
         let pairs = self.rules.iter().zip(&self.states).filter(|_| self.restarted.is_some());
@@ -346,21 +336,6 @@ impl Fault {
             let oldest = self.inside.iter().map(|inside| inside.received).min();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
         }
-    }
-
-    /// Returns how much later than the completion a request leaves that the device is `late` with, behind the bytes
-    /// that the caps let through before it.
-    fn leave(&mut self, caps: u32, completion: &Completion, late: Duration) -> Duration {
-        let size = ByteSize::from_bytes(u64::from(completion.request.blocks) * self.block_bytes);
-        let mut leaves = completion.completed + late;
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            if let Action::Cap(cap) = rule.action
-                && cap.bit() & caps != 0
-            {
-                leaves = cap.leave(&mut state.pipe, completion.submitted, leaves, size);
-            }
-        }
-        leaves - completion.completed
     }
 
     /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
