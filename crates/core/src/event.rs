@@ -106,13 +106,19 @@ impl Event {
     /// assert_eq!(event.on_media(us(50)), OnMedia { blocks: 0, torn: false });
     /// assert_eq!(event.on_media(us(85)), OnMedia { blocks: 3, torn: true });
     /// assert_eq!(event.on_media(us(150)), OnMedia { blocks: 10, torn: false });
+    /// let discard = Event::durable(RequestId(8), 100, 10, us(50), us(50));
+    /// assert_eq!(discard.on_media(us(49)), OnMedia { blocks: 0, torn: false });
     /// ```
     pub fn on_media(&self, now: Instant) -> OnMedia {
         let EventKind::Durable { begun } = self.kind else { return OnMedia { blocks: 0, torn: false } };
         if now >= self.time {
             return OnMedia { blocks: self.blocks, torn: false };
         }
-        let (passed, whole) = (now.saturating_since(begun).as_ns(), (self.time - begun).as_ns());
+        if now <= begun {
+            // A discard takes no time on the media.
+            return OnMedia { blocks: 0, torn: false };
+        }
+        let (passed, whole) = ((now - begun).as_ns(), (self.time - begun).as_ns());
         let blocks = u128::from(passed) * u128::from(self.blocks);
         let torn = !blocks.is_multiple_of(u128::from(whole));
         OnMedia { blocks: (blocks / u128::from(whole)) as u32, torn }

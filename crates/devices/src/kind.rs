@@ -18,6 +18,7 @@ use toml::Table;
 
 use crate::error::DescriptionError;
 use crate::fitted::FittedModel;
+use crate::power_loss::PowerLossParameters;
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +87,14 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
 
     /// Its tracks, `None` if it has none.
     fn tracks(_blueprint: &Self::Blueprint, children: Vec<Option<Tracks>>) -> Option<Tracks> {
+        only(children).flatten()
+    }
+
+    /// Effects of a power loss, `None` of a device that knows no media.
+    fn power_loss(
+        _parameters: &Self::Parameters,
+        children: Vec<Option<PowerLossParameters>>,
+    ) -> Option<PowerLossParameters> {
         only(children).flatten()
     }
 
@@ -164,6 +173,7 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     fn capabilities(&self, children: Vec<Capabilities>) -> Result<Capabilities, DescriptionError>;
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
+    fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters>;
     fn fitted_model(
         &self,
         children: Vec<Option<FittedModel>>,
@@ -223,6 +233,10 @@ impl<K: DeviceKind> Declared for Typed<K> {
 
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError> {
         Ok(K::tracks(self.blueprint()?, children))
+    }
+
+    fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters> {
+        K::power_loss(&self.parameters, children)
     }
 
     fn fitted_model(

@@ -10,6 +10,7 @@
 //! fitted      contents of such a model, as tables and curves
 //! fault/      faults: the requests that they strike, when, and how
 //! limit/      rate and burst limits: the token bucket
+//! power_loss  what a buffer and the unit under the head hold afterwards
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod kind;
 pub mod layer;
 pub mod limit;
 mod outstanding;
+pub mod power_loss;
 pub mod registry;
 pub mod scheduler;
 pub mod schema;

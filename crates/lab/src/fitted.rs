@@ -27,6 +27,7 @@ pub fn section(fitted: &FittedModel) -> PageSection {
         title: "Fitted model".to_owned(),
         tables: fitted.tables.iter().map(plain).collect(),
         plots: fitted.curves.iter().map(plot).collect(),
+        ..PageSection::default()
     }
 }
 

@@ -17,11 +17,15 @@ pub struct Page {
     pub sections: Vec<PageSection>,
 }
 
-/// A section of a page: its tables stand before its plots.
+/// A section of a page: its text stands before its tables, and these before its plots.
 #[derive(Debug, Clone, Default)]
 pub struct PageSection {
     /// The title.
     pub title: String,
+    /// Paragraphs.
+    pub text: Vec<String>,
+    /// Command line about the subject of the section.
+    pub command: Option<String>,
     /// Tables.
     pub tables: Vec<PlainTable>,
     /// Plots; those without points are left out.
@@ -128,6 +132,8 @@ pub enum PlotMark {
     Step,
     /// As `Step`, with the area below it filled.
     Area,
+    /// Points alone.
+    Points,
     /// A thin line to compare with.
     Guide,
 }

@@ -5,10 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use seeklab_lab::crash::{CrashOptions, Cuts, image, run};
+use seeklab_lab::crash::{CrashOptions, Cuts, Subject, image, run};
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::emulator::calibration::FrontendKind;
+use seeklab_lab::crates::files::check_distinct;
+use seeklab_lab::crates::report::render_page_html;
 use seeklab_lab::crates::stage::{FileSystem, MountOptions};
+use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{PaceOptions, exported_size};
 use seeklab_lab::failure::Failure;
@@ -25,11 +28,12 @@ const EXAMPLES: &str = "\
 Examples:
   seeklab crash cheetah-36es --size 1GiB --points 100 --check ./check.sh -- ./load.sh
   seeklab crash cheetah-36es --points 100 --fault lost_flush --keep cuts --check ./check.sh -- ./load.sh
+  seeklab crash cheetah-36es --size 1GiB --points 500 --builtin database,transactions=500
   seeklab crash --from cuts --at 12.345678901s --image crash.img
 
 COMMAND writes a line to $SEEKLAB_ACK for everything that it promises, when the promise counts. CHECK runs in the mounted
 file system after each cut, finds in the file $SEEKLAB_ACKED the lines promised before it, and ends with 0 if they hold,
-1 if one is broken, and otherwise if it cannot say. Both need root, FUSE and loop devices.";
+1 if one is broken, and otherwise if it cannot say. Both need root, FUSE and loop devices; --builtin needs nothing.";
 
 /// Cuts the power of an emulated device: records one run of a program, and checks what survives a cut at many of its
 /// moments.
@@ -50,8 +54,12 @@ pub(crate) struct Arguments {
     /// Check this many states besides at each cut, of those that any device with a volatile cache may leave
     #[arg(long, value_name = "K", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=1_000))]
     legal: u32,
+    /// Run a built-in application over NBD instead of COMMAND, and read back what its commits promised: database, with
+    /// parameters, for example database,transactions=500. Needs no privileges
+    #[arg(long, value_name = "WORKLOAD", conflicts_with_all = ["from", "check", "setup", "user", "command"])]
+    builtin: Option<String>,
     /// Program that checks what survived, with its arguments
-    #[arg(long, value_name = "CHECK", required_unless_present = "from")]
+    #[arg(long, value_name = "CHECK", required_unless_present_any = ["from", "builtin"])]
     check: Option<String>,
     /// End CHECK after this time: it could not say then
     #[arg(long, value_name = "TIME", default_value = "60s")]
@@ -87,11 +95,14 @@ pub(crate) struct Arguments {
     /// Seed of all random draws
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
+    /// Write a report as one HTML page
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
     /// Command to run, after `--`
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "from")]
+    #[arg(last = true, value_name = "COMMAND", required_unless_present_any = ["from", "builtin"])]
     command: Vec<OsString>,
 }
 
@@ -101,34 +112,53 @@ impl Arguments {
             let [at] = self.at[..] else {
                 return Err(Failure::new("--at: an image is of one moment").hint("name one time"));
             };
-            return image(folder, at, path);
+            for unit in image(folder, at, path)? {
+                session.warn(format!(
+                    "blocks {}+{} cannot be read after this cut; they are zero in the image",
+                    unit.lbn, unit.blocks
+                ));
+            }
+            return Ok(());
         }
-        let (Some(name), Some(check)) = (self.device, self.check) else {
-            return Err(Failure::new("a device and --check are required"));
+        let Some(name) = self.device else {
+            return Err(Failure::new("a device is required"));
         };
+        if let Some(path) = self.report.as_deref() {
+            let check = self.check.as_deref().and_then(|check| check.split_whitespace().next());
+            let check = check.map(PathBuf::from);
+            check_distinct(path, [PathBuf::from(&name)].into_iter().chain(check))?;
+        }
         let device = resolve(&name, &self.setup_flags.setup())?;
         let size = exported_size(&device, self.size)?;
         let pace = PaceOptions { is_calibrated: false, ..PaceOptions::default() };
+        let (subject, frontend) = match (self.builtin, self.check) {
+            (Some(line), _) => {
+                (Subject::Builtin { builtin: Builtin::parse(&line)?, line }, FrontendKind::NbdUnix)
+            }
+            (None, Some(check)) => {
+                let commands = Commands {
+                    file_system: self.fs,
+                    mount_options: self.mount_options,
+                    queue: self.queue.options(),
+                    image: None,
+                    setup: self.setup,
+                    phases: Vec::new(),
+                    command: self.command,
+                    drop_caches: false,
+                    user: self.user,
+                };
+                (Subject::Commands { commands, check, check_limit: self.check_timeout }, FrontendKind::Block)
+            }
+            (None, None) => return Err(Failure::new("--check or --builtin is required")),
+        };
         let options = CrashOptions {
             size: ByteSize::from_bytes(size.as_bytes() / 4096 * 4096),
-            commands: Commands {
-                file_system: self.fs,
-                mount_options: self.mount_options,
-                queue: self.queue.options(),
-                image: None,
-                setup: self.setup,
-                phases: Vec::new(),
-                command: self.command,
-                drop_caches: false,
-                user: self.user,
-            },
-            check,
-            check_limit: self.check_timeout,
+            subject,
             cuts: if self.at.is_empty() { Cuts::Count(self.points) } else { Cuts::At(self.at) },
             legal: self.legal,
             keep: self.keep,
             seed: self.seed,
-            pace: pace.load(session, FrontendKind::Block)?,
+            pace: pace.load(session, frontend)?,
             device,
         };
         let result = run(session, &options)?;
@@ -138,6 +168,7 @@ impl Arguments {
         } else {
             Err(Failure::check("not every cut was survived; see above"))
         };
-        Delivery::of(session, printed).and(ended).finish()
+        let html = || render_page_html(&result.to_page(session));
+        Delivery::of(session, printed).file(self.report.as_deref(), html).and(ended).finish()
     }
 }

@@ -201,7 +201,11 @@ fn plotted(description: &Description) -> Result<Page, Failure> {
         notes: Vec::new(),
         sections: vec![
             fitted::section(&fitted),
-            PageSection { title: "Parameters".to_owned(), tables: vec![parameters], plots: Vec::new() },
+            PageSection {
+                title: "Parameters".to_owned(),
+                tables: vec![parameters],
+                ..PageSection::default()
+            },
         ],
     })
 }

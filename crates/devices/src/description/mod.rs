@@ -28,6 +28,7 @@ use toml::{Table, Value};
 
 use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
+use crate::power_loss::PowerLossParameters;
 use crate::registry;
 
 pub use read::SCHEMA;
@@ -139,6 +140,11 @@ impl Description {
     pub fn tracks(&self) -> Option<Tracks> {
         let children = self.children.iter().map(Self::tracks).collect();
         self.parameters.tracks(children).ok().flatten()
+    }
+
+    /// Effects of a power loss, `None` of a device that knows no media.
+    pub fn power_loss(&self) -> Option<PowerLossParameters> {
+        self.parameters.power_loss(self.children.iter().map(Self::power_loss).collect())
     }
 
     /// Facts that were fitted to a trace, `None` of a device that was not fitted to one.

@@ -15,7 +15,9 @@ use super::mechanics::Media;
 use super::mechanism::{Arm, Mechanism};
 use super::params::{DiskParameters, MechanicsParameters};
 use super::watched::Watch;
+use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
+use crate::power_loss::CacheProtection;
 use crate::scheduler::SchedulerSpec;
 
 /// A rotating disk.
@@ -29,6 +31,9 @@ pub struct Disk {
     free: Instant,
     /// State of the written blocks, if the disk is watched.
     watch: Option<Box<Watch>>,
+    /// Durability in a protected buffer, where completed writes are durable.
+    buffered: ByCompletion,
+    is_protected: bool,
 }
 
 /// The mechanism and electronics that the drive's own scheduler consults.
@@ -50,6 +55,7 @@ pub struct DiskBlueprint {
     scheduler: SchedulerSpec,
     rpm: RotationSpeed,
     rpm_error: Ratio,
+    is_protected: bool,
 }
 
 impl DiskBlueprint {
@@ -63,11 +69,13 @@ impl DiskBlueprint {
         let MechanicsParameters { rpm, rpm_error, .. } = parameters.mechanics;
         let mechanism = Mechanism::new(layout, cylinders, &parameters.mechanics, rpm)?;
         check_ranges(&parameters.queue).map_err(|error| error.under("queue"))?;
+        parameters.power_loss.check().map_err(|error| error.under("power_loss"))?;
+        let is_protected = parameters.power_loss.cache == CacheProtection::Protected;
         let capabilities = Capabilities {
             capacity_blocks: parameters.geometry.capacity_blocks,
             block_size: parameters.geometry.block_size,
             queue_depth: parameters.queue.depth,
-            volatile_write_cache: parameters.electronics.volatile_write_cache(),
+            volatile_write_cache: parameters.electronics.volatile_write_cache() && !is_protected,
             rotational: true,
         };
         Ok(Self {
@@ -78,6 +86,7 @@ impl DiskBlueprint {
             scheduler: parameters.queue.scheduler,
             rpm,
             rpm_error,
+            is_protected,
         })
     }
 
@@ -107,6 +116,8 @@ impl DiskBlueprint {
             serving: Vec::new(),
             free: Instant::ZERO,
             watch: None,
+            buffered: ByCompletion::new(),
+            is_protected: self.is_protected,
         }
     }
 
@@ -183,6 +194,7 @@ impl Device for Disk {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        let before = completions.len();
         while let Some(event) = self.next_event().filter(|event| *event <= now) {
             if self.serving.first().is_some_and(|first| first.completed <= event) {
                 completions.push(self.serving.remove(0));
@@ -190,6 +202,7 @@ impl Device for Disk {
                 self.serve_next(event);
             }
         }
+        self.buffered.note(&completions[before..]);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -210,13 +223,18 @@ impl Device for Disk {
 
     fn watch(&mut self) {
         assert!(self.free == Instant::ZERO, "a device is watched from the start");
-        self.watch = Some(Box::new(Watch::new(&self.heads.electronics)));
+        if self.is_protected {
+            self.buffered.watch(&self.capabilities);
+        } else {
+            self.watch = Some(Box::new(Watch::new(&self.heads.electronics)));
+        }
     }
 
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
         if let Some(watch) = &mut self.watch {
             watch.hand_out(&self.heads.electronics, &self.heads.mechanism, now, events);
         }
+        self.buffered.hand_out(now, events);
     }
 
     fn fork(&self) -> Box<dyn Device> {
@@ -227,6 +245,8 @@ impl Device for Disk {
             serving: self.serving.clone(),
             free: self.free,
             watch: self.watch.clone(),
+            buffered: self.buffered.clone(),
+            is_protected: self.is_protected,
         })
     }
 
@@ -241,6 +261,8 @@ impl Device for Disk {
                 target.serving.clone_from(&self.serving);
                 target.free = self.free;
                 target.watch.clone_from(&self.watch);
+                target.buffered.clone_from(&self.buffered);
+                target.is_protected = self.is_protected;
             }
             None => *target = self.fork(),
         }

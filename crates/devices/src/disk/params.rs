@@ -9,6 +9,7 @@ use super::electronics::ElectronicsParameters;
 use super::geometry::Geometry;
 use super::seek::SeekCurve;
 use crate::error::DescriptionError;
+use crate::power_loss::PowerLossParameters;
 use crate::scheduler::SchedulerSpec;
 
 /// Everything that describes a disk.
@@ -25,6 +26,9 @@ pub struct DiskParameters {
     /// The command queue inside the drive.
     #[serde(default)]
     pub queue: QueueParameters,
+    /// Effects of a power loss.
+    #[serde(default)]
+    pub power_loss: PowerLossParameters,
 }
 
 impl DiskParameters {

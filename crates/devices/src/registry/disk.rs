@@ -5,6 +5,7 @@ use seeklab_core::{Capabilities, Device, Seed};
 use crate::disk::{DiskBlueprint, DiskParameters};
 use crate::error::DescriptionError;
 use crate::kind::{Children, DeviceKind, Tracks};
+use crate::power_loss::PowerLossParameters;
 
 /// The kind `disk`.
 #[derive(Debug)]
@@ -41,5 +42,12 @@ impl DeviceKind for Definition {
 
     fn tracks(blueprint: &DiskBlueprint, _children: Vec<Option<Tracks>>) -> Option<Tracks> {
         Some(blueprint.tracks())
+    }
+
+    fn power_loss(
+        parameters: &DiskParameters,
+        _children: Vec<Option<PowerLossParameters>>,
+    ) -> Option<PowerLossParameters> {
+        Some(parameters.power_loss)
     }
 }

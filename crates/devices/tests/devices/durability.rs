@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::drives::device;
+use crate::drives::{device, disks};
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
+    ByteSize, Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
 };
 use seeklab_devices::description::Description;
+use seeklab_devices::power_loss::TornSector;
 
 /// Checks the events of a run, taken at a time long after its end.
 ///
@@ -99,7 +100,11 @@ fn changes_blocks(request: &Request) -> bool {
 
 /// Random writes, a quarter of them followed by a flush, on a drive; completions and events.
 fn written(name: &str, seed: Seed) -> (Capabilities, Vec<Completion>, Vec<Event>) {
-    let mut device = device(name, &[]).build(seed, "disk0").unwrap();
+    written_on(&device(name, &[]), seed)
+}
+
+fn written_on(description: &Description, seed: Seed) -> (Capabilities, Vec<Completion>, Vec<Event>) {
+    let mut device = description.build(seed, "disk0").unwrap();
     device.watch();
     let mut draws = seed.stream("durability.writes");
     let (mut completions, mut events, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
@@ -152,6 +157,40 @@ fn buffered_write_is_on_the_media_after_its_completion_and_without_a_flush() {
     };
     let count = events.iter().filter(late).count();
     assert!(count > events.len() / 2, "{count} of {}", events.len());
+}
+
+#[test]
+fn protected_cache_loses_no_completed_write() {
+    for name in disks() {
+        let description = device(name, &[("power_loss.cache", "protected")]);
+        let (capabilities, completions, events) = written_on(&description, Seed(3));
+        assert!(!capabilities.volatile_write_cache, "{name}");
+        check(&capabilities, &completions, &events).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let (volatile, completions, events) = written(name, Seed(3));
+        let kept = check(&capabilities, &completions, &events);
+        assert_eq!(
+            kept.is_ok(),
+            !volatile.volatile_write_cache,
+            "{name}: a volatile cache loses some: {kept:?}"
+        );
+    }
+}
+
+#[test]
+fn effects_of_a_power_loss_are_those_of_the_disk_beneath_its_layers() {
+    let text = "kind = \"fault\"\n[[fault]]\nkind = \"lost_flush\"\n[device]\nbase = \"cheetah-36es\"\n";
+    let mut layered = Description::parse("layered", "layered", text).unwrap();
+    for (key, value) in [("torn_sector", "unreadable"), ("atomic_unit", "4KiB")] {
+        layered.set(&format!("power_loss.{key}"), value).unwrap();
+    }
+    let effects = layered.power_loss().unwrap();
+    assert_eq!(effects.torn_sector, TornSector::Unreadable);
+    assert_eq!(effects.unit_blocks(ByteSize::from_bytes(512)), 8);
+    assert_eq!(effects.unit_blocks(ByteSize::from_bytes(8192)), 1);
+    assert_eq!(device("immediate", &[]).power_loss(), None);
+    let mut wrong = device("cheetah-36es", &[]);
+    let error = wrong.set("power_loss.atomic_unit", "3KiB").unwrap_err().to_string();
+    assert!(error.contains("power_loss.atomic_unit"), "{error}");
 }
 
 #[test]

@@ -59,25 +59,26 @@ impl Content {
         Self { seed, block_bytes, versions: BTreeMap::new(), written: 0 }
     }
 
-    /// New bytes for a range of whole blocks.
-    pub(super) fn write(&mut self, offset: u64, buffer: &mut [u8]) {
+    /// New bytes for a range of whole blocks; returns their version.
+    pub(super) fn write(&mut self, offset: u64, buffer: &mut [u8]) -> u64 {
         self.written += 1;
         let step = self.block_bytes as usize;
         let addresses = (offset..).step_by(step).take(buffer.len() / step);
         let version = self.written;
         self.versions.extend(addresses.map(|address| (address, version)));
-        self.write_again(offset, buffer);
+        self.write_again(offset, buffer)
     }
 
-    /// The bytes of the last write of a range of whole blocks.
-    pub(super) fn write_again(&self, offset: u64, buffer: &mut [u8]) {
+    /// The bytes of the last write of a range of whole blocks; returns their version.
+    pub(super) fn write_again(&self, offset: u64, buffer: &mut [u8]) -> u64 {
         let step = self.block_bytes as usize;
         for (address, block) in (offset..).step_by(step).zip(buffer.chunks_exact_mut(step)) {
             let version = self.versions[&address];
             for (index, bytes) in block.chunks_exact_mut(8).enumerate() {
-                bytes.copy_from_slice(&self.word(address, version, index).to_le_bytes());
+                bytes.copy_from_slice(&word(self.seed, address, version, index).to_le_bytes());
             }
         }
+        self.versions.get(&offset).copied().unwrap_or_default()
     }
 
     /// The blocks hold nothing any more.
@@ -109,31 +110,51 @@ impl Content {
             let at = (address - offset) as usize;
             let block = &bytes[at..at + self.block_bytes as usize];
             compared += self.block_bytes;
-            let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes are eight"));
-            let mut words = block.chunks_exact(8).map(word).enumerate();
-            if words.any(|(index, word)| word != self.word(address, version, index)) {
-                mismatches(Mismatch {
-                    offset_bytes: address,
-                    expected_version: version,
-                    found_address: word(&block[..8]),
-                    found_version: word(&block[8..16]),
-                });
+            if !is_version(self.seed, address, version, block) {
+                mismatches(Mismatch::of(address, version, block));
             }
         }
         compared
     }
+}
 
-    /// SplitMix64's finaliser over seed, address, version and place.
-    fn word(&self, address: u64, version: u64, index: usize) -> u64 {
-        match index {
-            0 => address,
-            1 => version,
-            _ => {
-                let mut z = self.seed ^ address.rotate_left(32) ^ version.rotate_left(16);
-                z = z.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                z ^ (z >> 27)
-            }
+impl Mismatch {
+    /// A block at `address` that should hold `version`.
+    pub(super) fn of(address: u64, version: u64, block: &[u8]) -> Self {
+        Self {
+            offset_bytes: address,
+            expected_version: version,
+            found_address: read_word(&block[..8]),
+            found_version: read_word(&block[8..16]),
+        }
+    }
+}
+
+/// Returns true if the block holds `version`, or a later one, of what is written to `address`.
+pub(super) fn is_version_from(seed: u64, address: u64, version: u64, block: &[u8]) -> bool {
+    let found = read_word(&block[8..16]);
+    found >= version && is_version(seed, address, found, block)
+}
+
+fn is_version(seed: u64, address: u64, version: u64, block: &[u8]) -> bool {
+    let mut words = block.chunks_exact(8).map(read_word).enumerate();
+    words.all(|(index, found)| found == word(seed, address, version, index))
+}
+
+fn read_word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("eight bytes are eight"))
+}
+
+/// SplitMix64's finaliser over seed, address, version and place.
+fn word(seed: u64, address: u64, version: u64, index: usize) -> u64 {
+    match index {
+        0 => address,
+        1 => version,
+        _ => {
+            let mut z = seed ^ address.rotate_left(32) ^ version.rotate_left(16);
+            z = z.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z ^ (z >> 27)
         }
     }
 }

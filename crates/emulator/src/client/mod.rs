@@ -15,11 +15,13 @@ mod content;
 mod error;
 pub mod file;
 pub mod nbd;
+mod promised;
 pub mod runner;
 
 use seeklab_core::{HostRequest, Instant, Operation};
 
 pub use error::{ClientError, Failure};
+pub use promised::Promises;
 pub use runner::{BuiltinResult, Progress, RunnerOptions, run_builtin, run_builtin_with};
 
 /// A request to send.

@@ -31,6 +31,7 @@ use seeklab_workloads::{AddressSpace, Application, Builtin, Retries, RetryCounts
 use super::content::Content;
 pub use super::content::Mismatch;
 use super::nbd::Client;
+use super::promised::Promises;
 use super::{ClientError, Command, Patience};
 use crate::clock::{Clock, DEFAULT_MARGIN, Pacing, Wait, Waiter};
 use crate::frontend::nbd::Uri;
@@ -51,6 +52,8 @@ pub struct RunnerOptions<'a> {
     /// Read all written data once more at the end, and compare it. The result includes the `verified_bytes`, mismatches
     /// and failed requests of this check, but not its time and requests.
     pub read_back: bool,
+    /// Keep what each commit promises.
+    pub promises: bool,
     /// Attempts after a request failed.
     pub retries: Retries,
     /// Ends the run when true.
@@ -66,6 +69,7 @@ impl Default for RunnerOptions<'_> {
             margin: DEFAULT_MARGIN,
             verify: true,
             read_back: false,
+            promises: false,
             retries: Retries::default(),
             stop: None,
         }
@@ -114,6 +118,8 @@ pub struct BuiltinResult {
     pub mismatches: Vec<Mismatch>,
     /// True if the run ended early because the export was too small for its files.
     pub is_full: bool,
+    /// Promises of its commits, if the options say so.
+    pub promises: Option<Promises>,
 }
 
 impl BuiltinResult {
@@ -217,6 +223,7 @@ pub fn run_builtin_with(
             mismatch_count: 0,
             mismatches: Vec::new(),
             is_full: false,
+            promises: options.promises.then(|| Promises::new(seed.0, block_bytes)),
         },
     };
     runner.run(progress)?;
@@ -280,7 +287,11 @@ impl Runner<'_> {
                 self.submit(Attempt { number: attempt.number + 1, ..attempt })?;
                 continue;
             }
-            match self.application.next_arrival(now) {
+            let arrival = self.application.next_arrival(now);
+            if let Some(promises) = &mut self.result.promises {
+                promises.committed(self.application.commits(), self.clock.now());
+            }
+            match arrival {
                 Arrival::Request(request) => self.submit(Attempt { request, number: 1 })?,
                 Arrival::At(time) => self.wait(Some(again.map_or(time, |again| time.min(again))))?,
                 Arrival::WaitForCompletion => self.wait(again)?,
@@ -315,14 +326,15 @@ impl Runner<'_> {
         }
         let (offset, length) = (request.lbn * self.block_bytes, u64::from(request.blocks) * self.block_bytes);
         let tag = request.id.0;
+        let mut version = 0;
         let command = match request.op {
             Operation::Read => Command::read(tag, offset, length as u32),
             Operation::Write => {
                 self.buffer.resize(length as usize, 0);
-                match number {
+                version = match number {
                     1 => self.content.write(offset, &mut self.buffer),
                     _ => self.content.write_again(offset, &mut self.buffer),
-                }
+                };
                 Command::write(tag, offset, &self.buffer)
             }
             Operation::Flush => Command::flush(tag),
@@ -334,6 +346,9 @@ impl Runner<'_> {
                 }
             }
         };
+        if let Some(promises) = &mut self.result.promises {
+            promises.submitted(tag, request.op, (offset, length), version, request.fua);
+        }
         let index = request.initiator as usize % self.clients.len();
         let client = &mut self.clients[index];
         client.submit(command.fua(request.fua))
@@ -431,6 +446,9 @@ impl Runner<'_> {
                         continue;
                     }
                     result.retries.abandoned_requests += 1;
+                    if let Some(promises) = &mut result.promises {
+                        promises.failed(reply.tag);
+                    }
                     if op != Operation::Read {
                         self.content.forget(offset_bytes..offset_bytes + length_bytes);
                     }
@@ -445,6 +463,9 @@ impl Runner<'_> {
                 }
                 if self.options.verify {
                     result.compare(&self.content, offset_bytes, reply.data);
+                }
+                if let Some(promises) = &mut result.promises {
+                    promises.completed(reply.tag);
                 }
                 result.requests.push(reply.request);
                 self.application.complete(attempt.request.id);

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use seeklab_core::{
-    Arrival, Completion, Device, Duration, Instant, Limits, Operation, Rejected, Request, Seed, Stream,
-    Workload, simulate,
+    Arrival, Completion, Device, Duration, Instant, Limits, Operation, Rejected, Request, Seed, Status,
+    Stream, Workload, simulate,
 };
 use seeklab_devices::catalog;
+use seeklab_devices::fault::{FaultParameters, FaultTable};
 use seeklab_devices::layer::queue_before;
 
 use super::*;
@@ -202,6 +203,64 @@ fn emulation_equals_simulation_for_every_device_of_the_catalog() {
                 }
             }
         }
+    }
+}
+
+/// Every kind of fault, in lines that strike within a second.
+const FAULTS: [&str; 22] = [
+    "delay,add=exponential 2ms,probability=20%",
+    "delay,add=3ms,holds=device,every=5",
+    "stall,at=40ms,for=15ms,repeat=90ms",
+    "slow,factor=2.5,at=30ms,for=40ms,repeat=about 80ms",
+    "recovered,add=4ms,probability=10%",
+    "medium_error,op=read|write,probability=5%,lasting=sticky",
+    "medium_error,op=read,probability=10%,lasting=until_rewritten",
+    "aborted,probability=5%",
+    "timeout,timeout=20ms,probability=5%",
+    "write_protected,at=60ms,for=30ms",
+    "no_space,probability=5%",
+    "gone,at=70ms,for=20ms,repeat=200ms",
+    "lost_flush",
+    "ignored_fua",
+    "bandwidth_cap,rate=1MB/s",
+    "remapped,turns=2,detour=1ms,probability=10%",
+    "lost_write,probability=10%",
+    "torn_write,probability=20%",
+    "misdirected_write,probability=10%",
+    "misdirected_read,by=1MiB,probability=10%",
+    "bit_rot,probability=20%",
+    "power_loss,at=50ms,back_after=30ms,repeat=180ms",
+];
+
+#[test]
+fn emulation_equals_simulation_for_every_kind_of_fault() {
+    let us = Duration::from_us;
+    let all = FAULTS.map(|line| vec![line]).into_iter().chain([FAULTS.to_vec()]);
+    for (index, lines) in (0..).zip(all) {
+        let make = || {
+            let fault = lines.iter().map(|line| FaultTable::from_line(line).unwrap()).collect();
+            let description = catalog::find("cheetah-36es").unwrap();
+            let device = description.beneath("fault", &FaultParameters { fault }).unwrap();
+            let device = device.build(Seed(7), "disk0").unwrap();
+            Box::new(queue_before(device, &"look".parse().unwrap(), 1).unwrap()) as Box<dyn Device>
+        };
+        let mut struck = false;
+        for mode in EXACT {
+            for gap in [us(6_000), us(300)] {
+                let compensation = busy(us(80), us(120), us(60));
+                let host =
+                    Host { jitter: us(30), restless: true, compensation, ..Host::new(index, 150, gap) };
+                let played = check(&host, make, mode);
+                let is_struck = |completion: &Completion| {
+                    let outcome = completion.outcome;
+                    outcome.status != Status::Ok || !outcome.effect.is_none()
+                };
+                struck |= played.handed.iter().any(|(_, due)| is_struck(&due.completion));
+            }
+        }
+        let of_time = ["delay", "stall", "slow", "lost_flush", "ignored_fua", "bandwidth_cap"];
+        let shows = of_time.iter().all(|kind| !lines[0].starts_with(kind));
+        assert!(struck || !shows, "nothing was struck by {lines:?}");
     }
 }
 

@@ -13,7 +13,9 @@ use seeklab_stage::{CommandLine, FileSystem, Phase, Stage, find_program};
 
 use super::record::Record;
 use super::result::{Findings, Verdict};
-use crate::emulate::start_without_time;
+use super::torn::TornUnit;
+use crate::devices::Faults;
+use crate::emulate::start_with_faults;
 use crate::failure::Failure;
 use crate::series::{Commands, Interruption, Series, failure_of, stage_options};
 use crate::session::Session;
@@ -32,12 +34,18 @@ pub(super) struct Checking<'a> {
     /// The file system's own check.
     pub(super) fsck: Option<&'a Fsck>,
     /// Ends what runs; each thread has its own.
-    pub(super) interruption: Interruption,
+    pub(super) interruption: &'a Interruption,
 }
 
 impl Checking<'_> {
-    /// Runs CHECK and fsck on `store`, the device after a cut at `cut`.
-    pub(super) fn point(&self, record: &Record, cut: Instant, store: Store) -> Result<Findings, Failure> {
+    /// Runs CHECK and fsck on `store`, the device after a cut at `cut`, of which some blocks cannot be read.
+    pub(super) fn point(
+        &self,
+        record: &Record,
+        cut: Instant,
+        store: Store,
+        unreadable: &[TornUnit],
+    ) -> Result<Findings, Failure> {
         let folder = tempfile::Builder::new().prefix("seeklab-").tempdir()?;
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         let (acked, output) = (folder.path().join("acked"), folder.path().join("output"));
@@ -49,7 +57,12 @@ impl Checking<'_> {
         std::fs::set_permissions(&acked, Permissions::from_mode(0o644))?;
         File::create(&output)?;
         std::fs::set_permissions(&output, Permissions::from_mode(0o666))?;
-        let running = start_without_time(&self.session.unheard(), &record.device, store)?;
+        let faults = unreadable.iter().map(|unit| {
+            let [start, end] = [unit.lbn, unit.lbn + unit.blocks].map(|lbn| lbn * record.block_bytes);
+            format!("medium_error,lasting=until_rewritten,blocks={start}B..{end}B")
+        });
+        let faults = Faults { file: None, lines: faults.collect() };
+        let running = start_with_faults(&self.session.unheard(), &record.device, faults, store)?;
         let block = running.block().expect("the emulation was started with it").path().to_owned();
         let findings = self.findings(&block, &acked, &output);
         let ended = running.end();

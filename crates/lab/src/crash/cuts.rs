@@ -35,7 +35,7 @@ impl Cuts {
             }
         };
         if end <= began {
-            return Err(Failure::new("COMMAND sent no requests to the device: there is nothing to cut")
+            return Err(Failure::new("the run sent no requests to the device: there is nothing to cut")
                 .hint("let it write, and sync what it writes"));
         }
         let mut draws = seed.stream("crash.cuts");

@@ -1,10 +1,12 @@
 //! The media at a moment of a recorded run.
 
-use seeklab_core::{Completion, Event, EventKind, Instant, Operation, Seed};
+use seeklab_core::{ByteSize, Completion, EventKind, Instant, Operation, Seed};
+use seeklab_devices::power_loss::{PowerLossParameters, TornSector};
 use seeklab_emulator::store::Store;
 
 use super::record::{Durability, Record};
 use super::result::LostWrite;
+use super::torn::{AtCut, Part, TornUnit};
 use crate::failure::Failure;
 
 /// The media of a recorded device. Moments come in order of time.
@@ -14,40 +16,73 @@ pub(super) struct Media<'a> {
     /// As of the events before `next`.
     store: Store,
     next: usize,
+    power_loss: PowerLossParameters,
+}
+
+/// A device after a cut.
+pub(super) struct Survived {
+    /// Its contents.
+    pub(super) store: Store,
+    /// Units that were being written.
+    pub(super) torn: Vec<TornUnit>,
+    /// Units of those that cannot be read until they are written.
+    pub(super) unreadable: Vec<TornUnit>,
+}
+
+impl Survived {
+    /// A device on which nothing was being written.
+    pub(super) const fn of(store: Store) -> Self {
+        Self { store, torn: Vec::new(), unreadable: Vec::new() }
+    }
 }
 
 impl<'a> Media<'a> {
     /// The media before the run.
     pub(super) fn new(record: &'a Record, durability: &'a Durability) -> Result<Self, Failure> {
-        Ok(Self { record, durability, store: record.base()?, next: 0 })
+        let power_loss = record.device.description.power_loss().unwrap_or_default();
+        Ok(Self { record, durability, store: record.base()?, next: 0, power_loss })
     }
 
-    /// A store with what the device holds when its power comes back after a cut at `cut`: what was durable then. The
-    /// sector under the head keeps what it held before.
-    pub(super) fn at(&mut self, cut: Instant) -> Result<Store, Failure> {
-        let events = &self.durability.events;
-        if self.next > 0 && events[self.next - 1].time > cut {
+    /// Blocks that the device writes as a whole.
+    fn unit_blocks(&self) -> u64 {
+        self.power_loss.unit_blocks(ByteSize::from_bytes(self.record.block_bytes))
+    }
+
+    /// The device when its power comes back after a cut at `cut`: it holds what was durable then.
+    pub(super) fn at(&mut self, cut: Instant) -> Result<Survived, Failure> {
+        let PowerLossParameters { torn_sector, .. } = self.power_loss;
+        let AtCut { settled, parts, torn } =
+            AtCut::new(&self.durability.events, cut, self.unit_blocks(), torn_sector);
+        if self.next > settled {
             (self.store, self.next) = (self.record.base()?, 0);
         }
-        while let Some(event) = events.get(self.next).filter(|event| event.time <= cut) {
-            self.apply(&self.store, event, event.blocks)?;
+        while self.next < settled {
+            let event = &self.durability.events[self.next];
+            self.apply(&self.store, Part { event: self.next, lbn: event.lbn, blocks: event.blocks })?;
             self.next += 1;
         }
         let store = Store::in_ram(self.record.size, None)?;
         store.copy_from(&self.store)?;
-        for event in &events[self.next..] {
-            let blocks = event.on_media(cut).blocks;
-            if blocks > 0 {
-                self.apply(&store, event, blocks)?;
+        parts.into_iter().try_for_each(|part| self.apply(&store, part))?;
+        let mut unreadable = Vec::new();
+        if torn_sector == TornSector::Unreadable {
+            // The device may be larger than what of it was served.
+            let end = self.record.size.as_bytes() / self.record.block_bytes;
+            unreadable.extend(torn.iter().filter(|unit| unit.lbn < end).copied());
+            for TornUnit { lbn, blocks } in &mut unreadable {
+                *blocks = (*blocks).min(end - *lbn);
+                store.discard(*lbn * self.record.block_bytes, *blocks * self.record.block_bytes)?;
             }
         }
-        Ok(store)
+        Ok(Survived { store, torn, unreadable })
     }
 
     /// A store with one of the states that any device with a volatile cache may leave: what a flush or force unit access
-    /// covers, and of everything later any sectors.
+    /// covers, and of everything later any units.
     pub(super) fn legal_at(&self, cut: Instant, seed: Seed, state: u64) -> Result<Store, Failure> {
         let store = self.record.base()?;
+        let is_volatile = self.record.is_volatile()?;
+        let unit_blocks = self.unit_blocks();
         let mut draws = seed.numbered("crash.legal").stream(cut.as_ns() ^ state.rotate_left(48));
         let completions = &self.durability.completions;
         let covered = self.covered_before(cut);
@@ -60,16 +95,18 @@ impl<'a> Media<'a> {
                 continue;
             }
             let done = completion.completed <= cut;
-            if done && (request.fua || completion.completed <= covered) {
-                let (lbn, blocks) = completion.written_blocks();
+            let (mut lbn, blocks) = completion.written_blocks();
+            if done && (!is_volatile || request.fua || completion.completed <= covered) {
                 self.put(&store, completion, lbn, blocks)?;
                 continue;
             }
-            let (lbn, _) = completion.written_blocks();
-            for block in lbn..lbn + u64::from(request.blocks) {
+            let last = lbn + u64::from(request.blocks);
+            while lbn < last {
+                let end = ((lbn / unit_blocks + 1) * unit_blocks).min(last);
                 if draws.chance(0.5) {
-                    self.put(&store, completion, block, 1)?;
+                    self.put(&store, completion, lbn, (end - lbn) as u32)?;
                 }
+                lbn = end;
             }
         }
         Ok(store)
@@ -126,10 +163,10 @@ impl<'a> Media<'a> {
         lost
     }
 
-    fn apply(&self, store: &Store, event: &Event, blocks: u32) -> Result<(), Failure> {
-        let Some(request) = event.request else { return Ok(()) };
+    fn apply(&self, store: &Store, part: Part) -> Result<(), Failure> {
+        let Some(request) = self.durability.events[part.event].request else { return Ok(()) };
         let completion = &self.durability.completions[request.0 as usize];
-        self.put(store, completion, event.lbn, blocks)
+        self.put(store, completion, part.lbn, part.blocks)
     }
 
     /// Puts blocks of a request on the media, from the place `lbn` that they get to.

@@ -8,19 +8,25 @@
 //!                                     │
 //!           a cut at each moment ─▶ Media: what was durable then ─▶ mount, CHECK, fsck ─▶ Verdict
 //! ```
+//! A built-in application runs over NBD instead, and is its own check: the promises are its commits, and every block that
+//! they rely on is read back from the image.
+//!
 //! A promise is a line that COMMAND writes to `$SEEKLAB_ACK`. CHECK finds the lines written before the cut in the file
 //! `$SEEKLAB_ACKED` and ends with 0 if they hold, with 1 if one is broken, and otherwise if it cannot say.
 //!
 //! # Scope and limits
-//! The sector under the head at the cut keeps what it held before. A promise counts from the time at which its line was
+//! The contents of the unit under the head at the cut are a parameter of the device (`power_loss.torn_sector`). A promise counts from the time at which its line was
 //! read, which is a little later than it was written, never earlier.
 
+mod builtin;
 mod check;
 mod cuts;
 mod media;
 mod record;
 mod recording;
+mod report;
 mod result;
+mod torn;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,9 +34,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use seeklab_core::{ByteSize, Duration, Instant, Seed};
+use seeklab_emulator::client::Promises;
 use seeklab_emulator::clock::monotonic_ns;
-use seeklab_emulator::store::Store;
 use seeklab_stage::resolve;
+use seeklab_workloads::Retries;
+use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
 use crate::emulate::Pace;
@@ -38,11 +46,12 @@ use crate::failure::Failure;
 use crate::series::{Application, Commands, Interruption, Series};
 use crate::session::Session;
 use check::{Checking, Fsck};
-use media::Media;
+use media::{Media, Survived};
 use record::Record;
 
 pub use cuts::Cuts;
 pub use result::{CrashResult, Findings, LostWrite, Point, Totals, Verdict};
+pub use torn::TornUnit;
 
 /// Options of a series of cuts.
 #[derive(Debug, Clone)]
@@ -51,12 +60,8 @@ pub struct CrashOptions {
     pub device: Resolved,
     /// Bytes of it.
     pub size: ByteSize,
-    /// COMMAND, and the file system that it runs on.
-    pub commands: Commands,
-    /// CHECK: a program and its arguments, as a line for the shell.
-    pub check: String,
-    /// Time after which CHECK is ended; it could not say then.
-    pub check_limit: Duration,
+    /// Application whose promises are checked.
+    pub subject: Subject,
     /// Moments of the cuts.
     pub cuts: Cuts,
     /// States besides the device's own at each moment, of those that any device with a volatile cache may leave.
@@ -69,31 +74,89 @@ pub struct CrashOptions {
     pub pace: Pace,
 }
 
+/// Application whose promises are checked after each cut.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A program on a file system, and one that checks what it promised.
+    Commands {
+        /// COMMAND, and the file system that it runs on.
+        commands: Commands,
+        /// CHECK: a program and its arguments, as a line for the shell.
+        check: String,
+        /// Time after which CHECK is ended; it could not say then.
+        check_limit: Duration,
+    },
+    /// A built-in application over NBD, whose commits are promises. It needs no privileges.
+    Builtin {
+        /// Built-in application.
+        builtin: Builtin,
+        /// Application as requested by the user.
+        line: String,
+    },
+}
+
+/// The way in which a cut is checked.
+enum Check<'a> {
+    Commands { commands: &'a Commands, check: String, limit: Duration, fsck: Option<Fsck> },
+    Commits(Promises),
+}
+
+impl CrashOptions {
+    /// The run as a series of one.
+    fn series(&self) -> Series {
+        let application = match &self.subject {
+            Subject::Commands { commands, .. } => Application::Commands(commands.clone()),
+            Subject::Builtin { builtin, line } => Application::Builtin {
+                builtin: builtin.clone(),
+                line: line.clone(),
+                retries: Retries::default(),
+            },
+        };
+        Series {
+            devices: vec![self.device.clone()],
+            size: self.size,
+            application,
+            repetitions: 1,
+            seed: self.seed,
+            pace: self.pace.clone(),
+            record: None,
+            events: None,
+            journal: None,
+            fresh: false,
+            output_to_stderr: true,
+        }
+    }
+}
+
+/// Checks what can be wrong before the run, and finds the programs of a check.
+fn prepare<'a>(subject: &'a Subject, series: &Series) -> Result<Option<Check<'a>>, Failure> {
+    match subject {
+        Subject::Commands { commands, check, check_limit } => {
+            let check = command_line(check)?;
+            if check_limit.is_zero() {
+                let what = "--check-timeout: 0s would end every CHECK";
+                return Err(Failure::new(what).hint("allowed: above 0s"));
+            }
+            crate::series::check(series)?;
+            let fsck = Fsck::find(commands.file_system)?;
+            Ok(Some(Check::Commands { commands, check, limit: *check_limit, fsck }))
+        }
+        Subject::Builtin { builtin, .. } if builtin.commits() => Ok(None),
+        Subject::Builtin { builtin, .. } => {
+            let what = format!("--builtin {}: commits nothing, so it promises nothing", builtin.name());
+            Err(Failure::new(what).hint("allowed: database, with parameters"))
+        }
+    }
+}
+
 /// Runs COMMAND once, cuts the power at each moment and runs CHECK on what survives.
 ///
 /// # Errors
 /// Missing requirements; a COMMAND that fails; a device or a file system that cannot be used. A broken promise is a
 /// result.
 pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Failure> {
-    let check = command_line(&options.check)?;
-    if options.check_limit.is_zero() {
-        return Err(Failure::new("--check-timeout: 0s would end every CHECK").hint("allowed: above 0s"));
-    }
-    let series = Series {
-        devices: vec![options.device.clone()],
-        size: options.size,
-        application: Application::Commands(options.commands.clone()),
-        repetitions: 1,
-        seed: options.seed,
-        pace: options.pace.clone(),
-        record: None,
-        events: None,
-        journal: None,
-        fresh: false,
-        output_to_stderr: true,
-    };
-    crate::series::check(&series)?;
-    let fsck = Fsck::find(options.commands.file_system)?;
+    let series = options.series();
+    let prepared = prepare(&options.subject, &series)?;
     let temporary;
     let folder = match &options.keep {
         Some(folder) => {
@@ -109,8 +172,17 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
         }
     };
     let interruption = Interruption::by(session.stop());
-    let recorded = recording::record(session, &series, &options.commands, &interruption, folder);
-    let record = recorded.inspect_err(|_| {
+    let recorded = match (&options.subject, prepared) {
+        (Subject::Commands { commands, .. }, Some(check)) => {
+            recording::record(session, &series, commands, &interruption, folder).map(|record| (record, check))
+        }
+        (Subject::Builtin { builtin, .. }, _) => {
+            let recorded = recording::record_builtin(session, &series, builtin, &interruption, folder);
+            recorded.map(|(record, promises)| (record, Check::Commits(promises)))
+        }
+        (Subject::Commands { .. }, None) => unreachable!("the check of a command was prepared"),
+    };
+    let (record, check) = recorded.inspect_err(|_| {
         // Half a record is of no use, and would be in the way of the next run.
         let _ = std::fs::remove_dir_all(folder);
     })?;
@@ -129,15 +201,7 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
     let failed: Mutex<Option<Failure>> = Mutex::new(None);
     let work = || -> Result<(), Failure> {
         let mut media = Media::new(&record, &durability)?;
-        let checking = Checking {
-            session,
-            series: &series,
-            commands: &options.commands,
-            check: &check,
-            limit: options.check_limit,
-            fsck: fsck.as_ref(),
-            interruption: Interruption::by(session.stop()),
-        };
+        let interruption = Interruption::by(session.stop());
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(cut) = cuts.get(index).copied() else { return Ok(()) };
@@ -145,14 +209,28 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
                 if session.stop().is_stopped() {
                     return Err(Failure::interrupted());
                 }
-                let store = match state {
+                let Survived { store, torn, unreadable } = match state {
                     0 => media.at(cut)?,
-                    state => media.legal_at(cut, options.seed, state as u64)?,
+                    state => Survived::of(media.legal_at(cut, options.seed, state as u64)?),
                 };
-                let findings = checking.point(&record, cut, store)?;
+                let findings = match &check {
+                    Check::Commits(promises) => builtin::point(promises, &record, cut, &store, &unreadable)?,
+                    Check::Commands { commands, check, limit, fsck } => {
+                        let checking = Checking {
+                            session,
+                            series: &series,
+                            commands,
+                            check,
+                            limit: *limit,
+                            fsck: fsck.as_ref(),
+                            interruption: &interruption,
+                        };
+                        checking.point(&record, cut, store, &unreadable)?
+                    }
+                };
                 let lost = if state == 0 { media.lost_at(cut) } else { Vec::new() };
                 let promises = record.promises_before(cut).len() as u64;
-                let point = Point { index, state, at: cut, findings, promises, lost };
+                let point = Point { index, state, at: cut, findings, promises, lost, torn };
                 points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
                 done.fetch_add(1, Ordering::Relaxed);
             }
@@ -186,18 +264,20 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
     let mut points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
     points.sort_by_key(|point| (point.at, point.index, point.state));
     let elapsed = Duration::from_ns(monotonic_ns() - began_ns);
-    Ok(CrashResult::new(options, &record, points, elapsed))
+    Ok(CrashResult::new(options, &record, &durability, points, elapsed))
 }
 
-/// Writes the device as it would have come back after a cut at `at`, from the record in `folder`, to `image`.
+/// Writes the device as it would have come back after a cut at `at`, from the record in `folder`, to `image`. Blocks that
+/// could not be read are zero there, and returned.
 ///
 /// # Errors
 /// A folder that holds no record of this version or a damaged one; an image that cannot be written.
-pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<(), Failure> {
+pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<Vec<TornUnit>, Failure> {
     let record = Record::open(folder)?;
     let durability = record.replay()?;
-    let store: Store = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;
-    Ok(store.save_image(image)?)
+    let survived = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;
+    survived.store.save_image(image)?;
+    Ok(survived.unreadable)
 }
 
 /// The line with its program found, so that it can be run from another directory.

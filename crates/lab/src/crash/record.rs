@@ -19,6 +19,7 @@ use seeklab_emulator::store::Store;
 use seeklab_traces::{Metadata, ReadOptions};
 
 use crate::devices::{Resolved, Setup, customise};
+use crate::emulate::capabilities_of;
 use crate::failure::Failure;
 
 /// File names in the folder of a record.
@@ -173,6 +174,11 @@ impl Record {
         let within = (lbn - self.requests[number].lbn) * self.block_bytes;
         self.contents.read_exact_at(&mut bytes, self.offsets[number] + within)?;
         Ok(bytes)
+    }
+
+    /// True if completed writes can be lost.
+    pub(super) fn is_volatile(&self) -> Result<bool, Failure> {
+        Ok(capabilities_of(&self.device)?.volatile_write_cache)
     }
 
     /// The promises made before `cut`.

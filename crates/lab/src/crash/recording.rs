@@ -1,4 +1,5 @@
-//! Recording a run: the device is emulated, COMMAND runs on it, and every write and promise is kept.
+//! Recording a run: the device is emulated, COMMAND or a built-in application runs on it, and every write and promise is
+//! kept.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -11,13 +12,17 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, Mode, OFlags, mknodat};
 use seeklab_core::{Instant, TraceRecord};
+use seeklab_emulator::client::{Promises, RunnerOptions, run_builtin_with};
 use seeklab_emulator::clock::Clock;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
+use seeklab_emulator::frontend::nbd::Address;
 use seeklab_emulator::frontend::{Action, Stop};
+use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
+use seeklab_workloads::application::Builtin;
 
 use super::record::{BASE, CONTENTS, PROMISES, Promise, REQUESTS, Record, metadata};
-use crate::emulate::{FrontendOptions, StartOptions, capabilities_of, start};
+use crate::emulate::{FrontendOptions, Running, StartOptions, capabilities_of, start};
 use crate::failure::Failure;
 use crate::series::{Commands, Interruption, Prepared, Series, failure_of, how, stage_options};
 use crate::session::Session;
@@ -34,38 +39,13 @@ pub(super) fn record(
     folder: &Path,
 ) -> Result<Record, Failure> {
     let device = &series.devices[0];
-    let capabilities = capabilities_of(device)?;
     let store = Prepared::default().copy(session, series, commands, device, interruption)?;
-    store.save_image(&folder.join(BASE))?;
-    let (tape, tapes) = channel::<Vec<u8>>();
-    let contents = File::create(folder.join(CONTENTS))?;
-    let writer = std::thread::spawn(move || write_contents(contents, &tapes));
-    let requests: Arc<Mutex<Vec<TraceRecord>>> = Arc::default();
-    let kept = Arc::clone(&requests);
-    let queue = commands.queue.clone().or(QueueOptions::of_device(capabilities.rotational));
-    let options = StartOptions {
-        frontends: FrontendOptions { block: Some(queue), ..FrontendOptions::default() },
-        read_only: false,
-        pace: series.pace.clone(),
-        seed: series.seed,
-        observe: Some(Box::new(move |record| {
-            kept.lock().unwrap_or_else(PoisonError::into_inner).push(*record);
-        })),
-        tape: Some(Box::new(move |_, command| {
-            if let Action::Write(bytes) = command.action {
-                // The writer ends early only if its file cannot be written, which is reported at the end.
-                let _ = tape.send(bytes.to_vec());
-            }
-        })),
-        take_events: None,
-        pristine: false,
-        feedback: None,
-        live: false,
-    };
-    let running = start(session, device, store, options, &Stop::new()?)?;
-    let clock = running.clock();
-    let promises = Promises::listen(clock)?;
-    let block = running.block().expect("the emulation was started with it").path().to_owned();
+    let queue = commands.queue.clone().or(QueueOptions::of_device(capabilities_of(device)?.rotational));
+    let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
+    let recording = Recording::begin(session, series, store, frontends, folder)?;
+    let clock = recording.running.clock();
+    let promises = AckPipe::listen(clock)?;
+    let block = recording.running.block().expect("the emulation was started with it").path().to_owned();
     let working = session.working("recording");
     let ran = stage_options(series, commands, &block, None).and_then(|options| {
         let mut stage = Stage::open(&options, interruption.stage()).map_err(failure_of)?;
@@ -79,27 +59,135 @@ pub(super) fn record(
         Ok(Instant::from_ns(result.exec_ns.saturating_sub(clock.origin_ns())))
     });
     drop(working);
-    let ended = running.end();
     let promises = promises.end();
-    let written = writer.join().expect("writing does not panic");
-    if interruption.came() {
-        return Err(Failure::check("interrupted"));
+    let ran = ran.and_then(|began| Ok((began, promises?)));
+    recording.end(session, series, interruption, ran)
+}
+
+/// Runs a built-in application on the emulated device of `series` over NBD, and leaves the record in `folder`. Each of its
+/// commits is a promise.
+///
+/// # Errors
+/// A device or a folder that cannot be used; an application that does not fit.
+pub(super) fn record_builtin(
+    session: &Session,
+    series: &Series,
+    builtin: &Builtin,
+    interruption: &Interruption,
+    folder: &Path,
+) -> Result<(Record, Promises), Failure> {
+    let store = Store::in_ram(series.size, None)?;
+    let sockets = tempfile::Builder::new().prefix("seeklab-").tempdir()?;
+    let frontends = FrontendOptions::default().with(Address::Unix(sockets.path().join("nbd")));
+    let recording = Recording::begin(session, series, store, frontends, folder)?;
+    let clock = recording.running.clock();
+    let uri = recording.running.endpoints().nbd().expect("the emulation was started with it");
+    let options = RunnerOptions {
+        clock: Some(clock),
+        pacing: series.pace.pacing,
+        promises: true,
+        stop: Some(interruption.flag()),
+        ..RunnerOptions::default()
+    };
+    let mut working = session.working("recording");
+    let began = clock.now();
+    let result = run_builtin_with(builtin, &uri, series.seed, &options, &mut |progress| {
+        working.begin(progress.phase);
+    });
+    drop(working);
+    let mut commits = None;
+    let ran = result.map_err(|error| Failure::chain(&error)).and_then(|result| {
+        if result.is_full {
+            let what = format!("{}: the device is too small for all files", builtin.name());
+            return Err(Failure::new(what).hint("choose a larger --size"));
+        }
+        let promised = result.promises.expect("the options say so");
+        let numbered = promised.commits().zip(1_u64..);
+        let lines = numbered.map(|(at, number)| Promise { at, line: format!("commit {number}") }).collect();
+        commits = Some(promised);
+        Ok((began, lines))
+    });
+    let record = recording.end(session, series, interruption, ran)?;
+    Ok((record, commits.expect("the run succeeded")))
+}
+
+/// A run on an emulated device that is being recorded.
+struct Recording<'a> {
+    folder: &'a Path,
+    running: Running,
+    requests: Arc<Mutex<Vec<TraceRecord>>>,
+    writer: JoinHandle<std::io::Result<()>>,
+}
+
+impl<'a> Recording<'a> {
+    /// Starts the emulation with the contents of `store`, which the record begins with.
+    fn begin(
+        session: &Session,
+        series: &Series,
+        store: Store,
+        frontends: FrontendOptions,
+        folder: &'a Path,
+    ) -> Result<Self, Failure> {
+        store.save_image(&folder.join(BASE))?;
+        let (tape, tapes) = channel::<Vec<u8>>();
+        let contents = File::create(folder.join(CONTENTS))?;
+        let writer = std::thread::spawn(move || write_contents(contents, &tapes));
+        let requests: Arc<Mutex<Vec<TraceRecord>>> = Arc::default();
+        let kept = Arc::clone(&requests);
+        let options = StartOptions {
+            frontends,
+            read_only: false,
+            pace: series.pace.clone(),
+            seed: series.seed,
+            observe: Some(Box::new(move |record| {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(*record);
+            })),
+            tape: Some(Box::new(move |_, command| {
+                if let Action::Write(bytes) = command.action {
+                    // The writer ends early only if its file cannot be written, which is reported at the end.
+                    let _ = tape.send(bytes.to_vec());
+                }
+            })),
+            take_events: None,
+            pristine: false,
+            feedback: None,
+            live: false,
+        };
+        let running = start(session, &series.devices[0], store, options, &Stop::new()?)?;
+        Ok(Self { folder, running, requests, writer })
     }
-    let began = ran?;
-    ended?;
-    written.map_err(|error| Failure::from(error).context(folder.join(CONTENTS).display()))?;
-    let requests = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
-    let metadata =
-        metadata(device, crate::run::metadata(device, &capabilities, series.seed), series.size, began);
-    let mut trace = session.create_trace(&folder.join(REQUESTS), None, &metadata)?;
-    requests.iter().try_for_each(|request| trace.write(request))?;
-    trace.finish()?;
-    let mut file = BufWriter::new(File::create(folder.join(PROMISES))?);
-    for Promise { at, line } in promises? {
-        writeln!(file, "{} {line}", at.as_ns())?;
+
+    /// Ends the emulation and completes the record with the time at which the application began, and its promises.
+    fn end(
+        self,
+        session: &Session,
+        series: &Series,
+        interruption: &Interruption,
+        ran: Result<(Instant, Vec<Promise>), Failure>,
+    ) -> Result<Record, Failure> {
+        let Self { folder, running, requests, writer } = self;
+        let ended = running.end();
+        let written = writer.join().expect("writing does not panic");
+        if interruption.came() {
+            return Err(Failure::check("interrupted"));
+        }
+        let (began, promises) = ran?;
+        ended?;
+        written.map_err(|error| Failure::from(error).context(folder.join(CONTENTS).display()))?;
+        let requests = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
+        let device = &series.devices[0];
+        let described = crate::run::metadata(device, &capabilities_of(device)?, series.seed);
+        let metadata = metadata(device, described, series.size, began);
+        let mut trace = session.create_trace(&folder.join(REQUESTS), None, &metadata)?;
+        requests.iter().try_for_each(|request| trace.write(request))?;
+        trace.finish()?;
+        let mut file = BufWriter::new(File::create(folder.join(PROMISES))?);
+        for Promise { at, line } in promises {
+            writeln!(file, "{} {line}", at.as_ns())?;
+        }
+        file.flush()?;
+        Record::open(folder)
     }
-    file.flush()?;
-    Record::open(folder)
 }
 
 fn write_contents(file: File, tapes: &Receiver<Vec<u8>>) -> std::io::Result<()> {
@@ -112,12 +200,12 @@ fn write_contents(file: File, tapes: &Receiver<Vec<u8>>) -> std::io::Result<()> 
 const END: &str = "\0end";
 
 /// The pipe to which COMMAND writes its promises.
-struct Promises {
+struct AckPipe {
     folder: tempfile::TempDir,
     thread: JoinHandle<std::io::Result<Vec<Promise>>>,
 }
 
-impl Promises {
+impl AckPipe {
     fn listen(clock: Clock) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("seeklab-").tempdir()?;
         // COMMAND may run as another user.

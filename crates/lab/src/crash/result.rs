@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use schemars::JsonSchema;
-use seeklab_core::{Duration, Instant, Seed};
+use seeklab_core::{Duration, Instant, Operation, Seed};
 use serde::{Serialize, Serializer};
 
 use super::CrashOptions;
-use super::record::Record;
+use super::record::{Durability, Record};
+use super::torn::TornUnit;
 use crate::output::{VERSION, counted};
 
 /// Verdict on a device after a cut.
@@ -75,6 +76,53 @@ pub struct Point {
     pub promises: u64,
     /// Writes that were lost.
     pub lost: Vec<LostWrite>,
+    /// Units that the heads were writing. `power_loss.torn_sector` of the device says what they hold after the cut.
+    pub torn: Vec<TornUnit>,
+}
+
+impl Point {
+    /// Time and state in words.
+    pub(super) fn moment(&self) -> String {
+        let at = self.at.as_s();
+        match self.state {
+            0 => format!("{at:.9} s"),
+            state => format!("{at:.9} s, state {state} of those that devices may leave"),
+        }
+    }
+
+    /// Bytes of complete writes that were not on the media.
+    pub(super) fn lost_bytes(&self, block_bytes: u64) -> f64 {
+        let blocks: u64 = self.lost.iter().map(|write| write.missing_blocks).sum();
+        (blocks * block_bytes) as f64
+    }
+}
+
+impl Findings {
+    /// Verdict in words.
+    pub(super) fn sentence(&self) -> String {
+        let error = self.error.as_deref().unwrap_or_default();
+        match self.verdict {
+            Verdict::Held => "held".to_owned(),
+            Verdict::Broken => "a promise is broken".to_owned(),
+            Verdict::Unknown => {
+                format!("CHECK could not say (exit code {})", self.exit_code.unwrap_or_default())
+            }
+            Verdict::NotMounted => format!("not mounted: {error}"),
+            Verdict::Damaged => format!("damaged: {error}"),
+        }
+    }
+}
+
+/// Times of a run in the record.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Timeline {
+    /// Start of COMMAND.
+    pub(super) began_s: f64,
+    /// Last completion.
+    pub(super) end_s: f64,
+    pub(super) promises_s: Vec<f64>,
+    /// Completions of flushes, and of writes with force unit access.
+    pub(super) flushes_s: Vec<f64>,
 }
 
 fn seconds<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
@@ -97,7 +145,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
+    pub(super) fn of<'a>(points: impl Iterator<Item = &'a Point>) -> Self {
         let mut totals = Self::default();
         for point in points {
             *match point.findings.verdict {
@@ -109,6 +157,11 @@ impl Totals {
             } += 1;
         }
         totals
+    }
+
+    /// Number of points.
+    pub const fn count(&self) -> u64 {
+        self.held + self.broken + self.unknown + self.not_mounted + self.damaged
     }
 
     /// Returns true if every promise holds, and every file system could be mounted and is sound.
@@ -142,6 +195,11 @@ pub struct CrashResult {
     pub points: Vec<Point>,
     /// Folder of the record, if it was kept.
     pub record: Option<String>,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Times of the run.
+    #[serde(skip)]
+    pub(super) timeline: Timeline,
 }
 
 /// Points that are described one by one.
@@ -154,6 +212,7 @@ impl CrashResult {
     pub(super) fn new(
         options: &CrashOptions,
         record: &Record,
+        durability: &Durability,
         points: Vec<Point>,
         elapsed: Duration,
     ) -> Self {
@@ -168,6 +227,8 @@ impl CrashResult {
             legal: Totals::of(points.iter().filter(|point| point.state > 0)),
             points_per_minute: points.len() as f64 * 60.0 / elapsed.as_s().max(1e-9),
             record: options.keep.as_ref().map(|folder| folder.display().to_string()),
+            block_bytes: record.block_bytes,
+            timeline: timeline(record, durability),
             points,
         }
     }
@@ -215,28 +276,15 @@ impl CrashResult {
     }
 
     fn describe(&self, text: &mut String, point: &Point) {
-        let Findings { verdict, exit_code, error, output } = &point.findings;
-        let error = error.as_deref().unwrap_or_default();
-        let what = match verdict {
-            Verdict::Held => "held".to_owned(),
-            Verdict::Broken => "a promise is broken".to_owned(),
-            Verdict::Unknown => {
-                format!("CHECK could not say (exit code {})", exit_code.unwrap_or_default())
-            }
-            Verdict::NotMounted => format!("not mounted: {error}"),
-            Verdict::Damaged => format!("damaged: {error}"),
-        };
-        let state = match point.state {
-            0 => String::new(),
-            state => format!(", state {state} of those that devices may leave"),
-        };
-        let at = point.at.as_s();
-        let _ = writeln!(text, "\n{at:.9} s{state}: {what}");
-        for line in output.lines().take(2) {
+        let _ = writeln!(text, "\n{}: {}", point.moment(), point.findings.sentence());
+        for line in point.findings.output.lines().take(2) {
             let _ = writeln!(text, "  CHECK: {line}");
         }
         let _ = writeln!(text, "  {} before it", counted(point.promises as usize, "promise"));
         if point.state == 0 {
+            for unit in &point.torn {
+                let _ = writeln!(text, "  blocks {}+{} were being written", unit.lbn, unit.blocks);
+            }
             let flushed = point.lost.iter().filter(|write| write.is_flushed).count();
             let lost = counted(point.lost.len(), "write");
             let _ = writeln!(text, "  {lost} complete and not on the media, {flushed} covered by a flush");
@@ -248,9 +296,31 @@ impl CrashResult {
                     write.lbn, write.blocks, write.completed_s
                 );
             }
-            if let Some(folder) = &self.record {
-                let _ = writeln!(text, "  seeklab crash --from {folder} --at {at:.9}s --image crash.img");
+            if let Some(command) = self.image_command(point) {
+                let _ = writeln!(text, "  {command}");
             }
         }
+    }
+
+    /// The command that writes the device as it was after the cut, if the record was kept.
+    pub(super) fn image_command(&self, point: &Point) -> Option<String> {
+        let folder = self.record.as_ref().filter(|_| point.state == 0)?;
+        Some(format!("seeklab crash --from {folder} --at {:.9}s --image crash.img", point.at.as_s()))
+    }
+}
+
+/// Times of the run, from its start on.
+fn timeline(record: &Record, durability: &Durability) -> Timeline {
+    let flushes = durability.completions.iter().filter(|completion| {
+        (completion.request.op == Operation::Flush || completion.request.fua)
+            && completion.completed >= record.began
+    });
+    let mut flushes_s: Vec<f64> = flushes.map(|flush| flush.completed.as_s()).collect();
+    flushes_s.sort_unstable_by(f64::total_cmp);
+    Timeline {
+        began_s: record.began.as_s(),
+        end_s: record.end().as_s(),
+        promises_s: record.promises.iter().map(|promise| promise.at.as_s()).collect(),
+        flushes_s,
     }
 }

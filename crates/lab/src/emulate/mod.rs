@@ -32,7 +32,7 @@ use seeklab_emulator::frontend::{self, Endpoint, Frontends, Stop};
 use seeklab_emulator::pacer::{self, Deadlines, Mode, Pacer};
 use seeklab_emulator::store::{Store, StoreError, Transfers};
 
-use crate::devices::{Resolved, Setup, customise, describe};
+use crate::devices::{Faults, Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use crate::session::Session;
 use frontends::OpenFrontends;
@@ -326,6 +326,16 @@ fn transfers(session: &Session, store: &Store, clock: Clock) -> Option<Transfers
 /// # Errors
 /// As [`start`].
 pub fn start_without_time(session: &Session, device: &Resolved, store: Store) -> Result<Running, Failure> {
+    start_with_faults(session, device, Faults::default(), store)
+}
+
+/// As [`start_without_time`], with faults of the device.
+pub(crate) fn start_with_faults(
+    session: &Session,
+    device: &Resolved,
+    faults: Faults,
+    store: Store,
+) -> Result<Running, Failure> {
     let options = StartOptions {
         frontends: FrontendOptions {
             block: Some(QueueOptions::of_device(false)),
@@ -341,20 +351,20 @@ pub fn start_without_time(session: &Session, device: &Resolved, store: Store) ->
         feedback: None,
         live: false,
     };
-    start(session, &without_time(device)?, store, options, &Stop::new()?)
+    start(session, &without_time(device, faults)?, store, options, &Stop::new()?)
 }
 
-/// A device of the same size and blocks that takes no time, to prepare what `device` holds at first.
+/// A device of the same size and blocks that takes no time, with those faults.
 ///
 /// # Errors
 /// As [`customise`].
-pub fn without_time(device: &Resolved) -> Result<Resolved, Failure> {
+pub fn without_time(device: &Resolved, faults: Faults) -> Result<Resolved, Failure> {
     let capabilities = capabilities_of(device)?;
     let overrides = vec![
         format!("capacity_blocks={}", capabilities.capacity_blocks),
         format!("block_size={}", capabilities.block_size),
     ];
-    customise("immediate", describe("immediate")?, &Setup { overrides, ..Setup::default() })
+    customise("immediate", describe("immediate")?, &Setup { overrides, faults, ..Setup::default() })
 }
 
 /// Returns the capabilities of `device`.

@@ -330,7 +330,12 @@ fn operations(report: &FitReport) -> PlainTable {
 pub fn sections(report: &FitReport) -> Vec<PageSection> {
     let Some(compared) = compared(report) else { return Vec::new() };
     let steps = compared.rest.figures.density.len();
-    let section = |title: &str, tables, plots| PageSection { title: title.to_owned(), tables, plots };
+    let section = |title: &str, tables, plots| PageSection {
+        title: title.to_owned(),
+        tables,
+        plots,
+        ..PageSection::default()
+    };
     let mut distributions: Vec<Plot> = density(report, steps).into_iter().collect();
     distributions.extend(compared.cumulative());
     let mut dependence = compared.dependence();

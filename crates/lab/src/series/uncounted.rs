@@ -6,6 +6,7 @@ use super::Series;
 use super::host::Interruption;
 use super::prepare::Prepared;
 use super::repetition::Repetition;
+use crate::devices::Faults;
 use crate::emulate::{Pace, without_time};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -21,7 +22,7 @@ pub(super) fn pass(
     interruption: &Interruption,
     prepared: &mut Prepared,
 ) -> Result<(), Failure> {
-    let mut device = without_time(&series.devices[0])?;
+    let mut device = without_time(&series.devices[0], Faults::default())?;
     NAME.clone_into(&mut device.name);
     let series = Series {
         devices: vec![device],

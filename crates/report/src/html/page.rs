@@ -38,12 +38,34 @@ fn section(section: &PageSection, charts: &mut Vec<Chart>) -> Option<Value> {
         charts.push(chart(&id, plot));
         places.push(context! { id, title => plot.title.as_str(), caption => plot.caption.as_str() });
     }
-    (!tables.is_empty() || !places.is_empty())
-        .then(|| context! { title => section.title.as_str(), tables, charts => places })
+    let has_parts = !tables.is_empty() || !places.is_empty() || !section.text.is_empty();
+    has_parts.then(|| {
+        context! {
+            title => section.title.as_str(),
+            text => section.text.clone(),
+            command => section.command.as_deref(),
+            tables,
+            charts => places,
+        }
+    })
 }
 
+/// Characters from which on a cell holds text, which begins at the left and is folded.
+const TEXT_MIN: usize = 24;
+
 fn table(table: &PlainTable) -> Value {
-    context! { columns => table.columns.clone(), rows => table.rows.clone(), caption => table.caption.as_str() }
+    let is_text = |column: usize| {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+        cells.any(|cell| cell.chars().count() >= TEXT_MIN)
+    };
+    let classes: Vec<&str> =
+        (0..table.columns.len()).map(|column| if is_text(column) { "" } else { "n" }).collect();
+    context! {
+        columns => table.columns.clone(),
+        classes,
+        rows => table.rows.clone(),
+        caption => table.caption.as_str(),
+    }
 }
 
 fn chart(id: &str, plot: &Plot) -> Chart {
@@ -56,6 +78,7 @@ fn chart(id: &str, plot: &Plot) -> Chart {
             PlotMark::LineAndPoints => Mark::LineAndPoints,
             PlotMark::Step => Mark::Step,
             PlotMark::Area => Mark::Area,
+            PlotMark::Points => Mark::Points,
             PlotMark::Guide => Mark::Guide,
         };
         let points = series.points.iter().copied();

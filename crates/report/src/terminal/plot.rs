@@ -63,7 +63,7 @@ pub fn render_plot(plot: &Plot) -> String {
                     fill(&mut cells, column, level(&places, column).unwrap_or_default());
                 }
             }
-            PlotMark::LineAndPoints => {
+            PlotMark::LineAndPoints | PlotMark::Points => {
                 for (at, value) in places.iter().rev() {
                     put(&mut cells, column_of(*at), *value, mark);
                 }

@@ -133,6 +133,8 @@ fn page_of_plots_contains_its_tables_and_makes_no_network_requests() {
         sections: vec![
             PageSection {
                 title: "Tails".to_owned(),
+                text: vec!["a paragraph".to_owned(), evil.to_owned()],
+                command: Some("seeklab again".to_owned()),
                 tables: vec![PlainTable {
                     columns: vec!["response time".to_owned(), "p99 ms".to_owned()],
                     rows: vec![vec!["measured".to_owned(), "12.345".to_owned()]],
@@ -158,9 +160,14 @@ fn page_of_plots_contains_its_tables_and_makes_no_network_requests() {
         ..Page::default()
     };
     let html = render_page_html(&page);
-    for text in
-        ["12.345", "the parts are alike", "Over both logarithms", "[[2.0,3.25]]", "default-src 'none'"]
-    {
+    for text in [
+        "12.345",
+        "the parts are alike",
+        "a paragraph",
+        "seeklab again",
+        "[[2.0,3.25]]",
+        "default-src 'none'",
+    ] {
         assert!(html.contains(text), "the page lacks {text}");
     }
     for text in [evil, "of nothing", "nothing here", "src=", "<link"] {

@@ -74,6 +74,11 @@ impl Builtin {
         })
     }
 
+    /// Returns true if it commits transactions, each of which promises that what it wrote is durable.
+    pub const fn commits(&self) -> bool {
+        matches!(self, Self::Database(_))
+    }
+
     /// Its name on the command line.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -179,6 +184,8 @@ pub struct Application {
     outstanding: BTreeMap<u64, (Io, Owner)>,
     group: GroupCommit,
     requests: u64,
+    /// Transactions whose log record is durable.
+    commits: u64,
     blocks_per_page: u64,
     is_full: bool,
 }
@@ -254,6 +261,7 @@ impl Application {
             outstanding: BTreeMap::new(),
             group: GroupCommit::default(),
             requests: 0,
+            commits: 0,
             blocks_per_page,
             is_full: false,
         })
@@ -267,6 +275,11 @@ impl Application {
     /// Returns true if the application ended early because the device was too small for its files.
     pub const fn is_full(&self) -> bool {
         self.is_full
+    }
+
+    /// Number of transactions that were committed: their log records were flushed.
+    pub const fn commits(&self) -> u64 {
+        self.commits
     }
 
     /// Lookups in the page cache that found their page, and those that did not.
@@ -444,6 +457,7 @@ impl Application {
             }
             Step::Committed => {
                 self.group.leader = None;
+                self.commits += 1 + self.group.members.len() as u64;
                 for member in std::mem::take(&mut self.group.members) {
                     self.processes[member].released();
                 }

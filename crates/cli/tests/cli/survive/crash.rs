@@ -95,8 +95,15 @@ fn image_of_a_moment_holds_what_was_promised_before_it() {
     let programs = Programs::new();
     let record = programs.path("record");
     let record = record.to_str().unwrap();
-    let (code, document) = programs.crash(&["--points", "3", "--keep", record]);
+    let report = programs.path("report.html");
+    let (code, document) =
+        programs.crash(&["--points", "3", "--keep", record, "--report", report.to_str().unwrap()]);
     assert_eq!(code, 0, "{document:#}");
+    let page = fs::read_to_string(report).unwrap();
+    assert!(
+        page.contains("Promises and flushes") && page.contains("3 cuts in one run, 3 survived"),
+        "{page}"
+    );
     assert_eq!(document["record"], record);
     let image = |at: &str, name: &str| -> Vec<u8> {
         let path = programs.path(name);
@@ -127,12 +134,75 @@ fn image_of_a_moment_holds_what_was_promised_before_it() {
     let check = programs.path("check.sh");
     let check = check.to_str().unwrap();
     refused(&["crash", "cheetah-36es", "--check", check, "--keep", record, "--", "true"], "--keep");
+    let nowhere =
+        ["crash", "cheetah-36es", "--check", check, "--report", "/no/such/folder/x.html", "--", "true"];
+    refused(&nowhere, "/no/such/folder");
+    refused(&["crash", "cheetah-36es", "--check", check, "--report", check, "--", "true"], "it is an input");
     let failed = programs.path("failed");
     let failed = failed.to_str().unwrap();
     let small =
         ["crash", "cheetah-36es", "--size", "64MiB", "--check", check, "--keep", failed, "--", "false"];
     refused(&small, "COMMAND: exit code 1");
     assert!(!Path::new(failed).exists(), "half a record is not kept");
+}
+
+/// Files are read from the device after each cut, so that a block that cannot be read is found.
+#[test]
+fn unit_under_the_head_cannot_be_read_after_the_cut() {
+    if !can_mount("cuts within media writes", &["dd"]) {
+        return;
+    }
+    let programs = Programs::new();
+    let load = "#!/bin/sh\nexec dd if=/dev/zero of=\"$SEEKLAB_DEVICE\" bs=256k count=8 oflag=direct conv=fsync 2>/dev/null\n";
+    let check = "#!/bin/sh\ndd if=\"$SEEKLAB_DEVICE\" of=/dev/null bs=1M count=2 iflag=direct 2>&1 | grep -i 'input/output error' \
+                 && exit 1\nexit 0\n";
+    fs::write(programs.path("load.sh"), load).unwrap();
+    fs::write(programs.path("check.sh"), check).unwrap();
+    let unreadable = ["--set", "power_loss.torn_sector=unreadable", "--set", "power_loss.atomic_unit=4KiB"];
+    let (code, document) = programs.crash(&[&["--points", "12", "--fs", "none"][..], &unreadable].concat());
+    let points = document["points"].as_array().unwrap();
+    let torn = |point: &&Value| !point["torn"].as_array().unwrap().is_empty();
+    assert!(code == 1 && points.iter().any(|point| torn(&point)), "{document:#}");
+    for point in points {
+        assert_eq!(point["verdict"] == "broken", torn(&point), "{point:#}");
+        for unit in point["torn"].as_array().unwrap() {
+            assert_eq!(
+                (unit["blocks"].as_u64(), unit["lbn"].as_u64().unwrap() % 8),
+                (Some(8), 0),
+                "{point:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn commits_of_the_built_in_database_survive_on_an_honest_disk_and_not_on_one_that_loses_flushes() {
+    let database = ["--builtin", "database,transactions=40,table=1MiB,clients=2"];
+    let device = ["crash", "cheetah-36es", "--size", "64MiB", "--points", "20", "--json"];
+    let crash = |options: &[&str]| -> (i32, Value) {
+        let output = output(SEEKLAB, &[&device[..], &database, options].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let document = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
+        (output.status.code().unwrap(), document)
+    };
+    let (code, honest) = crash(&["--legal", "1"]);
+    assert_eq!(
+        (code, count(&honest, "own", "held"), count(&honest, "legal", "held")),
+        (0, 20, 20),
+        "{honest:#}"
+    );
+    assert_eq!(honest["promises"], 40);
+    let (code, lying) = crash(&["--fault", "lost_flush", "--fault", "slow,factor=20"]);
+    assert!(code == 1 && count(&lying, "own", "broken") > 0, "{lying:#}");
+    let broken =
+        lying["points"].as_array().unwrap().iter().find(|point| point["verdict"] == "broken").unwrap();
+    assert!(broken["output"].as_str().unwrap().contains("promised are not as they were"), "{broken:#}");
+    let (code, protected) = crash(&["--set", "power_loss.cache=protected", "--fault", "lost_flush"]);
+    assert_eq!((code, count(&protected, "own", "held")), (0, 20), "{protected:#}");
+
+    let refused = output(SEEKLAB, &["crash", "cheetah-36es", "--builtin", "postmark"]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && errors.contains("commits nothing"), "{errors}");
 }
 
 #[test]
