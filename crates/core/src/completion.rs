@@ -94,7 +94,7 @@ pub struct Outcome {
     /// Blocks from the first one on that were transferred without an error. All blocks of the request if the request
     /// was carried out.
     pub good_blocks: u32,
-    /// What became of its data, if a fault made something else of it than the status says.
+    /// Effect of a fault on its data, of which the status says nothing.
     pub effect: DataEffect,
 }
 

@@ -35,7 +35,8 @@ impl Witness {
     }
 
     fn run(&mut self, until: Instant) {
-        while let Some((time, request)) = self.waiting.pop_front_if(|(time, _)| *time <= until) {
+        while let Some((time, request)) = self.waiting.front().copied().filter(|(time, _)| *time <= until) {
+            self.waiting.pop_front();
             self.poll(time);
             self.device.submit(self.now, request).expect("the model took it at that time");
         }
