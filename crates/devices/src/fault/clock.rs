@@ -46,6 +46,9 @@ impl Segment {
     /// The latest time inside that has come when it is `outside`.
     fn inside(&self, outside: Instant) -> Instant {
         let ns = outside.saturating_since(self.outside).as_ns();
+        if self.excess == 0 {
+            return self.inside + Duration::from_ns(ns);
+        }
         let passed = (u128::from(ns) << 32) / u128::from(ONE + self.excess);
         let mut inside = self.inside + Duration::from_ns(passed as u64);
         while self.outside(inside + Duration::from_ns(1)) <= outside.max(self.outside) {
@@ -78,6 +81,12 @@ impl DeviceClock {
     pub fn outside(&self, inside: Instant) -> Instant {
         let after = self.segments.partition_point(|segment| segment.inside <= inside);
         self.segments[after.max(1) - 1].outside(inside)
+    }
+
+    /// Returns true if the time inside has always been the time outside.
+    pub fn is_even(&self) -> bool {
+        let first = self.segments.front().filter(|first| first.excess == 0 && first.inside == first.outside);
+        self.segments.len() == 1 && first.is_some()
     }
 
     /// Stands still for `length` from `now` on, or for as much longer than it does already.
@@ -147,6 +156,7 @@ mod tests {
         clock.slow(at(290), 1.0);
         assert_eq!(clock.outside(at(215)), at(295));
         assert_eq!(clock.outside(at(205)), at(275), "the past keeps its speed");
+        assert!(DeviceClock::default().is_even() && !clock.is_even());
     }
 
     proptest! {

@@ -41,6 +41,11 @@ impl Throttle {
     pub const fn factor(&self) -> f64 {
         self.factor
     }
+
+    /// Returns true if the load is a busy time.
+    pub const fn limits_busy_time(&self) -> bool {
+        matches!(self.load, Load::Busy(_))
+    }
 }
 
 impl Load {

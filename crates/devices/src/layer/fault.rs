@@ -13,17 +13,21 @@
 //! becomes of the data; whoever keeps the bytes carries it out. A device that comes back after a loss of power begins as
 //! it was at first, also its random draws.
 
+mod failed;
+mod quiet;
+mod timing;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{
-    Absence, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Coverage, DataEffect, Device,
-    Duration, Event, FaultSet, Hazards, Instant, Location, Operation, Outcome, Positioning, Rejected,
-    Request, RequestId, Status,
+    Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
+    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
+use failed::failed;
 
 /// Requests for which there is room from the start.
 const ROOM: usize = 32;
@@ -53,6 +57,12 @@ pub struct Fault {
     inside: Requests,
     /// Requests in the device that have been answered already.
     answered: usize,
+    /// Requests in the device that are not plain.
+    struck: usize,
+    /// Time before which no window begins or ends.
+    quiet_until: Instant,
+    /// A rule acts at a time that depends on how long the device is busy.
+    limits_busy_time: bool,
     /// Requests without an answer, in order of arrival.
     hanging: VecDeque<Hanging>,
     /// Completions that wait for their time, in order of it.
@@ -81,10 +91,12 @@ struct Inside {
     received: Instant,
     /// The request has been answered already: the device was gone for a time.
     answered: bool,
+    /// The device got the request at its arrival, and nothing has struck it.
+    is_plain: bool,
 }
 
 /// Fate of a request.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Fate {
     /// The reply is later by this.
     delay: Duration,
@@ -156,12 +168,17 @@ impl Requests {
 
     /// Numbers ascend as a rule, so that this costs nothing.
     fn insert(&mut self, inside: Inside) {
-        let place = self.place(inside.taken.request.id);
+        let id = inside.taken.request.id;
+        if self.0.back().is_none_or(|last| last.taken.request.id < id) {
+            return self.0.push_back(inside);
+        }
+        let place = self.place(id);
         self.0.insert(place, inside);
     }
 
     fn remove(&mut self, id: RequestId) -> Inside {
-        let place = self.place(id);
+        let is_first = self.0.front().is_some_and(|first| first.taken.request.id == id);
+        let place = if is_first { 0 } else { self.place(id) };
         let found = self.0.remove(place).filter(|inside| inside.taken.request.id == id);
         found.expect("a device completes what it was given, once")
     }
@@ -183,6 +200,7 @@ impl Fault {
     pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
         let depth = device.capabilities().queue_depth as usize;
         let block_bytes = device.capabilities().block_size.as_bytes();
+        let limits_busy_time = quiet::limits_busy_time(&rules);
         let states = rules.iter().map(Rule::state).collect();
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let first_number = device.faults().len();
@@ -202,12 +220,16 @@ impl Fault {
             block_bytes,
             inside: Requests::new(),
             answered: 0,
+            struck: 0,
+            quiet_until: Instant::ZERO,
+            limits_busy_time,
             hanging: VecDeque::with_capacity(ROOM),
             held: VecDeque::with_capacity(ROOM),
             scratch: Vec::with_capacity(ROOM),
             watch: None,
         };
         fault.begin(Instant::ZERO);
+        fault.quiet_until = fault.next_window();
         fault
     }
 
@@ -224,16 +246,6 @@ impl Fault {
             _ => None,
         });
         windows.into_iter().chain(throttled).min()
-    }
-
-    /// Counts the load of a request that arrives at `now`, for the rules that throttle.
-    fn count_load(&mut self, now: Instant, outstanding: usize) {
-        let idle_since = (outstanding == 0).then_some(self.idle_since);
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            if let Action::Throttle(throttle) = &rule.action {
-                state.heat.arrive(throttle, now, idle_since);
-            }
-        }
     }
 
     /// The next loss of power or return behind the last change.
@@ -288,6 +300,7 @@ impl Fault {
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
             let inside = self.inside.remove(completion.request.id);
+            self.struck -= usize::from(!inside.is_plain);
             if inside.answered {
                 self.answered -= 1;
                 continue;
@@ -332,21 +345,6 @@ impl Fault {
             let oldest = self.inside.iter().map(|inside| inside.received).min();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
         }
-    }
-
-    /// Returns how much later than the completion a request leaves that the device is `late` with, behind the bytes
-    /// that the caps let through before it.
-    fn leave(&mut self, caps: u32, completion: &Completion, late: Duration) -> Duration {
-        let size = ByteSize::from_bytes(u64::from(completion.request.blocks) * self.block_bytes);
-        let mut leaves = completion.completed + late;
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            if let Action::Cap(cap) = rule.action
-                && cap.bit() & caps != 0
-            {
-                leaves = cap.leave(&mut state.pipe, completion.submitted, leaves, size);
-            }
-        }
-        leaves - completion.completed
     }
 
     /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
@@ -408,6 +406,7 @@ impl Fault {
             }
         }
         self.changed = now;
+        self.quiet_until = self.next_window();
         self.begin(now);
     }
 
@@ -451,6 +450,7 @@ impl Fault {
         }
         self.inside.0.clear();
         self.answered = 0;
+        self.struck = 0;
         let restarted = self.restarted.as_ref().expect("there is one where power may be lost");
         restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
     }
@@ -487,7 +487,9 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        self.inside.insert(Inside { taken, received, answered: false });
+        let is_plain = taken.submitted == now && taken.fate == Fate::default();
+        self.struck += usize::from(!is_plain);
+        self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
         self.take_events(now);
         if let Some(watch) = &mut self.watch {
@@ -497,6 +499,8 @@ impl Fault {
         }
         let request = Request { fua: taken.request.fua && !taken.fate.ignores_fua, ..taken.request };
         self.device.submit(received, request).expect("the request was checked, and there is room");
+        // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
+        self.take_events(now);
     }
 
     /// Reception of a request that arrives at `now`.
@@ -565,23 +569,6 @@ impl Fault {
     }
 }
 
-/// The completion of a request that fails at `now` without having been served.
-fn failed(now: Instant, taken: &Taken, status: Status) -> Completion {
-    Completion {
-        request: taken.request,
-        submitted: taken.submitted,
-        issued: taken.submitted,
-        started: taken.submitted,
-        completed: now,
-        breakdown: Breakdown { internal: now - taken.submitted, ..Breakdown::default() },
-        outcome: Outcome::failed(status),
-        buffer: BufferOutcome::None,
-        seek_cylinders: 0,
-        queue_length: taken.queue_length,
-        faults: taken.fate.faults,
-    }
-}
-
 impl Device for Fault {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.device.capabilities().check(&request)?;
@@ -589,15 +576,23 @@ impl Device for Fault {
         if outstanding >= self.depth {
             return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
         }
-        self.advance(now);
+        let is_quiet = self.is_quiet(now);
+        if !is_quiet {
+            self.advance(now);
+        }
         self.count_load(now, outstanding);
-        // Windows that began while nothing was there.
-        self.change(now);
+        if !is_quiet {
+            // Windows that began while nothing was there.
+            self.change(now);
+        }
         let queue_length = u32::try_from(outstanding).unwrap_or(u32::MAX);
         let arrival = self.meet(now, &request, queue_length);
         self.number += 1;
         let taken = |fate| Taken { request, submitted: now, queue_length, fate };
         match arrival {
+            Arrival::Device(fate) if is_quiet && fate == Fate::default() && self.clock.is_even() => {
+                self.pass_request(now, taken(fate));
+            }
             Arrival::Device(fate) => self.issue(now, taken(fate)),
             Arrival::Fails(status, takes, faults) => {
                 let fate = Fate { faults, ..Fate::default() };
@@ -612,6 +607,9 @@ impl Device for Fault {
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        if self.is_quiet(now) {
+            return self.pass_completions(now, completions);
+        }
         self.advance(now);
         while self.held.front().is_some_and(|completion| completion.completed <= now) {
             let Some(completion) = self.held.pop_front() else { break };
@@ -623,6 +621,9 @@ impl Device for Fault {
     fn next_event(&self) -> Option<Instant> {
         if self.outstanding() == 0 {
             return None;
+        }
+        if self.is_quiet(self.now) {
+            return Some(self.device.next_event()?.min(self.quiet_until));
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
@@ -703,6 +704,9 @@ impl Device for Fault {
             block_bytes: self.block_bytes,
             inside: Requests::new(),
             answered: 0,
+            struck: 0,
+            quiet_until: Instant::ZERO,
+            limits_busy_time: false,
             hanging: VecDeque::new(),
             held: VecDeque::new(),
             scratch: Vec::new(),
@@ -744,6 +748,9 @@ impl Fault {
         self.now = other.now;
         self.changed = other.changed;
         self.idle_since = other.idle_since;
+        self.struck = other.struck;
+        self.quiet_until = other.quiet_until;
+        self.limits_busy_time = other.limits_busy_time;
         copy_queue(&mut self.inside.0, &other.inside.0);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);

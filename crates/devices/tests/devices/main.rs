@@ -7,6 +7,7 @@ mod data_faults;
 mod description_fuzz;
 mod drives;
 mod durability;
+mod fault_contract;
 mod faults;
 mod laws;
 mod layouts;

@@ -13,5 +13,6 @@ mod run;
 mod served;
 mod signals;
 mod simulated;
+mod spoilt;
 
 pub(crate) use harness::can_mount;

@@ -1,0 +1,22 @@
+//! Answers to requests that the device never served.
+
+use seeklab_core::{Breakdown, BufferOutcome, Completion, Instant, Outcome, Status};
+
+use super::Taken;
+
+/// The completion of a request that fails at `now` without having been served.
+pub(super) fn failed(now: Instant, taken: &Taken, status: Status) -> Completion {
+    Completion {
+        request: taken.request,
+        submitted: taken.submitted,
+        issued: taken.submitted,
+        started: taken.submitted,
+        completed: now,
+        breakdown: Breakdown { internal: now - taken.submitted, ..Breakdown::default() },
+        outcome: Outcome::failed(status),
+        buffer: BufferOutcome::None,
+        seek_cylinders: 0,
+        queue_length: taken.queue_length,
+        faults: taken.fate.faults,
+    }
+}
