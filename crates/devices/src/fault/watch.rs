@@ -49,7 +49,7 @@ impl Spoilt {
         Some(Self { request: request.id, end: request.lbn + u64::from(blocks), displaced })
     }
 
-    /// What becomes of the event that blocks of it are durable.
+    /// Effect on the event that blocks of it are durable.
     fn spoil(&self, event: &Event) -> Option<Event> {
         let good = self.end.saturating_sub(event.lbn).min(u64::from(event.blocks));
         let mut event = event.part(event.lbn, event.lbn + good)?;

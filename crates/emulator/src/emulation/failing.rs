@@ -1,4 +1,4 @@
-//! What an emulation of a device that can fail does beside answering: it keeps writes until they complete, follows the
+//! Work of an emulation of a device that can fail beside answering: it keeps writes until they complete, follows the
 //! events of the model, and takes the device away from its clients while it is not there.
 
 use std::io;
