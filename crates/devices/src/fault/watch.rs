@@ -2,12 +2,17 @@
 
 use std::collections::VecDeque;
 
-use seeklab_core::{DataEffect, Device, Effect, Event, EventKind, Instant, Operation, Request, RequestId};
+use seeklab_core::{
+    DataEffect, Device, Duration, Effect, Event, EventKind, Instant, Operation, Request, RequestId,
+};
 
 use super::clock::DeviceClock;
 use super::rule::{Action, Rule};
 use super::schedule::Window;
 use crate::durability::Noted;
+
+/// Time within which a media write that is under way ends.
+const MEDIA_WRITE_MAX: Duration = Duration::from_s(60);
 
 /// Writes that do not reach the media as they arrived that are remembered. Later ones push the oldest out: their blocks
 /// are on the media by then.
@@ -123,7 +128,7 @@ impl Watch {
         while let Some(event) = device.next_event() {
             device.poll(event, &mut lost);
         }
-        device.events(Instant::MAX, &mut self.scratch);
+        device.events(clock.inside(now) + MEDIA_WRITE_MAX, &mut self.scratch);
         for mut event in self.scratch.drain(..) {
             let EventKind::Durable { begun } = &mut event.kind else { continue };
             event.time = clock.outside(event.time);

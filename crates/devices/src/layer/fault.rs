@@ -14,12 +14,13 @@
 //! it was at first, also its random draws.
 
 mod failed;
+mod power;
 mod quiet;
 mod timing;
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
     Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
@@ -70,6 +71,8 @@ pub struct Fault {
     scratch: Vec<Completion>,
     /// The device as it is when its power comes back, if it may lose it.
     restarted: Option<Arc<Mutex<Box<dyn Device>>>>,
+    /// The device has received nothing since it began.
+    is_fresh: bool,
     /// Events, if the device is watched.
     watch: Option<Box<Watch>>,
 }
@@ -206,6 +209,7 @@ impl Fault {
         let first_number = device.faults().len();
         let mut fault = Self {
             restarted: loses_power.then(|| Arc::new(Mutex::new(device.fork()))),
+            is_fresh: true,
             device,
             rules: rules.into(),
             first_number,
@@ -246,13 +250,6 @@ impl Fault {
             _ => None,
         });
         windows.into_iter().chain(throttled).min()
-    }
-
-    /// The next loss of power or return behind the last change.
-    fn next_power_change(&self) -> Option<Instant> {
-        let pairs = self.rules.iter().zip(&self.states).filter(|_| self.restarted.is_some());
-        let power = pairs.filter(|(rule, _)| matches!(rule.action, Action::PowerLoss(_)));
-        power.filter_map(|(_, state)| state.window.change_after(self.changed)).min()
     }
 
     fn next_hanging(&self) -> Option<Instant> {
@@ -443,18 +440,6 @@ impl Fault {
         }
     }
 
-    /// The device has lost its power: it begins anew, without what it held.
-    fn restart(&mut self, now: Instant) {
-        if let Some(watch) = &mut self.watch {
-            watch.take_cut(&mut *self.device, &self.clock, now);
-        }
-        self.inside.0.clear();
-        self.answered = 0;
-        self.struck = 0;
-        let restarted = self.restarted.as_ref().expect("there is one where power may be lost");
-        restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
-    }
-
     /// The device goes because of these faults: everything outstanding fails.
     fn go(&mut self, now: Instant, gone: FaultSet) {
         let struck = |taken: Taken| {
@@ -498,6 +483,7 @@ impl Fault {
             watch.note_issued(now, &taken.request, good_blocks, taken.fate.effect);
         }
         let request = Request { fua: taken.request.fua && !taken.fate.ignores_fua, ..taken.request };
+        self.is_fresh = false;
         self.device.submit(received, request).expect("the request was checked, and there is room");
         // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
         self.take_events(now);
@@ -711,6 +697,7 @@ impl Device for Fault {
             held: VecDeque::new(),
             scratch: Vec::new(),
             restarted: self.restarted.clone(),
+            is_fresh: true,
             watch: None,
         };
         fork.copy_state(self);
@@ -745,6 +732,7 @@ impl Fault {
         self.factor = other.factor;
         self.number = other.number;
         self.restarted.clone_from(&other.restarted);
+        self.is_fresh = other.is_fresh;
         self.now = other.now;
         self.changed = other.changed;
         self.idle_since = other.idle_since;

@@ -169,6 +169,21 @@ fn device_comes_back_with_an_empty_buffer() {
 }
 
 #[test]
+fn idle_device_is_not_held_up_by_losses_of_power_that_repeat() {
+    let mut device =
+        faulty(drives::device("cheetah-36es", &[]), &["power_loss,at=1ms,back_after=1ms,repeat=3ms"]);
+    let mut completions = Vec::new();
+    device.submit(Instant::ZERO, Request::new(0, Write, 0, 8)).unwrap();
+    let late = Instant::ZERO + Duration::from_s(100 * 365 * 24 * 3600);
+    device.poll(late, &mut completions);
+    assert!(completions[0].completed < Instant::ZERO + Duration::from_ms(1), "it was buffered");
+    let window = late + Duration::from_us(2_500);
+    device.submit(window, Request::new(1, Read, 0, 8)).unwrap();
+    device.poll(window + Duration::from_s(1), &mut completions);
+    assert_eq!(completions.len(), 2);
+}
+
+#[test]
 fn lost_torn_and_misdirected_writes_are_on_the_media_as_their_answers_say() {
     let (_, lost) = written(&["lost_write,name=fault"]);
     assert!(!lost.iter().any(|event| matches!(event.kind, EventKind::Durable { .. })));

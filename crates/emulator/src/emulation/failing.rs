@@ -72,7 +72,7 @@ impl Emulation {
     /// Carries out what the model completed, if the store did not when it arrived.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn carry_out(&mut self, number: u64, completion: &Completion) -> Result<(), StoreError> {
         let needs_events = match &self.failing.staging {
             None => return Ok(()),
@@ -97,7 +97,7 @@ impl Emulation {
     /// Takes the events that are certain, when there is time.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn take_settled_events(&mut self, now: Instant) -> Result<(), StoreError> {
         // Completions up to now have been carried out.
         self.take_events(self.pacer.settled().min(now))
@@ -119,7 +119,7 @@ impl Emulation {
     /// more to do.
     ///
     /// # Errors
-    /// A frontend that cannot go on, and what the store refuses.
+    /// A frontend that cannot go on, and a refusal of the store.
     pub(super) fn follow_absence(
         &mut self,
         now: Instant,
@@ -144,7 +144,7 @@ impl Emulation {
     /// Takes the last events, and puts what was kept into the store.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn finish_failing(&mut self) -> Result<(), StoreError> {
         self.take_events(self.pacer.settled().max(self.clock.now()))?;
         match self.failing.staging.take() {

@@ -36,6 +36,7 @@ impl Fault {
     pub(super) fn pass_request(&mut self, now: Instant, taken: Taken) {
         self.now = now;
         self.inside.insert(Inside { taken, received: now, answered: false, is_plain: true });
+        self.is_fresh = false;
         self.device.submit(now, taken.request).expect("the request was checked, and there is room");
     }
 

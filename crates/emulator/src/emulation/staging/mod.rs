@@ -111,7 +111,7 @@ impl Staging {
     /// Carries out the write that the model completed so.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn complete(
         &mut self,
         store: &Store,
@@ -197,7 +197,7 @@ impl Staging {
     /// Takes an event of the device. Blocks that are durable go to the store.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn note(&mut self, store: &Store, event: &Event) -> Result<(), StoreError> {
         let Some(unsettled) = &mut self.unsettled else { return Ok(()) };
         match (&event.kind, event.request) {
@@ -219,7 +219,7 @@ impl Staging {
     /// Fills `buffer` with what a read with that effect brings from `offset`.
     ///
     /// # Errors
-    /// What the store cannot read.
+    /// A failure of the store.
     pub(super) fn read(
         &self,
         store: &Store,
@@ -265,7 +265,7 @@ impl Staging {
     /// kept from it. The bits of rotten blocks change in a store in memory alone: a file goes on as it was written.
     ///
     /// # Errors
-    /// What the store refuses.
+    /// A refusal of the store.
     pub(super) fn finish(mut self, store: &Store) -> Result<(), StoreError> {
         if let Some(unsettled) = &mut self.unsettled {
             unsettled.settle_all(store)?;

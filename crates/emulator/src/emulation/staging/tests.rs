@@ -33,7 +33,7 @@ struct Plain {
     number: u64,
     lbn: u64,
     blocks: u64,
-    /// What each of its blocks holds.
+    /// Contents of each of its blocks.
     tag: u8,
     place: u64,
     written: u64,
