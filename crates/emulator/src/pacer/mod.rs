@@ -52,7 +52,9 @@ mod tests;
 
 use std::mem;
 
-use seeklab_core::{Absence, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request};
+use seeklab_core::{
+    Absence, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request,
+};
 
 use answers::Answers;
 use behind::Behind;

@@ -32,9 +32,9 @@ use super::wire::{
     self, Allocation, Encoder, FILE_NODE, Fields, Header, Offer, Transfer, WRITE_HEADER_SIZE, init_flag,
     opcode,
 };
+use crate::frontend::error_code::ErrorReader;
 use crate::frontend::nbd::Export;
 use crate::frontend::slots::Slots;
-use crate::frontend::error_code::ErrorReader;
 use crate::frontend::{Action, Command, Content, ErrorCode, Reply, Tag};
 
 /// The file's name where it has a place.
