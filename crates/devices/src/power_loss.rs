@@ -2,7 +2,7 @@
 //!
 //! # Scope and limits
 //! A unit is torn only in a media write that is under way, so only disks tear. Devices without media change at the
-//! completions of requests ([`durability`](crate::durability)).
+//! completions of requests (`durability`).
 
 use schemars::JsonSchema;
 use seeklab_core::ByteSize;
