@@ -54,7 +54,8 @@ impl BlockSet {
     pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
         let first = self.0.partition_point(|(_, other)| *other <= start);
         let touching = self.0[first..].iter().take_while(move |(other, _)| *other < end);
-        touching.map(move |(from, to)| ((*from).max(start), (*to).min(end)))
+        let ranges = touching.map(move |(from, to)| ((*from).max(start), (*to).min(end)));
+        ranges.filter(|(from, to)| from < to)
     }
 
     /// The first block of the set from `start` to before `end`.

@@ -152,7 +152,7 @@ fn files_have_measurement_point_columns_only_if_the_first_row_has_points() {
     let plain = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 1);
     let points = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..MeasurementPoints::NONE };
     let emulated = TraceRecord { points, ..plain };
-    assert_eq!([columns(&[]), columns(&[plain]), columns(&[emulated, plain])], [29, 29, 35]);
+    assert_eq!([columns(&[]), columns(&[plain]), columns(&[emulated, plain])], [30, 30, 36]);
     let mut writer = create(&folder.path().join("t.parquet"), None, &Metadata::default()).unwrap();
     writer.write(&plain).unwrap();
     let error = writer.write(&emulated).unwrap_err().to_string();
