@@ -16,6 +16,7 @@
 mod failed;
 mod power;
 mod quiet;
+mod reclassification;
 mod timing;
 
 use std::any::Any;
@@ -23,8 +24,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
+    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected, Request,
+    RequestId, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
@@ -590,6 +592,10 @@ impl Device for Fault {
             }
         }
         Ok(())
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.reclassify_outstanding(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
