@@ -77,20 +77,26 @@ impl Driven {
         if self.now == Some(time) {
             return;
         }
+        if !matches!(steps, Steps::Big) {
+            self.step_to(time, steps);
+        }
+        self.poll(time);
+    }
+
+    /// Polls at every event before `time`, and in the gaps.
+    fn step_to(&mut self, time: Instant, steps: Steps) {
         let gaps = match steps {
             Steps::Small(load) => &load.polls[..],
             Steps::Events | Steps::Big => &[],
         };
         let mut gaps = gaps.iter();
-        while !matches!(steps, Steps::Big) {
+        loop {
             let event = self.device.next_event().filter(|event| *event < time);
             let between = gaps.next().map(|gap| self.now.unwrap_or(Instant::ZERO) + *gap);
-            let Some(next) = event.into_iter().chain(between.filter(|between| *between < time)).min() else {
-                break;
-            };
+            let between = between.filter(|between| *between < time);
+            let Some(next) = event.into_iter().chain(between).min() else { return };
             self.poll(next);
         }
-        self.poll(time);
     }
 
     fn take(&mut self, time: Instant, input: &Input, steps: Steps) {
