@@ -22,7 +22,7 @@ use seeklab_lab::stop::Stop;
 use terminal::Terminal;
 use verbs::Command;
 
-/// Runs your software on any disk, real, cloned or not yet invented, and states how far to trust the result.
+/// Runs your software on any disk, real, cloned, failing or not yet invented, and states how far to trust the result.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
