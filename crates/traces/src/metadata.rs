@@ -259,7 +259,7 @@ mod tests {
     fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
         for (key, value) in [
-            ("schema", "3"),
+            ("schema", "4"),
             ("block_size", "512"),
             ("block_size", "0B"),
             ("seed", "-1"),
