@@ -156,7 +156,7 @@ pub struct EmulationResult {
     /// Contents of the device at the end.
     #[serde(skip)]
     pub store: Store,
-    /// Failure to write the trace or to follow the host. The other results are valid.
+    /// Failure to write the trace or to follow the host, or bytes that the store refused. The other results are valid.
     #[serde(skip)]
     pub failure: Option<Failure>,
 }
@@ -343,8 +343,11 @@ pub fn serve(
     }
     let host_queue = running.block().map(|block| block.queue().clone());
     running.until_stopped(session);
-    let measured = running.end()?;
+    let mut measured = running.end()?;
     let mut observed = Observed { host_queue, ..observation.finish() };
+    if let Some(refusal) = measured.refusal.take() {
+        observed.failure.get_or_insert(refusal);
+    }
     if let Some(Err(failure)) = events.map(EventWriter::finish) {
         observed.failure.get_or_insert(failure);
     }

@@ -1,4 +1,7 @@
 //! Completed writes that are not on the media: they are read, and lost with the power.
+//!
+//! Blocks that the device has on its media and the store refused stay here, as in the buffer of a drive that cannot write
+//! them. [`Unsettled::retry`] tries them again.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +17,8 @@ pub(super) struct Unsettled {
     writes: BTreeMap<u64, Write>,
     /// Of each unsettled block, the write that completed last: first block, block behind, rank of arrival.
     newest: BTreeMap<u64, (u64, u64)>,
+    /// Ranges that the store refused, in order of the media: rank of arrival of their write, first block, block behind.
+    refused: Vec<(u64, u64, u64)>,
     completed_count: u64,
 }
 
@@ -29,7 +34,13 @@ struct Write {
 
 impl Unsettled {
     pub(super) const fn new(block_bytes: u64) -> Self {
-        Self { block_bytes, writes: BTreeMap::new(), newest: BTreeMap::new(), completed_count: 0 }
+        Self {
+            block_bytes,
+            writes: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            refused: Vec::new(),
+            completed_count: 0,
+        }
     }
 
     /// The write of that rank has completed: it gives the blocks from `place` to before `end` contents.
@@ -63,6 +74,9 @@ impl Unsettled {
     }
 
     /// Blocks of a write are on the media.
+    ///
+    /// # Errors
+    /// A refusal of the store. The blocks stay here.
     pub(super) fn settle(
         &mut self,
         store: &Store,
@@ -74,7 +88,12 @@ impl Unsettled {
         let Some(write) = self.writes.get(&number) else { return Ok(()) };
         let completed = write.completed;
         let from = (lbn - write.place) * self.block_bytes;
-        write.contents.put(store, lbn * self.block_bytes, from, u64::from(blocks) * self.block_bytes)?;
+        let put =
+            write.contents.put(store, lbn * self.block_bytes, from, u64::from(blocks) * self.block_bytes);
+        if let Err(error) = put {
+            self.refused.push((number, lbn, end));
+            return Err(error);
+        }
         self.take_out(lbn, end, |owner| owner == number);
         // Nothing older gets there any more.
         self.writes.retain(|_, write| {
@@ -86,21 +105,52 @@ impl Unsettled {
         Ok(())
     }
 
+    /// Puts the blocks into the store that it refused before.
+    ///
+    /// # Errors
+    /// The first refusal of those that the store still refuses.
+    pub(super) fn retry(&mut self, store: &Store) -> Result<(), StoreError> {
+        let mut result = Ok(());
+        for (number, lbn, end) in std::mem::take(&mut self.refused) {
+            // What a newer write gave the media since then is not undone.
+            let left = self.writes.get(&number).map(|write| write.left.within(lbn, end).collect::<Vec<_>>());
+            for (from, to) in left.unwrap_or_default() {
+                result = result.and(self.settle(store, number, from, (to - from) as u32));
+            }
+        }
+        result
+    }
+
+    /// Returns true if the store refused blocks of that write, as of the last [`retry`](Self::retry).
+    pub(super) fn is_refused(&self, number: u64) -> bool {
+        self.refused.iter().any(|(refused, ..)| *refused == number)
+    }
+
     /// Puts what is newest into the store.
+    ///
+    /// # Errors
+    /// The first refusal of the store. Everything else is in the store.
     pub(super) fn settle_all(&mut self, store: &Store) -> Result<(), StoreError> {
+        let mut result = Ok(());
         for (from, (to, number)) in std::mem::take(&mut self.newest) {
             let write = &self.writes[&number];
             let (offset, length) = (from * self.block_bytes, (to - from) * self.block_bytes);
-            write.contents.put(store, offset, (from - write.place) * self.block_bytes, length)?;
+            let put = write.contents.put(store, offset, (from - write.place) * self.block_bytes, length);
+            result = result.and(put);
         }
         self.writes.clear();
-        Ok(())
+        self.refused.clear();
+        result
     }
 
-    /// The power is lost.
-    pub(super) fn lose(&mut self) {
+    /// The power is lost. Returns true if blocks are lost that the device has on its media.
+    pub(super) fn lose(&mut self) -> bool {
+        let loses_media = self.refused.drain(..).any(|(number, lbn, end)| {
+            self.writes.get(&number).is_some_and(|write| write.left.first_within(lbn, end).is_some())
+        });
         self.writes.clear();
         self.newest.clear();
+        loses_media
     }
 
     /// Puts what is newest over `buffer`, which holds bytes from `offset` on.
