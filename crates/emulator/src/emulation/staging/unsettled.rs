@@ -169,3 +169,86 @@ impl Unsettled {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::ByteSize;
+
+    use super::*;
+
+    const BLOCK: u64 = 512;
+
+    fn store(cap: u64) -> Store {
+        Store::in_ram(ByteSize::from_bytes(64 * BLOCK), Some(ByteSize::from_bytes(cap))).unwrap()
+    }
+
+    fn insert(unsettled: &mut Unsettled, number: u64, (place, end): (u64, u64)) {
+        let bytes = vec![number as u8; ((end - place) * BLOCK) as usize];
+        unsettled.insert(number, (place, end), Contents::Bytes(bytes.into()));
+    }
+
+    /// The number in each of the first sixteen blocks, in the buffer and on the media.
+    fn numbers(unsettled: &Unsettled, store: &Store) -> [[u8; 16]; 2] {
+        let mut bytes = vec![0; 16 * BLOCK as usize];
+        store.read(0, &mut bytes).unwrap();
+        let firsts = |bytes: &[u8]| std::array::from_fn(|block| bytes[block * BLOCK as usize]);
+        let media = firsts(&bytes);
+        unsettled.lay_over(0, &mut bytes);
+        [firsts(&bytes), media]
+    }
+
+    #[test]
+    fn write_leaves_with_its_last_block_and_takes_older_ones_along() {
+        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK));
+        insert(&mut unsettled, 1, (0, 8));
+        unsettled.settle(&store, 1, 0, 4).unwrap();
+        assert_eq!(unsettled.writes.len(), 1);
+        unsettled.settle(&store, 1, 4, 4).unwrap();
+        assert!(unsettled.writes.is_empty() && unsettled.newest.is_empty());
+        insert(&mut unsettled, 2, (0, 8));
+        insert(&mut unsettled, 3, (2, 10));
+        insert(&mut unsettled, 4, (4, 6));
+        unsettled.settle(&store, 3, 2, 8).unwrap();
+        assert_eq!(unsettled.writes.keys().collect::<Vec<_>>(), [&2, &4], "the newest is still to come");
+        unsettled.settle(&store, 2, 0, 2).unwrap();
+        assert_eq!(unsettled.writes.keys().collect::<Vec<_>>(), [&4]);
+        let [buffer, media] = numbers(&unsettled, &store);
+        assert_eq!(media, [2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(buffer, [2, 2, 3, 3, 4, 4, 3, 3, 3, 3, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn overwritten_ranges_keep_what_lies_before_and_behind() {
+        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK));
+        insert(&mut unsettled, 1, (0, 12));
+        insert(&mut unsettled, 2, (4, 8));
+        assert_eq!(numbers(&unsettled, &store)[0], [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0]);
+        insert(&mut unsettled, 3, (2, 5));
+        insert(&mut unsettled, 4, (12, 13));
+        assert_eq!(numbers(&unsettled, &store)[0], [1, 1, 3, 3, 3, 2, 2, 2, 1, 1, 1, 1, 4, 0, 0, 0]);
+        unsettled.settle(&store, 1, 8, 2).unwrap();
+        let [buffer, media] = numbers(&unsettled, &store);
+        assert_eq!(buffer, [1, 1, 3, 3, 3, 2, 2, 2, 1, 1, 1, 1, 4, 0, 0, 0]);
+        assert_eq!(media, [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]);
+        let ranges: Vec<_> =
+            unsettled.newest.iter().map(|(from, (to, number))| (*from, *to, *number)).collect();
+        assert_eq!(ranges, [(0, 2, 1), (2, 5, 3), (5, 8, 2), (10, 12, 1), (12, 13, 4)]);
+    }
+
+    #[test]
+    fn retry_undoes_nothing_that_a_newer_write_gave_the_media() {
+        // Space for the tables alone at first: a discard cannot make any, so the store is exchanged.
+        let (full, roomy, mut unsettled) = (store(24 << 10), store(1 << 20), Unsettled::new(BLOCK));
+        insert(&mut unsettled, 1, (0, 4));
+        unsettled.settle(&full, 1, 0, 4).unwrap_err();
+        assert!(unsettled.is_refused(1));
+        insert(&mut unsettled, 2, (1, 2));
+        unsettled.settle(&roomy, 2, 1, 1).unwrap();
+        unsettled.retry(&full).unwrap_err();
+        unsettled.retry(&roomy).unwrap();
+        assert!(!unsettled.is_refused(1) && unsettled.writes.is_empty());
+        let expected = [1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(numbers(&unsettled, &roomy), [expected, expected]);
+        assert!(!unsettled.lose(), "everything is on the media");
+    }
+}
