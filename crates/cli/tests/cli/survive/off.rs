@@ -51,7 +51,7 @@ fn serving_over_nbd_ends_while_the_power_is_off_and_begins_again() {
             let pid = served.pid();
             let mut client = served.connect();
             let mut writes =
-                (0..).map(|number| client.call(&Request::new(WRITE, number, number % 64 << 12, 4096)));
+                (0..).map(|number| client.call(&Request::new(WRITE, number, (number % 64) << 12, 4096)));
             let failed = writes.find(|reply| !reply.as_ref().is_ok_and(|reply| reply.error == 0));
             assert!(failed.unwrap().map_or(true, |reply| reply.error == 108), "ESHUTDOWN, or closed");
             assert!(served.try_connect().is_none(), "clients are refused while the power is off");
@@ -170,9 +170,9 @@ fn mounted_block_device_ends_without_power_once_it_is_unmounted() {
 
 /// Writes until it cannot, which it tells by a file, and stays.
 fn command_line(scene: &Scene) -> String {
-    let told = scene.path("off");
+    let notice = scene.path("off");
     format!(
-        "while dd if=/dev/zero of=file bs=64k count=4 conv=fsync 2>/dev/null; do :; done; touch {told}; exec sleep 1000"
+        "while dd if=/dev/zero of=file bs=64k count=4 conv=fsync 2>/dev/null; do :; done; touch {notice}; exec sleep 1000"
     )
 }
 
