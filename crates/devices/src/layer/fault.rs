@@ -16,6 +16,7 @@
 mod failed;
 mod power;
 mod quiet;
+mod requests;
 mod timing;
 
 use std::any::Any;
@@ -24,11 +25,12 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
     Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
 use failed::failed;
+use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
 const ROOM: usize = 32;
@@ -86,18 +88,6 @@ struct Taken {
     fate: Fate,
 }
 
-/// A request in the device.
-#[derive(Debug, Clone, Copy)]
-struct Inside {
-    taken: Taken,
-    /// Time at which the device received the request, by its clock.
-    received: Instant,
-    /// The request has been answered already: the device was gone for a time.
-    answered: bool,
-    /// The device got the request at its arrival, and nothing has struck it.
-    is_plain: bool,
-}
-
 /// Fate of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Fate {
@@ -150,45 +140,6 @@ enum Arrival {
     Device(Fate),
     Hangs { timeout: Duration, ends: Instant, fate: Fate },
     Fails(Status, Duration, FaultSet),
-}
-
-/// Requests in the device, by number.
-#[derive(Debug, Clone)]
-struct Requests(VecDeque<Inside>);
-
-impl Requests {
-    fn new() -> Self {
-        Self(VecDeque::with_capacity(ROOM))
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn place(&self, id: RequestId) -> usize {
-        self.0.partition_point(|inside| inside.taken.request.id < id)
-    }
-
-    /// Numbers ascend as a rule, so that this costs nothing.
-    fn insert(&mut self, inside: Inside) {
-        let id = inside.taken.request.id;
-        if self.0.back().is_none_or(|last| last.taken.request.id < id) {
-            return self.0.push_back(inside);
-        }
-        let place = self.place(id);
-        self.0.insert(place, inside);
-    }
-
-    fn remove(&mut self, id: RequestId) -> Inside {
-        let is_first = self.0.front().is_some_and(|first| first.taken.request.id == id);
-        let place = if is_first { 0 } else { self.place(id) };
-        let found = self.0.remove(place).filter(|inside| inside.taken.request.id == id);
-        found.expect("a device completes what it was given, once")
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Inside> {
-        self.0.iter()
-    }
 }
 
 /// Makes `target` as `source`, with as much room, so that a fork grows only when its source has.

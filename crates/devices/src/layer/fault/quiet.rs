@@ -3,7 +3,8 @@
 
 use seeklab_core::{Completion, Device, Instant};
 
-use super::{Fault, Inside, Taken};
+use super::requests::Inside;
+use super::{Fault, Taken};
 use crate::fault::{Action, Rule};
 
 impl Fault {
