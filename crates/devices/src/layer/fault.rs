@@ -28,7 +28,7 @@ use seeklab_core::{
     Instant, Location, Operation, Outcome, Positioning, Rejected, Request, Status,
 };
 
-use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
+use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
 use failed::failed;
 use requests::{Inside, Requests};
 
@@ -64,6 +64,10 @@ pub struct Fault {
     struck: usize,
     /// Time before which no window begins or ends.
     quiet_until: Instant,
+    /// Time before which the layer is quiet; zero if it is not.
+    passes_until: Instant,
+    /// Gates of the rules that may strike while the layer is quiet.
+    gates: Vec<Gate>,
     /// A rule acts at a time that depends on how long the device is busy.
     limits_busy_time: bool,
     /// Requests without an answer, in order of arrival.
@@ -108,6 +112,17 @@ struct Fate {
 }
 
 impl Fate {
+    /// The request is served as if there were no faults.
+    const NONE: Self = Self {
+        delay: Duration::ZERO,
+        busy: Duration::ZERO,
+        status: None,
+        ignores_fua: false,
+        caps: 0,
+        effect: DataEffect::NONE,
+        faults: FaultSet::NONE,
+    };
+
     /// The request is carried out after a correction that takes `longer`.
     fn correct(&mut self, longer: Duration) {
         self.busy += longer;
@@ -149,6 +164,12 @@ fn copy_queue<T: Copy>(target: &mut VecDeque<T>, source: &VecDeque<T>) {
     target.extend(source);
 }
 
+/// Adds a completion to those that wait for their time.
+fn hold(held: &mut VecDeque<Completion>, completion: Completion) {
+    let place = held.partition_point(|other| other.completed <= completion.completed);
+    held.insert(place, completion);
+}
+
 impl Fault {
     /// Puts faults before `device`.
     pub fn new(device: Box<dyn Device>, rules: Vec<Rule>) -> Self {
@@ -156,6 +177,7 @@ impl Fault {
         let block_bytes = device.capabilities().block_size.as_bytes();
         let limits_busy_time = quiet::limits_busy_time(&rules);
         let states = rules.iter().map(Rule::state).collect();
+        let gates = Vec::with_capacity(rules.len());
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let first_number = device.faults().len();
         let mut fault = Self {
@@ -177,6 +199,8 @@ impl Fault {
             answered: 0,
             struck: 0,
             quiet_until: Instant::ZERO,
+            passes_until: Instant::ZERO,
+            gates,
             limits_busy_time,
             hanging: VecDeque::with_capacity(ROOM),
             held: VecDeque::with_capacity(ROOM),
@@ -185,6 +209,7 @@ impl Fault {
         };
         fault.begin(Instant::ZERO);
         fault.quiet_until = fault.next_window();
+        fault.settle();
         fault
     }
 
@@ -323,8 +348,7 @@ impl Fault {
 
     /// Keeps a completion until its time.
     fn hold(&mut self, completion: Completion) {
-        let place = self.held.partition_point(|other| other.completed <= completion.completed);
-        self.held.insert(place, completion);
+        hold(&mut self.held, completion);
     }
 
     /// Answers what has hung for too long, and hands the device what no longer hangs.
@@ -403,13 +427,10 @@ impl Fault {
             let taken = Taken { request, submitted, queue_length, fate };
             *completion = failed(now, &struck(taken), Status::Gone);
         }
-        for place in 0..self.inside.len() {
-            let Inside { taken, answered, .. } = self.inside.0[place];
-            if !answered {
-                self.inside.0[place].answered = true;
-                self.answered += 1;
-                self.hold(failed(now, &struck(taken), Status::Gone));
-            }
+        for inside in self.inside.iter_mut().filter(|inside| !inside.answered) {
+            inside.answered = true;
+            self.answered += 1;
+            hold(&mut self.held, failed(now, &struck(inside.taken), Status::Gone));
         }
         while let Some(hanging) = self.hanging.pop_front() {
             self.hold(failed(now, &struck(hanging.taken), Status::Gone));
@@ -423,7 +444,9 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        let is_plain = taken.submitted == now && taken.fate == Fate::default();
+        let is_plain = taken.submitted == now
+            && taken.fate == Fate::NONE
+            && taken.queue_length as usize == self.inside.len();
         self.struck += usize::from(!is_plain);
         self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
@@ -508,13 +531,18 @@ impl Fault {
 
 impl Device for Fault {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        let is_quiet = self.is_quiet(now);
+        if is_quiet && self.lets_pass(&request) {
+            return self.pass_request(now, request);
+        }
         self.device.capabilities().check(&request)?;
         let outstanding = self.outstanding();
         if outstanding >= self.depth {
             return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
         }
-        let is_quiet = self.is_quiet(now);
-        if !is_quiet {
+        if is_quiet {
+            self.now = now;
+        } else {
             self.advance(now);
         }
         self.count_load(now, outstanding);
@@ -527,9 +555,6 @@ impl Device for Fault {
         self.number += 1;
         let taken = |fate| Taken { request, submitted: now, queue_length, fate };
         match arrival {
-            Arrival::Device(fate) if is_quiet && fate == Fate::default() && self.clock.is_even() => {
-                self.pass_request(now, taken(fate));
-            }
             Arrival::Device(fate) => self.issue(now, taken(fate)),
             Arrival::Fails(status, takes, faults) => {
                 let fate = Fate { faults, ..Fate::default() };
@@ -540,6 +565,7 @@ impl Device for Fault {
                 self.hanging.push_back(hanging);
             }
         }
+        self.settle();
         Ok(())
     }
 
@@ -553,14 +579,15 @@ impl Device for Fault {
             self.idle_since = completion.completed;
             completions.push(completion);
         }
+        self.settle();
     }
 
     fn next_event(&self) -> Option<Instant> {
-        if self.outstanding() == 0 {
-            return None;
-        }
         if self.is_quiet(self.now) {
             return Some(self.device.next_event()?.min(self.quiet_until));
+        }
+        if self.outstanding() == 0 {
+            return None;
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
@@ -614,6 +641,7 @@ impl Device for Fault {
             self.restarted = Some(Arc::new(Mutex::new(self.device.fork())));
         }
         self.watch = Some(Box::new(Watch::new(&self.rules)));
+        self.settle();
     }
 
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
@@ -623,6 +651,7 @@ impl Device for Fault {
         if let Some(watch) = &mut self.watch {
             watch.hand_out(&self.rules, now, events);
         }
+        self.settle();
     }
 
     fn fork(&self) -> Box<dyn Device> {
@@ -643,6 +672,8 @@ impl Device for Fault {
             answered: 0,
             struck: 0,
             quiet_until: Instant::ZERO,
+            passes_until: Instant::ZERO,
+            gates: Vec::with_capacity(self.rules.len()),
             limits_busy_time: false,
             hanging: VecDeque::new(),
             held: VecDeque::new(),
@@ -690,7 +721,9 @@ impl Fault {
         self.struck = other.struck;
         self.quiet_until = other.quiet_until;
         self.limits_busy_time = other.limits_busy_time;
-        copy_queue(&mut self.inside.0, &other.inside.0);
+        self.passes_until = other.passes_until;
+        self.gates.clone_from(&other.gates);
+        self.inside.copy_from(&other.inside);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
         copy_queue(&mut self.held, &other.held);
