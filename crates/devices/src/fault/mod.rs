@@ -12,6 +12,7 @@
 //! A draw depends on the seed, the name of the fault and the number of the request alone, so another fault moves no
 //! draw, and a request that is simulated twice by the emulator meets the same fate.
 
+mod buffered;
 mod cap;
 mod clock;
 mod data;

@@ -269,7 +269,10 @@ impl Fault {
     fn poll_device(&mut self, now: Instant) {
         let mut scratch = std::mem::take(&mut self.scratch);
         self.device.poll(self.clock.inside(now), &mut scratch);
-        self.take_events(now);
+        if let Some(watch) = &mut self.watch {
+            scratch.iter().for_each(|completion| watch.note_completed(completion));
+        }
+        self.take_events(now, &scratch);
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
             let inside = self.inside.remove(completion.request.id);
@@ -320,10 +323,13 @@ impl Fault {
         }
     }
 
-    /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
-    fn take_events(&mut self, now: Instant) {
+    /// Takes the events of the device up to `now`, as far as its clock says that they have happened. The device has just
+    /// handed out `completed`.
+    fn take_events(&mut self, now: Instant, completed: &[Completion]) {
         if let Some(watch) = &mut self.watch {
-            watch.take(&mut *self.device, &self.clock, now);
+            let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
+            let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
+            watch.take(&mut *self.device, &self.clock, now, is_outstanding);
         }
     }
 
@@ -384,7 +390,7 @@ impl Fault {
 
     /// Begins what lasts at `now` and has not begun.
     fn begin(&mut self, now: Instant) {
-        self.take_events(now);
+        self.take_events(now, &[]);
         let (mut factor, mut gone, mut loses_power) = (1.0, FaultSet::NONE, false);
         for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
             match rule.action {
@@ -450,7 +456,7 @@ impl Fault {
         self.struck += usize::from(!is_plain);
         self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
-        self.take_events(now);
+        self.take_events(now, &[]);
         if let Some(watch) = &mut self.watch {
             let fails = taken.fate.status.filter(|(status, _)| !status.is_success());
             let good_blocks = fails.map(|(_, good_blocks)| good_blocks);
@@ -460,7 +466,7 @@ impl Fault {
         self.is_fresh = false;
         self.device.submit(received, request).expect("the request was checked, and there is room");
         // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
-        self.take_events(now);
+        self.take_events(now, &[]);
     }
 
     /// Reception of a request that arrives at `now`.
@@ -647,7 +653,7 @@ impl Device for Fault {
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
         // What went on in a device that was gone.
         self.advance(now);
-        self.take_events(now);
+        self.take_events(now, &[]);
         if let Some(watch) = &mut self.watch {
             watch.hand_out(&self.rules, now, events);
         }

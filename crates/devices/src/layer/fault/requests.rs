@@ -125,6 +125,11 @@ impl Requests {
         inside
     }
 
+    /// Returns true if it has a request of that number.
+    pub(super) fn holds(&self, id: RequestId) -> bool {
+        self.place(id).is_some()
+    }
+
     /// The place of the request of that number.
     fn place(&self, id: RequestId) -> Option<usize> {
         let is_it =
