@@ -44,7 +44,7 @@ pub use fault_set::FaultSet;
 pub use hazards::{Absence, Hazards};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
-pub use random::{NumberedStreams, Seed, Stream};
+pub use random::{Chance, NumberedStreams, Seed, Stream};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};
 pub use scheduler::{Pending, Scheduler};
