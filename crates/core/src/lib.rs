@@ -45,7 +45,7 @@ pub use fault_set::FaultSet;
 pub use hazards::{Absence, Hazards};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
-pub use random::{NumberedStreams, Seed, Stream};
+pub use random::{Chance, NumberedStreams, Seed, Stream};
 pub use reclassification::{ClassHistory, ClassLedger, ClassTimes, Reclassification};
 pub use record::{ArrivalOrder, TraceRecord};
 pub use request::{Criticality, Operation, Request, RequestId};

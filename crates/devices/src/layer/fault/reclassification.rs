@@ -6,7 +6,7 @@ use super::Fault;
 
 impl Fault {
     /// Makes a request more pressing wherever it is: in the device, without an answer, or with one that is held until its
-    /// time. The device is told the time by its own clock. A device that was gone may still hold a request that has been
+    /// time. The device receives the change by its own clock. A device that was gone may still hold a request that has been
     /// answered here, and serves it by its new class.
     pub(super) fn reclassify_outstanding(
         &mut self,
@@ -14,10 +14,8 @@ impl Fault {
         change: &Reclassification,
     ) -> Option<Criticality> {
         let apply = |request: &mut Request| request.reclassify(change.criticality);
-        let place = self.inside.place(change.id);
-        let inside = self.inside.0.get_mut(place).filter(|inside| inside.taken.request.id == change.id);
         let mut before = None;
-        if let Some(inside) = inside {
+        if let Some(inside) = self.inside.get_mut(change.id) {
             before = apply(&mut inside.taken.request).filter(|_| !inside.answered);
             self.device.reclassify(self.clock.inside(now), change);
         }
