@@ -9,5 +9,6 @@ mod descriptions;
 mod draws;
 mod mistakes;
 mod queueing;
+mod reclassified;
 mod replay;
 mod streams;
