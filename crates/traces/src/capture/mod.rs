@@ -34,6 +34,7 @@
 mod bios;
 mod device;
 mod error;
+mod instance;
 mod layout;
 mod pages;
 mod pipes;
