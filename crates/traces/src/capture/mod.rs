@@ -42,6 +42,7 @@ mod record;
 pub mod recording;
 mod rings;
 mod rows;
+pub mod system;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
