@@ -77,7 +77,7 @@ names! {
 }
 
 /// Functions of the kernel and the cause of a wait in them or in what they call.
-const MARKERS: [(&str, StackCause); 71] = [
+const MARKERS: [(&str, StackCause); 73] = [
     ("__bh_read", StackCause::MetadataRead),
     ("__bh_read_batch", StackCause::MetadataRead),
     ("__blkdev_direct_IO", StackCause::Direct),
@@ -94,6 +94,8 @@ const MARKERS: [(&str, StackCause); 71] = [
     ("__rwbase_read_lock", StackCause::Process),
     ("__synchronize_srcu", StackCause::Process),
     ("add_transaction_credits", StackCause::Journal),
+    ("anon_pipe_read", StackCause::Process),
+    ("anon_pipe_write", StackCause::Process),
     ("balance_dirty_pages", StackCause::Throttle),
     ("blk_mq_get_tag", StackCause::Queue),
     ("blkdev_issue_flush", StackCause::Flush),

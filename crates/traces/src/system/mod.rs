@@ -32,7 +32,7 @@ pub use cause::{StackCause, WaitCause};
 pub use event::{
     BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
 };
-pub use processor::{InitialThread, Output, Processed, Processor, TracedDevice};
+pub use processor::{InitialThread, Output, Processed, Processor, Repairs, TracedDevice};
 pub use tables::{Role, StepEvent, Waker};
 
 #[cfg(target_os = "linux")]

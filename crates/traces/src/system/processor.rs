@@ -5,6 +5,8 @@
 //!
 //! # Rules
 //! - The current thread of a processor at the beginning is the thread of its first event.
+//! - The kernel does not record every switch from an idle processor to a thread. Such a switch is taken to have happened
+//!   with the last event of the processor, or when the thread became ready if that was later.
 //! - An event that contradicts what is known (another current thread, an interrupt that never ended, a time before the
 //!   last one) is believed, and counted as a repair.
 //! - A wait ends with `Waking`. If that event came before the thread had left its processor, the wait ends with `Wakeup`.
@@ -79,11 +81,36 @@ pub struct Processed {
     /// Events that the kernel could not record.
     pub lost_events: u64,
     /// Events that contradicted what was known.
-    pub repairs: u64,
+    pub repairs: Repairs,
     /// Events with a time before the previous event.
     pub clock_steps: u64,
     /// Counts of the requests.
     pub requests: Captured,
+}
+
+/// Events that contradicted what was known, by what they contradicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Repairs {
+    /// A thread ran on a processor that had been idle, and the switch was not recorded.
+    pub from_idle: u64,
+    /// Another thread was current on the processor.
+    pub current_thread: u64,
+    /// A thread ran on two processors.
+    pub two_processors: u64,
+    /// A thread ran that had not been woken.
+    pub not_woken: u64,
+    /// An interrupt ended that had not begun, or the end of one was missing.
+    pub interrupts: u64,
+    /// A thread was made that existed.
+    pub existing_thread: u64,
+}
+
+impl Repairs {
+    /// Returns the number of all repairs.
+    pub const fn total(&self) -> u64 {
+        let threads = self.two_processors + self.not_woken + self.existing_thread;
+        self.from_idle + self.current_thread + threads + self.interrupts
+    }
 }
 
 /// Post-processor of a system-level trace.
@@ -155,9 +182,12 @@ impl Processor {
         self.counts.events += 1;
         self.cpu(event.cpu).row.events += 1;
         if let EventKind::Stack(cause) = event.kind {
-            // The stack of the thread that has just left the processor.
-            if let Some(wait) = self.threads.get_mut(&event.thread).and_then(|thread| thread.wait.as_mut()) {
-                wait.stack = Some(cause);
+            // The stack of the thread that leaves the processor, before or after the switch.
+            if let Some(thread) = self.threads.get_mut(&event.thread) {
+                match &mut thread.wait {
+                    Some(wait) => wait.stack = Some(cause),
+                    None => thread.stack = Some(cause),
+                }
             }
             return;
         }
@@ -363,7 +393,20 @@ impl Processor {
             }
             return;
         }
-        self.counts.repairs += u64::from(!is_first);
+        if before == Some(0) && self.threads.get(&current).is_some_and(|thread| thread.state == State::Ready)
+        {
+            // An idle processor switches at once: with its last event, or when the thread became ready.
+            self.counts.repairs.from_idle += 1;
+            let ready_ns = self.threads[&current].since_ns;
+            let start_ns = ready_ns.max(self.cpu(cpu).since_ns);
+            let now_ns = std::mem::replace(&mut self.now_ns, start_ns);
+            self.advance(cpu);
+            self.leave(cpu, 0, RunState::Runnable, sink);
+            self.enter(cpu, current, None, sink);
+            self.now_ns = now_ns;
+            return;
+        }
+        self.counts.repairs.current_thread += u64::from(!is_first);
         self.advance(cpu);
         if let Some(before) = before {
             self.leave(cpu, before, RunState::Runnable, sink);
@@ -379,7 +422,7 @@ impl Processor {
         let number_of_cpu = cpu.row.cpu;
         if !cpu.frames.is_empty() {
             cpu.frames.clear();
-            self.counts.repairs += 1;
+            self.counts.repairs.interrupts += 1;
         }
         let cpu = self.cpu(number_of_cpu);
         cpu.row.switches += 1;
@@ -395,7 +438,10 @@ impl Processor {
         thread.row.switches += 1;
         thread.since_ns = now_ns;
         match state {
-            RunState::Runnable => thread.state = State::Ready,
+            RunState::Runnable => {
+                thread.state = State::Ready;
+                thread.stack = None;
+            }
             RunState::Ended => self.end(number, sink),
             _ => thread.begin_wait(now_ns, state),
         }
@@ -417,7 +463,7 @@ impl Processor {
         match thread.state {
             State::Running(other) if other != cpu => {
                 // It left the other processor unrecorded; what it did there since the last event is unknown.
-                self.counts.repairs += 1;
+                self.counts.repairs.two_processors += 1;
                 self.advance(other);
                 if self.cpu(other).current == Some(number) {
                     self.cpu(other).current = None;
@@ -431,7 +477,7 @@ impl Processor {
             }
             State::Waiting => {
                 if thread.is_task() {
-                    self.counts.repairs += 1;
+                    self.counts.repairs.not_woken += 1;
                     let wake = Wake {
                         time_ns: now_ns,
                         waker: Waker::Unknown,
@@ -582,12 +628,12 @@ impl Processor {
 
     fn fork(&mut self, event: &SystemEvent, child: u32, is_thread: bool, sink: &mut impl FnMut(Output)) {
         if child == 0 {
-            self.counts.repairs += 1;
+            self.counts.repairs.existing_thread += 1;
             return;
         }
         if self.threads.contains_key(&child) {
             // The number is used again, and the end of its first thread was not recorded.
-            self.counts.repairs += 1;
+            self.counts.repairs.existing_thread += 1;
             self.forget(child, sink);
         }
         let parent = event.thread;
@@ -649,7 +695,7 @@ impl Processor {
     ) {
         let begin_ns = self.now_ns;
         if self.cpu(cpu).frames.len() >= FRAMES_MAX {
-            self.counts.repairs += 1;
+            self.counts.repairs.interrupts += 1;
             self.pop_frame(cpu, sink);
         }
         let this = self.cpu(cpu);
@@ -672,12 +718,12 @@ impl Processor {
     ) {
         let same = |frame: &Frame| frame.source == source && frame.number == number;
         let Some(place) = self.cpu(cpu).frames.iter().rposition(same) else {
-            self.counts.repairs += 1;
+            self.counts.repairs.interrupts += 1;
             return;
         };
         // Interrupts within it whose ends were not recorded.
         while self.cpu(cpu).frames.len() > place + 1 {
-            self.counts.repairs += 1;
+            self.counts.repairs.interrupts += 1;
             self.pop_frame(cpu, sink);
         }
         self.pop_frame(cpu, sink);

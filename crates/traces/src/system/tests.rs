@@ -146,7 +146,7 @@ fn time_of_a_reading_process_is_divided_exactly() {
     assert_eq!((first.task_ns, first.other_ns, first.interrupt_ns, first.idle_ns), (70, 10, 17, 203));
     assert_eq!((first.softirqs, first.interrupts, first.switches), (2, 0, 4));
     assert_eq!((second.unknown_ns, second.events), (300, 0));
-    assert_eq!((counts.events, counts.repairs, counts.lost_events), (15, 0, 0));
+    assert_eq!((counts.events, counts.repairs.total(), counts.lost_events), (15, 0, 0));
 }
 
 #[test]
@@ -239,6 +239,45 @@ fn waking_before_the_processor_is_left_ends_the_wait_with_the_wakeup() {
 }
 
 #[test]
+fn call_stack_may_come_before_its_switch() {
+    let mut host = Host::new();
+    host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
+        .at(1, 0, 5, switch(5, RunState::Interruptible, 10))
+        .at(4, 0, 10, EventKind::Stack(StackCause::Journal))
+        .at(5, 0, 10, switch(10, RunState::Uninterruptible, 0))
+        .at(9, 1, 6, EventKind::Waking { thread: 10 })
+        .at(10, 0, 0, switch(0, RunState::Runnable, 10))
+        // The next wait has no stack.
+        .at(15, 0, 10, switch(10, RunState::Uninterruptible, 0))
+        .at(19, 1, 6, EventKind::Waking { thread: 10 })
+        .at(20, 0, 0, switch(0, RunState::Runnable, 10));
+    let (rows, _) = host.finish(30);
+    let causes: Vec<WaitCause> = waits(&rows).iter().map(|wait| wait.cause).collect();
+    assert_eq!(causes, [WaitCause::Journal, WaitCause::Process]);
+}
+
+#[test]
+fn unrecorded_switch_from_an_idle_processor_follows_its_last_event() {
+    let (enter, exit) = softirq(4);
+    let mut host = Host::new();
+    host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
+        .at(0, 0, 5, switch(5, RunState::Interruptible, 10))
+        .at(10, 0, 10, switch(10, RunState::Uninterruptible, 0))
+        .within(30, 0, 0, Context::Softirq, enter)
+        .within(31, 0, 0, Context::Softirq, EventKind::Waking { thread: 10 })
+        .within(33, 0, 0, Context::Softirq, exit)
+        // The switch to the thread is missing.
+        .at(50, 0, 10, switch(10, RunState::Uninterruptible, 0))
+        .at(60, 1, 6, EventKind::Waking { thread: 10 })
+        .at(70, 0, 10, EventKind::CallExit { call: 0, result: 0 });
+    let (rows, counts) = host.finish(80);
+    assert_eq!(counts.repairs, Repairs { from_idle: 2, ..Repairs::default() });
+    let [process] = processes(&rows)[..] else { panic!("{rows:?}") };
+    assert_eq!((process.computing_ns, process.ready_ns), (10 + 17 + 20, 2));
+    check_sums(&rows);
+}
+
+#[test]
 fn descendants_belong_to_the_task_and_threads_to_their_process() {
     let mut host = Host::new();
     host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
@@ -280,7 +319,8 @@ fn lost_events_are_counted_and_located_and_sums_remain() {
         rows.iter().filter_map(|row| if let Output::Loss(row) = row { Some(*row) } else { None }).collect();
     assert_eq!(losses, [LossRow { cpu: 0, time_ns: 50, events: 7 }]);
     assert_eq!(counts.lost_events, 7);
-    assert!(counts.repairs >= 2, "{counts:?}");
+    let repairs = Repairs { current_thread: 1, not_woken: 1, ..Repairs::default() };
+    assert_eq!(counts.repairs, repairs);
     assert_eq!(cpus(&rows)[0].lost_events, 7);
     check_sums(&rows);
 }

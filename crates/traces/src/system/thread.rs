@@ -62,6 +62,8 @@ pub(super) struct Thread {
     pub(super) call: Option<u16>,
     /// Device of the file system that it used last.
     pub(super) device: Option<u32>,
+    /// Cause of the wait that begins with the next switch.
+    pub(super) stack: Option<StackCause>,
     /// True if the kernel made it wait since it made too many pages dirty.
     pub(super) is_throttled: bool,
     /// Computing time since the last step.
@@ -88,6 +90,7 @@ impl Thread {
             early_wake: None,
             call: None,
             device: None,
+            stack: None,
             is_throttled: false,
             step_ns: 0,
             row: ProcessRow {
@@ -131,7 +134,8 @@ impl Thread {
 
     /// Leaves its processor to wait.
     pub(super) fn begin_wait(&mut self, now_ns: u64, state: RunState) {
-        let stack = std::mem::take(&mut self.is_throttled).then_some(StackCause::Throttle);
+        let throttle = std::mem::take(&mut self.is_throttled).then_some(StackCause::Throttle);
+        let stack = self.stack.take().or(throttle);
         self.state = State::Waiting;
         self.since_ns = now_ns;
         self.wait = Some(OpenWait { begin_ns: now_ns, state, stack, wake: None, call: self.call });
@@ -149,6 +153,11 @@ impl ProcessRow {
     pub fn wait_ns(&self, cause: WaitCause) -> u64 {
         let mut copy = *self;
         *copy.wait_ns_mut(cause)
+    }
+
+    /// Sets the waiting time of that cause.
+    pub fn set_wait_ns(&mut self, cause: WaitCause, wait_ns: u64) {
+        *self.wait_ns_mut(cause) = wait_ns;
     }
 
     pub(super) fn wait_ns_mut(&mut self, cause: WaitCause) -> &mut u64 {

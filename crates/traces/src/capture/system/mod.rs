@@ -48,6 +48,9 @@ use symbols::Symbols;
 
 pub use facts::{HostFacts, Mount};
 
+/// Records the call stack of a thread that leaves its processor to wait.
+const STACK_TRIGGER: &str = "stacktrace if prev_state & 3";
+
 /// Options of a system-level capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemOptions {
@@ -126,18 +129,16 @@ impl SystemCapture {
         let followed = task.folder().join("set_event_pid");
         let spooler = Spooler::new(pages, host, task, &options.folder)?;
         let initial = facts::threads();
-        let trigger = "stacktrace if prev_state & 3";
-        let written = spooler.task.write("events/sched/sched_switch/trigger", trigger);
-        let has_stacks = written.is_ok();
         for decoder in decoders.iter().filter(|decoder| decoder.tracepoint.point != Point::Stack) {
-            let Tracepoint { group, name, scope, .. } = decoder.tracepoint;
+            let Tracepoint { group, name, scope, point, .. } = decoder.tracepoint;
             let instance = if scope == Scope::Task { &spooler.task } else { &spooler.host };
             if scope == Scope::FileSystem {
                 let filter = format!("dev == {}", traced.file_system);
                 instance.write(&format!("events/{group}/{name}/filter"), &filter)?;
             }
-            if has_stacks || !(scope == Scope::Task && decoder.tracepoint.point == Point::Switch) {
-                instance.write(&format!("events/{group}/{name}/enable"), "1")?;
+            instance.write(&format!("events/{group}/{name}/enable"), "1")?;
+            if scope == Scope::Task && point == Point::Switch {
+                instance.write(&format!("events/{group}/{name}/trigger"), STACK_TRIGGER)?;
             }
         }
         let failed = |action| move |source| CaptureError::Kernel { action, source };
