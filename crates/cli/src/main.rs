@@ -22,7 +22,7 @@ use seeklab_lab::stop::Stop;
 use terminal::Terminal;
 use verbs::Command;
 
-/// Runs your software on any disk, real, cloned or not yet invented, and states how far to trust the result.
+/// Runs your software on any disk, real, cloned, failing or not yet invented, and states how far to trust the result.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Arguments {
@@ -57,7 +57,16 @@ fn main() -> ExitCode {
     let terminal = Terminal { is_quiet: arguments.quiet };
     let stop = Stop::new();
     let session = Session::new(Arc::new(terminal), stop.clone()).with_command(command_line());
-    let caught = signals::on_signal(move || stop.stop());
+    let signalled = session.clone();
+    let caught = signals::on_signal(move || {
+        stop.stop();
+        // The first signal ends the work in order. What waits for a pipe does not notice it.
+        if stop.requests() > 1 && signalled.holds_nothing() {
+            let failure = Failure::interrupted();
+            tell(&failure);
+            signal_hook::low_level::exit(failure.exit_code().into());
+        }
+    });
     match caught.and_then(|()| arguments.command.run(&session)) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has read enough, as `head` does.

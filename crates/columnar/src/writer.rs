@@ -59,7 +59,9 @@ struct Body {
 /// The values of one column that are yet to be written.
 struct Buffer {
     column: Column,
+    /// A value for each row, or nothing if every one is null.
     values: Vec<u64>,
+    /// True for each row whose value is not null. Empty if every value is null, or none is.
     valid: Vec<bool>,
     /// Number of values that are not null.
     present: usize,
@@ -123,10 +125,7 @@ impl Body {
 
     fn push(&mut self, row: &Row) -> Result<(), ParquetError> {
         for buffer in &mut self.buffers {
-            let value = row.get(buffer.column);
-            buffer.values.push(value.unwrap_or(0));
-            buffer.valid.push(value.is_some());
-            buffer.present += usize::from(value.is_some());
+            buffer.push(self.buffered, row.get(buffer.column));
         }
         self.buffered += 1;
         if self.buffered == BATCH_ROWS { self.flush() } else { Ok(()) }
@@ -149,7 +148,7 @@ impl TraceWriter for ParquetWriter {
         let before = self.body.as_ref().map_or(&[][..], |body| body.columns);
         let columns = self.row.set_record(record).and_then(|()| self.row.columns_after(before));
         // Names are looked up when a batch is written.
-        let named = self.faults.text(record.faults).map(drop);
+        let named = if record.faults.is_empty() { Ok(()) } else { self.faults.text(record.faults).map(drop) };
         let columns = named
             .and(columns)
             .map_err(|problem| TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path))?;
@@ -191,6 +190,25 @@ impl Buffer {
         Self { column, values, valid, present: 0, names, faults: faults.clone() }
     }
 
+    /// Adds the value of a row after `rows` others.
+    fn push(&mut self, rows: usize, value: Option<u64>) {
+        if value.is_none() && self.present == 0 {
+            return;
+        }
+        if self.present == 0 && rows > 0 {
+            self.values.resize(rows, 0);
+            self.valid.resize(rows, false);
+        }
+        if value.is_none() && self.valid.is_empty() {
+            self.valid.resize(rows, true);
+        }
+        self.values.push(value.unwrap_or(0));
+        if !self.valid.is_empty() || value.is_none() {
+            self.valid.push(value.is_some());
+        }
+        self.present += usize::from(value.is_some());
+    }
+
     /// The values as an array; the buffer is empty then.
     fn take(&mut self, rows: usize) -> ArrayRef {
         let array = match self.column.content() {
@@ -207,15 +225,15 @@ impl Buffer {
             Content::Number(_) => Arc::new(self.primitive::<UInt8Type>(|v| v as u8)),
             Content::Flag => {
                 let mut flags = BooleanBuilder::with_capacity(rows);
-                for (value, valid) in self.values.iter().zip(&self.valid) {
-                    flags.append_option(valid.then_some(*value == 1));
+                for value in self.optional() {
+                    flags.append_option(value.map(|value| value == 1));
                 }
                 Arc::new(flags.finish())
             }
             Content::Faults => {
                 let mut texts = StringBuilder::new();
-                for (value, valid) in self.values.iter().zip(&self.valid) {
-                    let text = valid.then(|| self.faults.text(FaultSet::from_bits(*value as u32)));
+                for value in self.optional() {
+                    let text = value.map(|bits| self.faults.text(FaultSet::from_bits(bits as u32)));
                     texts.append_option(text.map(|text| text.expect("the row was checked")));
                 }
                 Arc::new(texts.finish())
@@ -232,12 +250,17 @@ impl Buffer {
         array
     }
 
+    /// The values, if any is not null.
+    fn optional(&self) -> impl Iterator<Item = Option<u64>> {
+        let valid = self.valid.iter().copied().chain(std::iter::repeat(true));
+        self.values.iter().zip(valid).map(|(value, valid)| valid.then_some(*value))
+    }
+
     /// Numbers or codes, which the row has checked to fit.
     fn primitive<T: ArrowPrimitiveType>(&self, narrow: impl Fn(u64) -> T::Native) -> PrimitiveArray<T> {
-        if self.present == self.values.len() {
+        if self.valid.is_empty() {
             return PrimitiveArray::from_iter_values(self.values.iter().map(|value| narrow(*value)));
         }
-        let values = self.values.iter().zip(&self.valid);
-        values.map(|(value, valid)| valid.then(|| narrow(*value))).collect()
+        self.optional().map(|value| value.map(&narrow)).collect()
     }
 }

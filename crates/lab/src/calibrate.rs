@@ -138,6 +138,7 @@ pub fn calibrate(session: &Session, options: &CalibrationOptions) -> Result<Cali
     let path = options.file.clone().map_or_else(Calibration::default_path, Ok).map_err(no_calibration)?;
     let all = options.frontends.is_empty();
     let frontends = if all { &FrontendKind::ALL[..] } else { &options.frontends };
+    let _held = session.hold();
     let (clock, effort) = (Clock::start(), Effort::default());
     let mut calibration = Calibration::begin(&effort, clock).map_err(failure)?;
     if !all {

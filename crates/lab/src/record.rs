@@ -159,6 +159,7 @@ pub fn record(
     options.frontends.check()?;
     check_distinct(&options.output, [&options.backing])?;
     let backing = Backing::open(&options.backing, options.access())?;
+    let _held = session.hold();
     let (is_direct, block_size_bytes) = (backing.is_direct(), backing.block_bytes());
     let title = options.backing.display().to_string();
     if !is_direct {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use seeklab_files::{AwaitedReader, await_reader};
 use seeklab_traces::{Metadata, OpenTrace, Position, TraceWriter};
@@ -17,6 +18,18 @@ pub struct Session {
     listener: Arc<dyn Listener>,
     stop: Stop,
     command: Option<String>,
+    held: Arc<AtomicUsize>,
+}
+
+/// Bytes that only this process has, or changes of the machine that it will undo. They exist as long as this value.
+#[derive(Debug)]
+#[must_use = "it is held until this is dropped"]
+pub struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl std::fmt::Debug for Session {
@@ -38,7 +51,7 @@ impl Default for Session {
 impl Session {
     /// A session with that listener and stop token.
     pub fn new(listener: Arc<dyn Listener>, stop: Stop) -> Self {
-        Self { listener, stop, command: None }
+        Self { listener, stop, command: None, held: Arc::default() }
     }
 
     /// Names the command that makes the results, for reports and traces.
@@ -55,6 +68,18 @@ impl Session {
     /// The stop token.
     pub const fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// Something is held that an abrupt end of the process would lose or leave behind: the bytes of a device, mounts,
+    /// processes.
+    pub fn hold(&self) -> Held {
+        self.held.fetch_add(1, Ordering::AcqRel);
+        Held(Arc::clone(&self.held))
+    }
+
+    /// Returns true if nothing is held: the process may end at any moment.
+    pub fn holds_nothing(&self) -> bool {
+        self.held.load(Ordering::Acquire) == 0
     }
 
     /// The same session, unheard: for work beside other work that is shown.

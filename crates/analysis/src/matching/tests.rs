@@ -90,6 +90,13 @@ fn one_request_matches_one_record() {
 }
 
 #[test]
+fn two_flushes_of_the_driver_count_apart_and_a_third_does_not() {
+    let flushes = [20, 60, 100].map(|arrival| record(Flush, 0..0, arrival, arrival + 10));
+    let (_, counts) = matched(&[], &flushes);
+    assert_eq!((counts.driver_flushes, counts.unmatched_emulated), (2, 1));
+}
+
+#[test]
 fn match_requires_operation_bytes_and_time() {
     let request = host(Read, 8..16, 10, 50);
     for other in [

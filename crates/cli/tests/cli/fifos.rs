@@ -1,9 +1,11 @@
-//! A FIFO as an output: its reader is awaited, and a signal ends the wait.
+//! A FIFO as an input or an output: its other end is awaited, and signals end the wait.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -80,6 +82,55 @@ fn signal_ends_the_wait_for_a_reader() {
         assert!(text.contains("no process has opened the FIFO for reading: interrupted"), "{text}");
         assert_eq!(names(&bench), before, "{arguments:?}");
     }
+}
+
+/// Sends SIGINT, again and again, to a command that handles it, until the command has ended. Returns its exit code.
+fn interrupt_until_it_ends(mut child: Child) -> Option<i32> {
+    let process = Pid::from_child(&child);
+    let status = format!("/proc/{}/status", process.as_raw_nonzero());
+    let handles_it = || {
+        let text = fs::read_to_string(&status).unwrap();
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(mask, 16).unwrap() & 2 != 0
+    };
+    while !handles_it() {
+        thread::yield_now();
+    }
+    for _ in 0..1000 {
+        kill_process(process, Signal::INT).unwrap();
+        thread::park_timeout(Duration::from_millis(20));
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("1000 signals did not end it");
+}
+
+#[test]
+fn second_signal_ends_what_a_pipe_holds_up() {
+    let bench = bench();
+    let before = names(&bench);
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_seeklab"));
+        let command = command.args(arguments).current_dir(bench.path("."));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // Nobody writes.
+    let unwritten = start(&["trace", "info", FIFO]);
+    assert_eq!(interrupt_until_it_ends(unwritten), Some(1));
+    // Somebody has opened it, and writes nothing.
+    let silent = start(&["trace", "convert", FIFO, "converted.csv"]);
+    let writer = File::options().write(true).open(bench.path(FIFO)).unwrap();
+    assert_eq!(interrupt_until_it_ends(silent), Some(1));
+    drop(writer);
+    // Somebody has opened it, and reads nothing.
+    let unread = start(&["simulate", "hp-c2247a", "-w", "random,poisson=60/s,requests=20000", "--out", FIFO]);
+    let reader = File::open(bench.path(FIFO)).unwrap();
+    assert_eq!(interrupt_until_it_ends(unread), Some(1));
+    drop(reader);
+    assert_eq!(names(&bench), before);
 }
 
 #[test]

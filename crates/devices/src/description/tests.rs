@@ -46,6 +46,17 @@ fn layers_forward_bare_tracks_validation_and_capabilities() {
     }
 }
 
+/// Ganger & Patt 1998, table 2, has 56 to 96 sectors on a track of the HP C2247.
+#[test]
+fn tracks_of_a_disk_follow_one_another_with_the_sectors_of_the_data_sheet() {
+    let tracks = catalog::find("hp-c2247a").unwrap().tracks().unwrap();
+    assert_eq!(tracks[0].0, 0);
+    assert!(tracks.windows(2).all(|pair| pair[0].0 + u64::from(pair[0].1) <= pair[1].0));
+    let sectors = |at: usize| tracks[at].1;
+    assert_eq!((sectors(tracks.len() / 9), sectors(tracks.len() - 1) / 8), (96, 7));
+    assert!(tracks.iter().all(|(_, sectors)| *sectors <= 96));
+}
+
 #[test]
 fn bare_queue_holds_no_more_than_the_bare_device() {
     let mut queued = parse("kind = \"queue\"\ndepth = 8\n[device]\nbase = \"nearline-7200\"\n");

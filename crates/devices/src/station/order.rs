@@ -141,4 +141,15 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_order_is_tried_with_every_band_once() {
+        let lines: Vec<Line> = Line::all().collect();
+        assert_eq!(lines[0], Line::FCFS);
+        for order in [Order::Nearest, Order::Ascending] {
+            let bands = lines.iter().filter(|line| line.order == order).map(|line| line.band_blocks);
+            assert_eq!(bands.collect::<Vec<_>>(), BANDS);
+        }
+        assert_eq!(lines.len(), 1 + 2 * BANDS.len());
+    }
 }

@@ -222,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn picks_out_of_order_are_those_behind_the_first() {
+        let counts = PickCounts::read(&["2: 0*5 -1*1".to_owned(), "3: 0*1 1*1".to_owned()]).unwrap();
+        assert_eq!(counts.out_of_order(), 0.25);
+        assert_eq!(PickCounts::default().out_of_order(), 0.0);
+    }
+
+    #[test]
     fn rank_is_among_the_ranks_of_its_place() {
         for waiting in (2..200).chain([1_000, 100_003]) {
             let mut before = 0;

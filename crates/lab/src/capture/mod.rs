@@ -197,6 +197,7 @@ pub fn capture(session: &Session, options: &CaptureOptions) -> Result<CaptureRes
         buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
     };
     let _awaited = session.await_reader(&options.output)?;
+    let _held = session.hold();
     let (input, output) = recording::pair(BUFFERED_MAX, Instant::ZERO);
     let capture = Capture::start(&options.device, &events, move |observed| match observed {
         Observed::Request(request) => input.push(request),

@@ -157,6 +157,7 @@ fn prepare<'a>(subject: &'a Subject, series: &Series) -> Result<Option<Check<'a>
 pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Failure> {
     let series = options.series();
     let prepared = prepare(&options.subject, &series)?;
+    let _held = session.hold();
     let temporary;
     let folder = match &options.keep {
         Some(folder) => {

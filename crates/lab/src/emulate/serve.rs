@@ -28,7 +28,7 @@ use crate::events::{EventFile, EventWriter};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::run::metadata;
-use crate::session::Session;
+use crate::session::{Held, Session};
 
 /// Options of an emulation.
 #[derive(Debug, Clone)]
@@ -156,6 +156,8 @@ pub struct EmulationResult {
     /// Contents of the device at the end.
     #[serde(skip)]
     pub store: Store,
+    #[serde(skip)]
+    _held: Held,
     /// Failure to write the trace or to follow the host. The other results are valid.
     #[serde(skip)]
     pub failure: Option<Failure>,
@@ -172,7 +174,7 @@ impl EmulationResult {
         super::save(&self.store, path)
     }
 
-    fn new(options: &EmulationOptions, measured: Measurements, observed: Observed) -> Self {
+    fn new(options: &EmulationOptions, measured: Measurements, observed: Observed, held: Held) -> Self {
         let statistics = &measured.statistics;
         let (response, lateness) = (&statistics.response, statistics.deadlines.lateness());
         let (ms, us) = (Duration::as_ms, Duration::as_us);
@@ -213,6 +215,7 @@ impl EmulationResult {
             notes: device.outside_note(statistics.coverage).into_iter().collect(),
             failure: observed.failure,
             store: measured.store,
+            _held: held,
         }
     }
 }
@@ -298,6 +301,7 @@ pub fn serve(
     options.check()?;
     let capabilities = capabilities_of(&options.device)?;
     let store = options.contents.open(exported_size(&options.device, options.size)?)?;
+    let held = session.hold();
     let mut frontends = options.frontends.clone().or_own_socket()?;
     let default_queue = QueueOptions::of_device(capabilities.rotational);
     frontends.block = frontends.block.map(|queue| queue.or(default_queue));
@@ -348,5 +352,5 @@ pub fn serve(
     if let Some(Err(failure)) = events.map(EventWriter::finish) {
         observed.failure.get_or_insert(failure);
     }
-    Ok(EmulationResult::new(options, measured, observed))
+    Ok(EmulationResult::new(options, measured, observed, held))
 }

@@ -160,6 +160,7 @@ pub(crate) fn check(series: &Series) -> Result<(), Failure> {
 /// Missing requirements; errors that keep a repetition from running. A command that fails is a result.
 pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
     check(series)?;
+    let _held = session.hold();
     let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];
