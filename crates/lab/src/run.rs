@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use rustix::time::{ClockId, clock_gettime};
-use seeklab_analysis::Metrics;
+use seeklab_analysis::{HostSummary, Metrics};
 use seeklab_core::{
     Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, Device, Duration,
     Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
@@ -20,7 +20,8 @@ use seeklab_workloads::replay::{
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Retries, RetryCounts, Retrying, Supplied, Synthetic, WorkloadSpec,
+    AddressSpace, Application, Builtin, Host, HostSpec, Retries, RetryCounts, Retrying, Supplied, Synthetic,
+    WorkloadSpec,
 };
 
 use crate::devices::Resolved;
@@ -46,6 +47,8 @@ pub struct SimulationResult {
     pub followed: Option<Followed>,
     /// Failed requests that were sent again, if the host retries.
     pub retries: Option<RetryCounts>,
+    /// Figures of the host, if the workload has one.
+    pub host: Option<HostSummary>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -166,6 +169,7 @@ pub fn run(
             let builtin = workload.spec.builtin().expect("these are the applications");
             application(device, workload, &builtin, seed, limits, outputs, progress)?
         }
+        WorkloadSpec::Host(spec) => host(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -204,6 +208,32 @@ fn application(
     if requests.is_full() {
         result.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
     }
+    Ok(result)
+}
+
+/// Runs processes on a host, and takes its figures.
+fn host(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &HostSpec,
+    seed: Seed,
+    limits: Limits,
+    mut outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let mut built = device.build(seed, "disk0")?;
+    let mut host = Host::new(spec, AddressSpace::from(built.capabilities()), seed)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
+    let summary = crate::host::summary(&host.figures());
+    let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
+    if summary.failed_processes > 0 {
+        warn(format!("{} processes ended early because a request failed", summary.failed_processes));
+    }
+    if !summary.finished {
+        warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
+    }
+    result.host = Some(summary);
     Ok(result)
 }
 
@@ -485,6 +515,7 @@ fn drive_once<W: Workload, D: Device>(
         coverage,
         followed: None,
         retries: None,
+        host: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),

@@ -7,6 +7,8 @@ mod closed;
 mod common;
 mod descriptions;
 mod draws;
+mod host;
+mod host_laws;
 mod mistakes;
 mod queueing;
 mod reclassified;

@@ -130,10 +130,9 @@ impl Requests {
         self.place(id).is_some()
     }
 
-    /// The request of that number, `None` if there is none.
+    /// The request of that number.
     pub(super) fn get_mut(&mut self, id: RequestId) -> Option<&mut Inside> {
-        let place = self.place(id)?;
-        Some(&mut self.entries[place].inside)
+        self.place(id).map(|place| &mut self.entries[place].inside)
     }
 
     /// The place of the request of that number.
