@@ -197,7 +197,7 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
             _ => None,
         })
     };
-    for number in 0..definitions.len() {
+    for (number, name) in processes.iter().enumerate() {
         children(number).for_each(|child| is_forked[child] = true);
         // A process that starts itself, at whatever distance, never ends.
         let mut reached = vec![false; definitions.len()];
@@ -206,7 +206,7 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
             if child == number {
                 return Err(DescriptionError::invalid("program", "starts itself, directly or by a child")
                     .hint("remove the `fork` that closes the circle")
-                    .under(processes[number])
+                    .under(name)
                     .under("processes"));
             }
             if !std::mem::replace(&mut reached[child], true) {
