@@ -191,7 +191,7 @@ mod tests {
                         continue;
                     }
                     map.insert(id, step);
-                    if step % 3 == 0 {
+                    if step.is_multiple_of(3) {
                         requests.insert_plain(Instant::from_ns(step), &inside(id, step).taken.request);
                     } else {
                         requests.insert(inside(id, step));
