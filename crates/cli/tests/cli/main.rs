@@ -9,6 +9,7 @@ mod errors;
 mod events;
 mod experiment;
 mod fifos;
+mod host;
 mod limits;
 mod mistakes;
 mod notes;
@@ -64,6 +65,7 @@ fn every_help_ends_with_examples() {
                 "--format",
                 "--block-size",
                 "--shape",
+                "--host",
                 "--out",
                 "--report",
                 "--json",

@@ -44,12 +44,7 @@ impl Host {
             links: Links::default(),
             lists: WaitLists::new(),
             cache: PageCache::new(settings.frames),
-            syncer: Syncer {
-                due: Instant::ZERO + settings.sweep_interval,
-                hand: 0,
-                sweep_left: 0,
-                wanted: 0,
-            },
+            syncer: Syncer::new(&settings, seed.stream("host.frames")),
             clock: (!settings.clock_interval.is_zero()).then_some(Instant::ZERO + settings.clock_interval),
             timers: BinaryHeap::new(),
             timers_set: 0,
@@ -197,7 +192,7 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
             _ => None,
         })
     };
-    for number in 0..definitions.len() {
+    for (number, name) in processes.iter().enumerate() {
         children(number).for_each(|child| is_forked[child] = true);
         // A process that starts itself, at whatever distance, never ends.
         let mut reached = vec![false; definitions.len()];
@@ -206,7 +201,7 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
             if child == number {
                 return Err(DescriptionError::invalid("program", "starts itself, directly or by a child")
                     .hint("remove the `fork` that closes the circle")
-                    .under(processes[number])
+                    .under(name)
                     .under("processes"));
             }
             if !std::mem::replace(&mut reached[child], true) {
