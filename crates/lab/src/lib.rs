@@ -34,6 +34,7 @@ pub mod series;
 pub mod session;
 pub mod simulate;
 pub mod stop;
+pub mod system;
 pub mod trace;
 pub mod trace_notes;
 pub mod workload;

@@ -9,8 +9,8 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::{HostSummary, Metrics};
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Capabilities, Completion, Coverage, Device, Duration, Instant, Limits,
-    Seed, SimulationError, TraceRecord, Workload, simulate,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, Device, Duration,
+    Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
@@ -98,8 +98,8 @@ struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    fn observe(&mut self, completion: &Completion) {
-        let record = TraceRecord::from(completion);
+    fn observe(&mut self, completion: &Completion, classes: ClassHistory) {
+        let record = TraceRecord::of(completion, classes);
         self.metrics.record(&record);
         if let Some(writer) = &mut self.writer {
             let write_error = &mut self.write_error;
@@ -300,7 +300,7 @@ fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[D
 }
 
 /// The columns that a replay takes requests from; the first with think times only, the last where requests follow others.
-const REPLAYED: [Column; 11] = [
+const REPLAYED: [Column; 13] = [
     Column::ThinkNs,
     Column::ArrivalNs,
     Column::Device,
@@ -310,6 +310,8 @@ const REPLAYED: [Column; 11] = [
     Column::Lbn,
     Column::Blocks,
     Column::Criticality,
+    Column::BecameTimeLimitedNs,
+    Column::BecameTimeCriticalNs,
     Column::Priority,
     Column::CompletionNs,
 ];
@@ -343,9 +345,9 @@ fn replay(
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mode = settings.mode;
     let mut trace = workload.open_trace(match mode {
-        Mode::Think => &REPLAYED[..10],
+        Mode::Think => &REPLAYED[..12],
         Mode::Follow { .. } => &REPLAYED[1..],
-        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..10],
+        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
     })?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
@@ -491,9 +493,9 @@ fn drive_once<W: Workload, D: Device>(
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
-    let observe = |completion: &Completion| observer.observe(completion);
+    let observe = |completion: &Completion, classes| observer.observe(completion, classes);
     let result = match outputs.events.as_deref_mut() {
-        None => simulate(&mut workload, device, limits, observe).map(drop),
+        None => Simulation::new(limits).run_with_classes(&mut workload, device, observe).map(drop),
         Some(events) => events.simulate(&mut workload, device, limits, observe),
     };
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());

@@ -215,6 +215,10 @@ fn go(
                 device.submit(now, request).expect("it is taken");
                 continue;
             }
+            Arrival::Reclassification(change) => {
+                device.reclassify(now, &change);
+                continue;
+            }
             Arrival::At(time) => device.next_event().map_or(time, |event| event.min(time)),
             Arrival::WaitForCompletion => device.next_event().expect("something is outstanding"),
             Arrival::Finished => break,

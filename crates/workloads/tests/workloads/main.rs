@@ -11,5 +11,6 @@ mod host;
 mod host_laws;
 mod mistakes;
 mod queueing;
+mod reclassified;
 mod replay;
 mod streams;
