@@ -326,7 +326,7 @@ fn lost_events_are_counted_and_located_and_sums_remain() {
 }
 
 #[test]
-fn work_of_the_loop_driver_is_told_from_other_work_of_the_kernel() {
+fn work_of_the_loop_driver_is_separate_from_other_work_of_the_kernel() {
     let kernel = InitialThread {
         thread: 30,
         process: 30,

@@ -283,7 +283,7 @@ fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
 /// Writes all dirty blocks of a file system to its device, and waits for them.
 ///
 /// # Errors
-/// What the operating system reports.
+/// If the folder cannot be opened, or a block cannot be written.
 pub fn write_back(mount: &Mount) -> io::Result<()> {
     let folder = File::open(&mount.point)?;
     Ok(rustix::fs::syncfs(folder)?)
