@@ -237,6 +237,11 @@ impl Recorded {
         self.spooled.bytes
     }
 
+    /// Lost events, as the kernel counts them.
+    pub fn lost_events(&self) -> u64 {
+        self.spooled.lost
+    }
+
     /// Makes one pass over the events. The threads `roots` and their descendants are the task.
     ///
     /// # Errors

@@ -73,15 +73,16 @@ impl Processor {
             }
             return;
         }
-        if before == Some(0) && self.threads.get(&current).is_some_and(|thread| thread.state == State::Ready)
+        if let Some(before) = before
+            && self.threads.get(&current).is_some_and(|thread| thread.state == State::Ready)
         {
-            // An idle processor switches at once: with its last event, or when the thread became ready.
-            self.counts.repairs.from_idle += 1;
+            // A processor switches soon after the event that makes it, which is often its last.
+            self.counts.repairs.unrecorded_switch += 1;
             let ready_ns = self.threads[&current].since_ns;
             let start_ns = ready_ns.max(self.cpu(cpu).since_ns);
             let now_ns = std::mem::replace(&mut self.now_ns, start_ns);
             self.advance(cpu);
-            self.leave(cpu, 0, RunState::Runnable, sink);
+            self.leave(cpu, before, RunState::Runnable, sink);
             self.enter(cpu, current, None, sink);
             self.now_ns = now_ns;
             return;

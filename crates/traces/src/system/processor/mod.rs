@@ -5,8 +5,8 @@
 //!
 //! # Rules
 //! - The current thread of a processor at the beginning is the thread of its first event.
-//! - The kernel does not record every switch from an idle processor to a thread. Such a switch is taken to have happened
-//!   with the last event of the processor, or when the thread became ready if that was later.
+//! - The kernel does not record every switch. If an event shows that a ready thread runs, the switch to it is taken to
+//!   have happened with the last event of the processor, or when the thread became ready if that was later.
 //! - An event that contradicts what is known (another current thread, an interrupt that never ended, a time before the
 //!   last one) is believed, and counted as a repair.
 //! - A wait ends with `Waking`. If that event came before the thread had left its processor, the wait ends with `Wakeup`.
@@ -93,9 +93,9 @@ pub struct Processed {
 /// Events that contradicted what was known, by what they contradicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repairs {
-    /// A thread ran on a processor that had been idle, and the switch was not recorded.
-    pub from_idle: u64,
-    /// Another thread was current on the processor.
+    /// A ready thread ran, and the switch to it was not recorded.
+    pub unrecorded_switch: u64,
+    /// A thread that was not known to be ready ran, and the switch to it was not recorded.
     pub current_thread: u64,
     /// A thread ran on two processors.
     pub two_processors: u64,
@@ -111,7 +111,7 @@ impl Repairs {
     /// Returns the number of all repairs.
     pub const fn total(&self) -> u64 {
         let threads = self.two_processors + self.not_woken + self.existing_thread;
-        self.from_idle + self.current_thread + threads + self.interrupts
+        self.unrecorded_switch + self.current_thread + threads + self.interrupts
     }
 }
 
