@@ -115,8 +115,36 @@ impl Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberedStreams(u64);
 
+/// A probability for [draws by number](NumberedStreams::chance), as a whole number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// A probability of one.
+    pub const CERTAIN: Self = Self(u64::MAX);
+
+    /// Bits of a draw in `[0, 1)`.
+    const BITS: u32 = 53;
+
+    /// That probability; one and above is certain.
+    pub fn new(probability: f64) -> Self {
+        if probability >= 1.0 {
+            return Self::CERTAIN;
+        }
+        // A product with a power of two is exact.
+        Self((probability * (1_u64 << Self::BITS) as f64).ceil() as u64)
+    }
+}
+
 impl NumberedStreams {
+    /// Returns the first draw of [`Stream::chance`] of the stream of that number.
+    #[inline]
+    pub fn chance(self, number: u64, chance: Chance) -> bool {
+        chance == Chance::CERTAIN || self.stream(number).bits() >> (u64::BITS - Chance::BITS) < chance.0
+    }
+
     /// The stream of that number.
+    #[inline]
     pub fn stream(self, number: u64) -> Stream {
         let mut state = self.0 ^ split_mix(&mut number.clone());
         let mut bytes = [0; 32];
@@ -158,6 +186,22 @@ mod tests {
         let streams = Seed(3).numbered("chance");
         let hits = (0..100_000).filter(|number| streams.stream(*number).chance(0.01)).count();
         assert!((900..1_100).contains(&hits), "{hits}");
+    }
+
+    #[test]
+    fn chances_by_number_are_the_first_of_their_stream() {
+        let streams = Seed(5).numbered("chance");
+        for number in 0..20_000 {
+            let unit = streams.stream(number).unit();
+            // Also right at the draw, where a rounded limit would differ.
+            for probability in
+                [0.0, 1e-12, 0.01, 0.5, 1.0 - 1e-16, 1.0, 2.0, unit, unit.next_up(), unit.next_down()]
+            {
+                let expected = streams.stream(number).chance(probability);
+                let found = streams.chance(number, Chance::new(probability));
+                assert_eq!(found, expected, "{number}: {probability} against {unit}");
+            }
+        }
     }
 
     #[test]

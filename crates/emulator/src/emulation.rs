@@ -18,7 +18,7 @@
 //!   A reply that waited for its data is a miss, `data_not_there`.
 //! - Under a device that can fail ([`failing`](Emulation::failing)), the store takes a write when the model completes it,
 //!   as the completion says; one that is a file does so synchronously. If the device can lose its power, the store is the
-//!   media: it takes the blocks of a write when they are durable there.
+//!   media: it takes the blocks of a write when they are durable there. Blocks that it refuses then fail the next flush.
 //! - Block status is answered at once: it is no request to the device. Of a device that can fail everything is allocated.
 //! - A request that the model fails is answered with the [`ErrorCode`] of its status, a read with the good blocks before
 //!   the first bad one.
@@ -290,8 +290,8 @@ impl Emulation {
         &self.store
     }
 
-    /// Shows the last requests; returns what it amounted to, the bytes, and what the store refused of those that it had
-    /// not taken.
+    /// Shows the last requests; returns what it amounted to, the bytes, and the first refusal of bytes that the store should
+    /// have and has not.
     pub fn finish(mut self) -> (EmulationStatistics, Store, Result<(), StoreError>) {
         // What is still under way ends when the transfers are dropped; nobody waits for an answer any more.
         self.transfers = None;
@@ -680,7 +680,7 @@ impl Backend for Emulation {
         let mut idle = after;
         if deadline.is_none_or(|deadline| deadline.saturating_since(after) > LEISURE) {
             self.pacer.run_behind();
-            self.take_settled_events(after).map_err(io::Error::other)?;
+            self.take_settled_events(after);
             idle = self.clock.now();
             self.stalls.spent(MissCause::ModelTooSlow, idle);
         }
@@ -708,7 +708,7 @@ fn record(due: &Due, arrived: Instant, left: Option<Instant>, miss_cause: Option
         miss_cause,
         ..MeasurementPoints::NONE
     };
-    TraceRecord { points, ..TraceRecord::from(&due.completion) }
+    TraceRecord { points, ..TraceRecord::of(&due.completion, due.classes) }
 }
 
 /// Returns the error code for a client after a failure of the store.

@@ -21,6 +21,7 @@ pub mod experiment;
 pub mod failure;
 pub mod fit;
 pub mod fitted;
+mod host;
 mod journal;
 pub mod listener;
 pub mod output;

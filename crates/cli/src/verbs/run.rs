@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use seeklab_lab::crates::core::{ByteSize, Seed};
+use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::stage::{FileSystem, MountOptions};
 use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::series::{Application, Commands, Series, run};
+use seeklab_lab::series::{Application, Commands, Persistence, RECONNECT_WITHIN, Series, run};
 use seeklab_lab::session::Session;
 
 use super::pace::PaceFlags;
@@ -82,6 +82,10 @@ pub(crate) struct Arguments {
     pace: PaceFlags,
     #[command(flatten)]
     retries: RetryFlags,
+    /// Time within which the built-in application must be connected again after the device has closed a connection,
+    /// because it had gone or lost its power. 0s ends the run at once [default: 60s]
+    #[arg(long, value_name = "TIME", requires = "builtin")]
+    reconnect: Option<Duration>,
     #[command(flatten)]
     setup_flags: SetupFlags,
     /// Seed of all random draws
@@ -163,8 +167,12 @@ impl Arguments {
 
     fn application(&self) -> Result<Application, Failure> {
         if let Some(line) = &self.builtin {
-            let (builtin, retries) = (Builtin::parse(line)?, self.retries.retries());
-            return Ok(Application::Builtin { builtin, line: line.clone(), retries });
+            let builtin = Builtin::parse(line)?;
+            let persistence = Persistence {
+                retries: self.retries.retries(),
+                reconnect_within: self.reconnect.unwrap_or(RECONNECT_WITHIN),
+            };
+            return Ok(Application::Builtin { builtin, line: line.clone(), persistence });
         }
         if self.retries.is_given() {
             return Err(Failure::new("--retries: applies to --builtin")

@@ -5,15 +5,18 @@
 //! Preset ─▶ FaultParameters ─▶ Rule ── strike(request, its number, time) ─▶ Strike
 //!                               ├─ Selector: which requests
 //!                               ├─ Schedule: at what times
-//!                               └─ Action:   the effect
+//!                               ├─ Action:   the effect
+//!                               └─ Gate:     lets pass what the fault does nothing to
 //! DeviceClock: the time of a device that stands still or runs slow
 //! ```
 //! A draw depends on the seed, the name of the fault and the number of the request alone, so another fault moves no
 //! draw, and a request that is simulated twice by the emulator meets the same fate.
 
+mod buffered;
 mod cap;
 mod clock;
 mod data;
+mod gate;
 mod ladder;
 mod parameters;
 mod preset;
@@ -26,6 +29,7 @@ mod watch;
 
 pub use clock::DeviceClock;
 pub use data::{DataFault, Displacement};
+pub use gate::Gate;
 pub use parameters::{FaultKind, FaultParameters, FaultTable};
 pub(crate) use preset::expanded;
 pub use preset::{PRESETS, Preset};

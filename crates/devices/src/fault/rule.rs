@@ -376,6 +376,11 @@ const fn is_rewriting(op: Operation) -> bool {
 }
 
 impl RuleState {
+    /// Returns true if blocks fail again or are remapped.
+    pub(super) const fn remembers_blocks(&self) -> bool {
+        !self.bad.is_empty()
+    }
+
     /// Returns true if the window lasts at `now` and has not begun for the device; then it has.
     pub fn begins(&mut self, now: Instant) -> bool {
         let begins = self.window.holds(now) && self.begun != Some(self.window.start);

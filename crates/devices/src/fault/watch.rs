@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    DataEffect, Device, Duration, Effect, Event, EventKind, Instant, Operation, Request, RequestId,
+    Completion, DataEffect, Device, Duration, Effect, Event, EventKind, Instant, Operation, Request,
+    RequestId,
 };
 
+use super::buffered::Buffered;
 use super::clock::DeviceClock;
+use super::data::DataFault;
 use super::rule::{Action, Rule};
 use super::schedule::Window;
 use crate::durability::Noted;
@@ -25,6 +28,8 @@ pub struct Watch {
     /// Of each fault the window of which the next change is to be noted, and true if its start has been.
     windows: Vec<(Window, bool)>,
     spoilt: VecDeque<Spoilt>,
+    /// What the blocks of such writes keep, if a fault can spoil a write.
+    buffered: Option<Box<Buffered>>,
     /// Time of the last request that the device got.
     issued: Instant,
     scratch: Vec<Event>,
@@ -38,6 +43,8 @@ struct Spoilt {
     end: u64,
     /// Blocks to the place that is written instead.
     displaced: i64,
+    /// Time at which the device began it, by its clock, once it has completed.
+    started: Option<Instant>,
 }
 
 impl Spoilt {
@@ -51,7 +58,7 @@ impl Spoilt {
             (None, Effect::Misdirected(blocks)) => (request.blocks, i64::from(blocks)),
             _ => return None,
         };
-        Some(Self { request: request.id, end: request.lbn + u64::from(blocks), displaced })
+        Some(Self { request: request.id, end: request.lbn + u64::from(blocks), displaced, started: None })
     }
 
     /// Effect on the event that blocks of it are durable.
@@ -60,6 +67,13 @@ impl Spoilt {
         let mut event = event.part(event.lbn, event.lbn + good)?;
         event.lbn = event.lbn.checked_add_signed(self.displaced).expect("the wrong place lies in the device");
         Some(event)
+    }
+
+    /// Blocks of such an event that keep what they had.
+    fn kept(&self, event: &Event) -> (u64, u64) {
+        let end = event.lbn + u64::from(event.blocks);
+        let first = if self.displaced == 0 { self.end.clamp(event.lbn, end) } else { event.lbn };
+        (first, end)
     }
 }
 
@@ -70,6 +84,7 @@ impl Watch {
             events: Noted::new(),
             windows: rules.iter().map(|rule| (rule.schedule.first(), false)).collect(),
             spoilt: VecDeque::new(),
+            buffered: rules.iter().any(spoils_writes).then(|| Box::new(Buffered::new())),
             issued: Instant::ZERO,
             scratch: Vec::new(),
         }
@@ -104,21 +119,74 @@ impl Watch {
         self.spoilt.push_back(spoilt);
     }
 
-    /// Takes the events of `device`, whose clock is `clock`, up to `now`; to be called before the clock is changed.
-    pub fn take(&mut self, device: &mut dyn Device, clock: &DeviceClock, now: Instant) {
+    /// The device hands out the completion of a request; its times are by the device's clock.
+    pub fn note_completed(&mut self, completion: &Completion) {
+        let Some(buffered) = &mut self.buffered else { return };
+        let request = &completion.request;
+        if matches!(request.op, Operation::Read | Operation::Flush) || !completion.outcome.status.is_success()
+        {
+            return;
+        }
+        let spoilt = self.spoilt.iter_mut().find(|spoilt| spoilt.request == request.id);
+        let (start, blocks) = completion.written_blocks();
+        let mut end = start + u64::from(blocks);
+        if let Some(spoilt) = spoilt {
+            spoilt.started = Some(completion.started);
+            end = if spoilt.displaced == 0 { spoilt.end } else { start };
+        }
+        buffered.complete(request.id, completion.started, (start, end));
+    }
+
+    /// Takes the events of `device`, whose clock is `clock`, up to `now`, with the completions up to then noted; to be
+    /// called before the clock is changed. The device holds the requests of which `is_outstanding` returns true.
+    pub fn take(
+        &mut self,
+        device: &mut dyn Device,
+        clock: &DeviceClock,
+        now: Instant,
+        is_outstanding: impl Fn(RequestId) -> bool,
+    ) {
         device.events(clock.inside(now), &mut self.scratch);
-        for mut event in self.scratch.drain(..) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for mut event in scratch.drain(..) {
             event.time = clock.outside(event.time).min(now).max(self.issued);
             if let EventKind::Durable { begun } = &mut event.kind {
                 *begun = clock.outside(*begun).min(event.time);
-                let spoilt = self.spoilt.iter().find(|spoilt| Some(spoilt.request) == event.request);
-                if let Some(spoilt) = spoilt {
-                    let Some(spoiled) = spoilt.spoil(&event) else { continue };
-                    event = spoiled;
-                }
+                let is_outstanding = event.request.is_some_and(&is_outstanding);
+                let Some(durable) = self.make_durable(event, is_outstanding) else { continue };
+                event = durable;
             }
             self.events.push(event);
         }
+        self.scratch = scratch;
+    }
+
+    /// Turns the event that blocks are durable in the device into what is on the media: blocks that the write does not
+    /// reach get what the buffer had for them.
+    fn make_durable(&mut self, event: Event, is_outstanding: bool) -> Option<Event> {
+        let request = event.request?;
+        let spoilt = self.spoilt.iter().find(|spoilt| spoilt.request == request);
+        let durable = match spoilt {
+            None => Some(event),
+            Some(spoilt) => {
+                if let Some(buffered) = &mut self.buffered {
+                    let events = &mut self.events;
+                    buffered.take_older(spoilt.started, spoilt.kept(&event), |from, to, older| {
+                        let part =
+                            Event { request: Some(older), ..event.part(from, to).expect("it has blocks") };
+                        events.push(Event { time: event.time, ..part });
+                    });
+                }
+                // The media write ends with its last block, good or bad: the events up to an earlier time may have been
+                // handed out.
+                spoilt.spoil(&event).map(|part| Event { time: event.time, ..part })
+            }
+        };
+        if let (Some(buffered), Some(durable)) = (&mut self.buffered, &durable) {
+            let blocks = (durable.lbn, durable.lbn + u64::from(durable.blocks));
+            buffered.make_durable(request, is_outstanding, blocks);
+        }
+        durable
     }
 
     /// Takes what the media writes of `device` that are under way at `now` have written by then, and forgets what is to
@@ -129,20 +197,20 @@ impl Watch {
             device.poll(event, &mut lost);
         }
         device.events(clock.inside(now) + MEDIA_WRITE_MAX, &mut self.scratch);
-        for mut event in self.scratch.drain(..) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for mut event in scratch.drain(..) {
             let EventKind::Durable { begun } = &mut event.kind else { continue };
             event.time = clock.outside(event.time);
             *begun = clock.outside(*begun).min(event.time);
-            let spoilt = self.spoilt.iter().find(|spoilt| Some(spoilt.request) == event.request);
-            let Some(event) = spoilt.map_or(Some(event.clone()), |spoilt| spoilt.spoil(&event)) else {
-                continue;
-            };
             let written = u64::from(event.on_media(now).blocks);
-            if let Some(written) = event.part(event.lbn, event.lbn + written) {
-                self.events.push(written);
-            }
+            let Some(written) = event.part(event.lbn, event.lbn + written) else { continue };
+            // The events up to the time of its last block may have been handed out.
+            let written = self.make_durable(Event { time: now, ..written }, false);
+            written.into_iter().for_each(|written| self.events.push(written));
         }
+        self.scratch = scratch;
         self.spoilt.clear();
+        self.buffered.iter_mut().for_each(|buffered| buffered.clear());
     }
 
     /// Hands out the events up to `now`.
@@ -181,12 +249,24 @@ impl Watch {
     }
 }
 
+/// Returns true if the fault can keep blocks of a write from the media.
+fn spoils_writes(rule: &Rule) -> bool {
+    use DataFault::{Lost, MisdirectedWrite, Torn};
+    matches!(
+        rule.action,
+        Action::MediumError { .. }
+            | Action::Retries(_)
+            | Action::Data(Lost | MisdirectedWrite(_) | Torn { .. })
+    )
+}
+
 impl Clone for Watch {
     fn clone(&self) -> Self {
         Self {
             events: self.events.clone(),
             windows: self.windows.clone(),
             spoilt: self.spoilt.clone(),
+            buffered: self.buffered.clone(),
             issued: self.issued,
             scratch: Vec::new(),
         }
@@ -196,6 +276,7 @@ impl Clone for Watch {
         self.events.clone_from(&source.events);
         self.windows.clone_from(&source.windows);
         self.spoilt.clone_from(&source.spoilt);
+        self.buffered.clone_from(&source.buffered);
         self.issued = source.issued;
     }
 }

@@ -16,6 +16,8 @@
 mod failed;
 mod power;
 mod quiet;
+mod reclassification;
+mod requests;
 mod timing;
 
 use std::any::Any;
@@ -23,12 +25,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, RequestId, Status,
+    Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
+    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected, Request, Status,
 };
 
-use crate::fault::{Action, DeviceClock, Rule, RuleState, Watch};
+use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
 use failed::failed;
+use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
 const ROOM: usize = 32;
@@ -62,6 +65,10 @@ pub struct Fault {
     struck: usize,
     /// Time before which no window begins or ends.
     quiet_until: Instant,
+    /// Time before which the layer is quiet; zero if it is not.
+    passes_until: Instant,
+    /// Gates of the rules that may strike while the layer is quiet.
+    gates: Vec<Gate>,
     /// A rule acts at a time that depends on how long the device is busy.
     limits_busy_time: bool,
     /// Requests without an answer, in order of arrival.
@@ -86,18 +93,6 @@ struct Taken {
     fate: Fate,
 }
 
-/// A request in the device.
-#[derive(Debug, Clone, Copy)]
-struct Inside {
-    taken: Taken,
-    /// Time at which the device received the request, by its clock.
-    received: Instant,
-    /// The request has been answered already: the device was gone for a time.
-    answered: bool,
-    /// The device got the request at its arrival, and nothing has struck it.
-    is_plain: bool,
-}
-
 /// Fate of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Fate {
@@ -118,6 +113,17 @@ struct Fate {
 }
 
 impl Fate {
+    /// The request is served as if there were no faults.
+    const NONE: Self = Self {
+        delay: Duration::ZERO,
+        busy: Duration::ZERO,
+        status: None,
+        ignores_fua: false,
+        caps: 0,
+        effect: DataEffect::NONE,
+        faults: FaultSet::NONE,
+    };
+
     /// The request is carried out after a correction that takes `longer`.
     fn correct(&mut self, longer: Duration) {
         self.busy += longer;
@@ -152,50 +158,17 @@ enum Arrival {
     Fails(Status, Duration, FaultSet),
 }
 
-/// Requests in the device, by number.
-#[derive(Debug, Clone)]
-struct Requests(VecDeque<Inside>);
-
-impl Requests {
-    fn new() -> Self {
-        Self(VecDeque::with_capacity(ROOM))
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn place(&self, id: RequestId) -> usize {
-        self.0.partition_point(|inside| inside.taken.request.id < id)
-    }
-
-    /// Numbers ascend as a rule, so that this costs nothing.
-    fn insert(&mut self, inside: Inside) {
-        let id = inside.taken.request.id;
-        if self.0.back().is_none_or(|last| last.taken.request.id < id) {
-            return self.0.push_back(inside);
-        }
-        let place = self.place(id);
-        self.0.insert(place, inside);
-    }
-
-    fn remove(&mut self, id: RequestId) -> Inside {
-        let is_first = self.0.front().is_some_and(|first| first.taken.request.id == id);
-        let place = if is_first { 0 } else { self.place(id) };
-        let found = self.0.remove(place).filter(|inside| inside.taken.request.id == id);
-        found.expect("a device completes what it was given, once")
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Inside> {
-        self.0.iter()
-    }
-}
-
 /// Makes `target` as `source`, with as much room, so that a fork grows only when its source has.
 fn copy_queue<T: Copy>(target: &mut VecDeque<T>, source: &VecDeque<T>) {
     target.clear();
     target.reserve(source.capacity());
     target.extend(source);
+}
+
+/// Adds a completion to those that wait for their time.
+fn hold(held: &mut VecDeque<Completion>, completion: Completion) {
+    let place = held.partition_point(|other| other.completed <= completion.completed);
+    held.insert(place, completion);
 }
 
 impl Fault {
@@ -205,6 +178,7 @@ impl Fault {
         let block_bytes = device.capabilities().block_size.as_bytes();
         let limits_busy_time = quiet::limits_busy_time(&rules);
         let states = rules.iter().map(Rule::state).collect();
+        let gates = Vec::with_capacity(rules.len());
         let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         let first_number = device.faults().len();
         let mut fault = Self {
@@ -226,6 +200,8 @@ impl Fault {
             answered: 0,
             struck: 0,
             quiet_until: Instant::ZERO,
+            passes_until: Instant::ZERO,
+            gates,
             limits_busy_time,
             hanging: VecDeque::with_capacity(ROOM),
             held: VecDeque::with_capacity(ROOM),
@@ -234,6 +210,7 @@ impl Fault {
         };
         fault.begin(Instant::ZERO);
         fault.quiet_until = fault.next_window();
+        fault.settle();
         fault
     }
 
@@ -293,7 +270,10 @@ impl Fault {
     fn poll_device(&mut self, now: Instant) {
         let mut scratch = std::mem::take(&mut self.scratch);
         self.device.poll(self.clock.inside(now), &mut scratch);
-        self.take_events(now);
+        if let Some(watch) = &mut self.watch {
+            scratch.iter().for_each(|completion| watch.note_completed(completion));
+        }
+        self.take_events(now, &scratch);
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
             let inside = self.inside.remove(completion.request.id);
@@ -344,10 +324,13 @@ impl Fault {
         }
     }
 
-    /// Takes the events of the device up to `now`, as far as its clock says that they have happened.
-    fn take_events(&mut self, now: Instant) {
+    /// Takes the events of the device up to `now`, as far as its clock says that they have happened. The device has just
+    /// handed out `completed`.
+    fn take_events(&mut self, now: Instant, completed: &[Completion]) {
         if let Some(watch) = &mut self.watch {
-            watch.take(&mut *self.device, &self.clock, now);
+            let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
+            let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
+            watch.take(&mut *self.device, &self.clock, now, is_outstanding);
         }
     }
 
@@ -372,8 +355,7 @@ impl Fault {
 
     /// Keeps a completion until its time.
     fn hold(&mut self, completion: Completion) {
-        let place = self.held.partition_point(|other| other.completed <= completion.completed);
-        self.held.insert(place, completion);
+        hold(&mut self.held, completion);
     }
 
     /// Answers what has hung for too long, and hands the device what no longer hangs.
@@ -409,7 +391,7 @@ impl Fault {
 
     /// Begins what lasts at `now` and has not begun.
     fn begin(&mut self, now: Instant) {
-        self.take_events(now);
+        self.take_events(now, &[]);
         let (mut factor, mut gone, mut loses_power) = (1.0, FaultSet::NONE, false);
         for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
             match rule.action {
@@ -452,13 +434,10 @@ impl Fault {
             let taken = Taken { request, submitted, queue_length, fate };
             *completion = failed(now, &struck(taken), Status::Gone);
         }
-        for place in 0..self.inside.len() {
-            let Inside { taken, answered, .. } = self.inside.0[place];
-            if !answered {
-                self.inside.0[place].answered = true;
-                self.answered += 1;
-                self.hold(failed(now, &struck(taken), Status::Gone));
-            }
+        for inside in self.inside.iter_mut().filter(|inside| !inside.answered) {
+            inside.answered = true;
+            self.answered += 1;
+            hold(&mut self.held, failed(now, &struck(inside.taken), Status::Gone));
         }
         while let Some(hanging) = self.hanging.pop_front() {
             self.hold(failed(now, &struck(hanging.taken), Status::Gone));
@@ -472,11 +451,13 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        let is_plain = taken.submitted == now && taken.fate == Fate::default();
+        let is_plain = taken.submitted == now
+            && taken.fate == Fate::NONE
+            && taken.queue_length as usize == self.inside.len();
         self.struck += usize::from(!is_plain);
         self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
-        self.take_events(now);
+        self.take_events(now, &[]);
         if let Some(watch) = &mut self.watch {
             let fails = taken.fate.status.filter(|(status, _)| !status.is_success());
             let good_blocks = fails.map(|(_, good_blocks)| good_blocks);
@@ -486,7 +467,7 @@ impl Fault {
         self.is_fresh = false;
         self.device.submit(received, request).expect("the request was checked, and there is room");
         // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
-        self.take_events(now);
+        self.take_events(now, &[]);
     }
 
     /// Reception of a request that arrives at `now`.
@@ -557,13 +538,18 @@ impl Fault {
 
 impl Device for Fault {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        let is_quiet = self.is_quiet(now);
+        if is_quiet && self.lets_pass(&request) {
+            return self.pass_request(now, request);
+        }
         self.device.capabilities().check(&request)?;
         let outstanding = self.outstanding();
         if outstanding >= self.depth {
             return Err(Rejected::QueueFull { queue_depth: self.device.capabilities().queue_depth });
         }
-        let is_quiet = self.is_quiet(now);
-        if !is_quiet {
+        if is_quiet {
+            self.now = now;
+        } else {
             self.advance(now);
         }
         self.count_load(now, outstanding);
@@ -576,9 +562,6 @@ impl Device for Fault {
         self.number += 1;
         let taken = |fate| Taken { request, submitted: now, queue_length, fate };
         match arrival {
-            Arrival::Device(fate) if is_quiet && fate == Fate::default() && self.clock.is_even() => {
-                self.pass_request(now, taken(fate));
-            }
             Arrival::Device(fate) => self.issue(now, taken(fate)),
             Arrival::Fails(status, takes, faults) => {
                 let fate = Fate { faults, ..Fate::default() };
@@ -589,7 +572,12 @@ impl Device for Fault {
                 self.hanging.push_back(hanging);
             }
         }
+        self.settle();
         Ok(())
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.reclassify_outstanding(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
@@ -602,14 +590,15 @@ impl Device for Fault {
             self.idle_since = completion.completed;
             completions.push(completion);
         }
+        self.settle();
     }
 
     fn next_event(&self) -> Option<Instant> {
-        if self.outstanding() == 0 {
-            return None;
-        }
         if self.is_quiet(self.now) {
             return Some(self.device.next_event()?.min(self.quiet_until));
+        }
+        if self.outstanding() == 0 {
+            return None;
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
@@ -663,15 +652,17 @@ impl Device for Fault {
             self.restarted = Some(Arc::new(Mutex::new(self.device.fork())));
         }
         self.watch = Some(Box::new(Watch::new(&self.rules)));
+        self.settle();
     }
 
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
         // What went on in a device that was gone.
         self.advance(now);
-        self.take_events(now);
+        self.take_events(now, &[]);
         if let Some(watch) = &mut self.watch {
             watch.hand_out(&self.rules, now, events);
         }
+        self.settle();
     }
 
     fn fork(&self) -> Box<dyn Device> {
@@ -692,6 +683,8 @@ impl Device for Fault {
             answered: 0,
             struck: 0,
             quiet_until: Instant::ZERO,
+            passes_until: Instant::ZERO,
+            gates: Vec::with_capacity(self.rules.len()),
             limits_busy_time: false,
             hanging: VecDeque::new(),
             held: VecDeque::new(),
@@ -739,7 +732,9 @@ impl Fault {
         self.struck = other.struck;
         self.quiet_until = other.quiet_until;
         self.limits_busy_time = other.limits_busy_time;
-        copy_queue(&mut self.inside.0, &other.inside.0);
+        self.passes_until = other.passes_until;
+        self.gates.clone_from(&other.gates);
+        self.inside.copy_from(&other.inside);
         self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
         copy_queue(&mut self.held, &other.held);

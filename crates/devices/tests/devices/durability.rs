@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::drives::{device, disks};
 use seeklab_core::{
-    ByteSize, Capabilities, Completion, Device, Duration, Event, EventKind, Instant, Operation, Request, Seed,
+    ByteSize, Capabilities, Completion, Device, Duration, Effect, Event, EventKind, FaultSet, Instant,
+    Operation, Request, Seed, Status,
 };
 use seeklab_devices::description::Description;
 use seeklab_devices::power_loss::TornSector;
@@ -20,6 +21,24 @@ pub(crate) fn check(
     completions: &[Completion],
     events: &[Event],
 ) -> Result<(), String> {
+    check_but(capabilities, completions, events, FaultSet::NONE)
+}
+
+/// As [`check`], of a device in which requests struck by one of `lies` promise nothing.
+///
+/// # Errors
+/// The first promise that is broken.
+pub(crate) fn check_but(
+    capabilities: &Capabilities,
+    completions: &[Completion],
+    events: &[Event],
+    lies: FaultSet,
+) -> Result<(), String> {
+    let promises = |completion: &Completion| {
+        completion.outcome.status.is_success() && completion.faults.bits() & lies.bits() == 0
+    };
+    let losses_of_power: Vec<Instant> =
+        events.iter().filter(|event| event.kind == EventKind::PowerLoss).map(|event| event.time).collect();
     if !events.is_sorted_by_key(|event| event.time) {
         return Err("the events are not in order of time".into());
     }
@@ -53,7 +72,10 @@ pub(crate) fn check(
         }
         for block in event.lbn..event.lbn + u64::from(event.blocks) {
             let versions = media.entry((event.device, block)).or_default();
-            if let Some((_, newer)) = versions.iter().find(|(_, other)| write.completed < other.submitted) {
+            // A device that was gone carries out later what it had.
+            let went = write.outcome.status == Status::Gone;
+            let is_newer = |(_, other): &&(Instant, &Completion)| write.completed < other.submitted && !went;
+            if let Some((_, newer)) = versions.iter().find(is_newer) {
                 return Err(format!("{event:?}: block {block} goes back from {newer:?}"));
             }
             if versions.iter().any(|(_, other)| other.request.id == request.id) {
@@ -64,6 +86,10 @@ pub(crate) fn check(
     }
     // A write is kept if each of its blocks has it, or one that is not older, on the media.
     let kept = |write: &Completion, by: Instant, why: &str| {
+        // The wrong place keeps nothing of a write that another one replaced in the buffer.
+        if matches!(write.outcome.effect.effect(), Effect::Misdirected(_)) {
+            return Ok(());
+        }
         let (start, blocks) = write.written_blocks();
         for block in start..start + u64::from(blocks) {
             let versions = media.get(&(write.request.device, block)).map_or(&[][..], Vec::as_slice);
@@ -77,7 +103,7 @@ pub(crate) fn check(
         Ok(())
     };
     for write in writes.values() {
-        if write.request.fua && write.outcome.status.is_success() {
+        if write.request.fua && promises(write) {
             kept(write, write.completed, "it completed with force unit access")?;
         }
         if !capabilities.volatile_write_cache {
@@ -85,9 +111,14 @@ pub(crate) fn check(
         }
     }
     let flushes = completions.iter().filter(|completion| completion.request.op == Operation::Flush);
-    for flush in flushes.filter(|flush| flush.outcome.status.is_success()) {
+    for flush in flushes.filter(|flush| promises(flush)) {
         let of_device = |write: &&&Completion| write.request.device == flush.request.device;
-        for write in writes.values().filter(of_device).filter(|write| write.completed <= flush.submitted) {
+        // What was in the buffer when the power went is lost, and no later flush brings it back.
+        let is_lost = |write: &Completion| {
+            losses_of_power.iter().any(|loss| (write.completed..=flush.completed).contains(loss))
+        };
+        let covered = |write: &&&Completion| write.completed <= flush.submitted && !is_lost(write);
+        for write in writes.values().filter(of_device).filter(covered) {
             kept(write, flush.completed, "a flush completed")?;
         }
     }
@@ -259,4 +290,32 @@ fn write_that_fails_at_a_block_leaves_the_blocks_before_it() {
     let blocks: Vec<(u64, u32)> =
         events.iter().filter(durable).map(|event| (event.lbn, event.blocks)).collect();
     assert_eq!(blocks, [(0, 4)]);
+}
+
+#[test]
+fn flush_covers_what_a_failing_write_replaced_in_the_buffer() {
+    // The second write fails at block 1004, while the first waits in the buffer.
+    let text = "kind = \"fault\"\n[[fault]]\nkind = \"medium_error\"\nop = \"write\"\nblocks = \"502KiB..503KiB\"\n\
+                after = 1\n[device]\nbase = \"cheetah-36es\"\n";
+    let description = Description::parse("faulty", "faulty", text).unwrap();
+    let mut device = description.build(Seed(1), "disk0").unwrap();
+    device.watch();
+    let (mut completions, mut events, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
+    for (id, op) in [(0, Operation::Write), (1, Operation::Write), (2, Operation::Flush)] {
+        device.submit(now, Request::new(id, op, 1000, 16)).unwrap();
+        while let Some(event) = device.next_event() {
+            now = event;
+            device.poll(now, &mut completions);
+        }
+    }
+    device.events(now + Duration::from_s(10), &mut events);
+    assert_eq!(completions[1].outcome.good_blocks, 4);
+    check(device.capabilities(), &completions, &events).unwrap();
+    let durable = events.iter().filter(|event| matches!(event.kind, EventKind::Durable { .. }));
+    let mut writes = [0; 16];
+    for event in durable {
+        writes[(event.lbn - 1000) as usize..][..event.blocks as usize].fill(1 + event.request.unwrap().0);
+        assert!(event.time <= completions[2].completed, "{event:?} lies behind the flush");
+    }
+    assert_eq!(writes, [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "by number, from one");
 }

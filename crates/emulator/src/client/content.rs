@@ -69,11 +69,15 @@ impl Content {
         self.write_again(offset, buffer)
     }
 
-    /// The bytes of the last write of a range of whole blocks; returns their version.
-    pub(super) fn write_again(&self, offset: u64, buffer: &mut [u8]) -> u64 {
+    /// The bytes of the last write of a range of whole blocks, which get a new version where the last was forgotten;
+    /// returns the version of the first.
+    pub(super) fn write_again(&mut self, offset: u64, buffer: &mut [u8]) -> u64 {
         let step = self.block_bytes as usize;
         for (address, block) in (offset..).step_by(step).zip(buffer.chunks_exact_mut(step)) {
-            let version = self.versions[&address];
+            let version = *self.versions.entry(address).or_insert_with(|| {
+                self.written += 1;
+                self.written
+            });
             for (index, bytes) in block.chunks_exact_mut(8).enumerate() {
                 bytes.copy_from_slice(&word(self.seed, address, version, index).to_le_bytes());
             }

@@ -68,6 +68,14 @@ pub enum ClientError {
         /// Requests that will get no reply.
         outstanding: usize,
     },
+    /// The server ended the connection and takes no other.
+    #[error("`{server}` closed the connection and has taken no other for {seconds} s")]
+    Away {
+        /// The server's URI.
+        server: String,
+        /// Time without a connection.
+        seconds: f64,
+    },
     /// The server does not answer.
     #[error("`{server}` has not answered for {seconds} s while {outstanding} requests were outstanding")]
     Silent {

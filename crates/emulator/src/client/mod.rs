@@ -17,6 +17,7 @@ pub mod file;
 pub mod nbd;
 mod promised;
 pub mod runner;
+mod volatile;
 
 use seeklab_core::{HostRequest, Instant, Operation};
 

@@ -15,6 +15,11 @@
 //! A request that the server fails is sent again as often as the options allow, and then counts as failed: the
 //! application goes on as if it were complete. What a failed write left is not known, so its blocks are not checked.
 //!
+//! # Closed connections
+//! If the options allow it, a connection that the server closes is opened again: the device had gone, or had lost its
+//! power. Its outstanding requests fail with `ESHUTDOWN`, and the application waits meanwhile. Blocks of writes that no
+//! flush covers may be lost then, so they are not checked any more.
+//!
 //! # Scope and limits
 //! One thread drives all connections. Making the data of a write and comparing that of a read takes the
 //! runner about 0.1 ms for 256 KiB, which is between the stamps of no request but may delay the next.
@@ -32,6 +37,7 @@ use super::content::Content;
 pub use super::content::Mismatch;
 use super::nbd::Client;
 use super::promised::Promises;
+use super::volatile::Volatile;
 use super::{ClientError, Command, Patience};
 use crate::clock::{Clock, DEFAULT_MARGIN, Pacing, Wait, Waiter};
 use crate::frontend::nbd::Uri;
@@ -56,6 +62,8 @@ pub struct RunnerOptions<'a> {
     pub promises: bool,
     /// Attempts after a request failed.
     pub retries: Retries,
+    /// Time within which a connection that the server closed is open again. Zero ends the run when the server closes one.
+    pub reconnect_within: Duration,
     /// Ends the run when true.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -71,6 +79,7 @@ impl Default for RunnerOptions<'_> {
             read_back: false,
             promises: false,
             retries: Retries::default(),
+            reconnect_within: Duration::ZERO,
             stop: None,
         }
     }
@@ -106,6 +115,8 @@ pub struct BuiltinResult {
     pub failed_requests: u64,
     /// Requests that were sent again, and how they ended.
     pub retries: RetryCounts,
+    /// Connections that were opened again.
+    pub reconnections: u64,
     /// Bytes read by requests that were carried out.
     pub read_bytes: u64,
     /// Bytes written by requests that were carried out.
@@ -147,6 +158,8 @@ impl BuiltinResult {
 
 /// A device that has not answered for so long will not.
 const PATIENCE: Duration = Duration::from_s(60);
+/// Time between two attempts to connect again.
+const RECONNECT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
 const PROGRESS_INTERVAL: Duration = Duration::from_ms(100);
 const MISMATCHES_KEPT: usize = 16;
 /// Reading back: enough at a time to keep a disk streaming.
@@ -156,7 +169,8 @@ const READ_BACK_DEPTH: usize = 8;
 /// Runs `builtin` on the export that `uri` names, which it overwrites.
 ///
 /// # Errors
-/// [`ClientError`] if the server cannot be reached, breaks the protocol or dies, or if the workload does not fit.
+/// [`ClientError`] if the server cannot be reached, breaks the protocol or closes a connection, or if the workload does not
+/// fit.
 /// Failed requests and wrong data are not an error, but are reported in the result.
 pub fn run_builtin(
     builtin: &Builtin,
@@ -170,7 +184,7 @@ pub fn run_builtin(
 /// As [`run_builtin`], with options.
 ///
 /// # Errors
-/// As [`run_builtin`], and [`ClientError::Stopped`].
+/// As [`run_builtin`], and [`ClientError::Stopped`]. A closed connection is an error only if it is not open again in time.
 pub fn run_builtin_with(
     builtin: &Builtin,
     uri: &Uri,
@@ -199,12 +213,13 @@ pub fn run_builtin_with(
         application,
         clients,
         options,
-        server: uri.to_string(),
+        uri,
         clock,
         waiter,
         block_bytes,
         content: Content::new(seed.0, block_bytes),
         buffer: Vec::new(),
+        volatile: Volatile::default(),
         attempts: BTreeMap::new(),
         again: VecDeque::new(),
         start,
@@ -217,6 +232,7 @@ pub fn run_builtin_with(
             requests: Vec::new(),
             failed_requests: 0,
             retries: RetryCounts::default(),
+            reconnections: 0,
             read_bytes: 0,
             written_bytes: 0,
             verified_bytes: 0,
@@ -236,7 +252,11 @@ pub fn run_builtin_with(
     result.phases = runner.application.phases().to_vec();
     result.is_full = runner.application.is_full();
     for client in runner.clients {
-        client.disconnect()?;
+        match client.disconnect() {
+            // The device may go at any time: nothing is lost behind the last reply.
+            Err(ClientError::Closed { .. }) if !options.reconnect_within.is_zero() => {}
+            disconnected => disconnected?,
+        }
     }
     Ok(result)
 }
@@ -253,12 +273,14 @@ struct Runner<'a> {
     application: Application,
     clients: Vec<Client>,
     options: &'a RunnerOptions<'a>,
-    server: String,
+    uri: &'a Uri,
     clock: Clock,
     waiter: Waiter,
     block_bytes: u64,
     content: Content,
     buffer: Vec<u8>,
+    /// Blocks that a device may lose with its power.
+    volatile: Volatile,
     /// Outstanding requests, by the number that the application knows.
     attempts: BTreeMap<u64, Attempt>,
     /// Failed requests in order of their next attempt, with its time.
@@ -293,6 +315,8 @@ impl Runner<'_> {
             }
             match arrival {
                 Arrival::Request(request) => self.submit(Attempt { request, number: 1 })?,
+                // No protocol between a client and a device carries the class of a request.
+                Arrival::Reclassification(_) => {}
                 Arrival::At(time) => self.wait(Some(again.map_or(time, |again| time.min(again))))?,
                 Arrival::WaitForCompletion => self.wait(again)?,
                 Arrival::Finished => {
@@ -337,7 +361,10 @@ impl Runner<'_> {
                 };
                 Command::write(tag, offset, &self.buffer)
             }
-            Operation::Flush => Command::flush(tag),
+            Operation::Flush => {
+                self.volatile.flush_sent(tag);
+                Command::flush(tag)
+            }
             Operation::Discard | Operation::WriteZeroes => {
                 self.content.forget(offset..offset + length);
                 match request.op {
@@ -350,8 +377,38 @@ impl Runner<'_> {
             promises.submitted(tag, request.op, (offset, length), version, request.fua);
         }
         let index = request.initiator as usize % self.clients.len();
-        let client = &mut self.clients[index];
-        client.submit(command.fua(request.fua))
+        match self.clients[index].submit(command.fua(request.fua)) {
+            Err(closed @ ClientError::Closed { .. }) => self.reconnect(index, closed),
+            submitted => submitted,
+        }
+    }
+
+    /// Opens a connection again that the server closed. Its outstanding requests have failed.
+    fn reconnect(&mut self, index: usize, closed: ClientError) -> Result<(), ClientError> {
+        let within = self.options.reconnect_within;
+        if within.is_zero() {
+            return Err(closed);
+        }
+        self.clients[index].abandon();
+        let give_up = self.clock.now() + within;
+        while let Err(error) = self.clients[index].reconnect(self.uri) {
+            match error {
+                ClientError::Refused { .. } | ClientError::Protocol { .. } => return Err(error),
+                _ if self.options.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) => {
+                    return Err(ClientError::Stopped { outstanding: self.outstanding() });
+                }
+                _ if self.clock.now() >= give_up => {
+                    return Err(ClientError::Away { server: self.uri.to_string(), seconds: within.as_s() });
+                }
+                _ => std::thread::park_timeout(RECONNECT_INTERVAL),
+            }
+        }
+        self.last_reply = self.clock.now();
+        self.result.reconnections += 1;
+        for (start, end) in self.volatile.take() {
+            self.content.forget(start * self.block_bytes..end * self.block_bytes);
+        }
+        Ok(())
     }
 
     /// Takes the replies that have come; waits for one until `time` if there are none.
@@ -365,7 +422,7 @@ impl Runner<'_> {
             let outstanding = self.outstanding();
             if outstanding > 0 && now >= deadline {
                 let seconds = PATIENCE.as_ns() / 1_000_000_000;
-                return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
+                return Err(ClientError::Silent { server: self.uri.to_string(), seconds, outstanding });
             }
             // The caller looks at its stop flag and tells the progress.
             if now >= self.next_progress {
@@ -386,38 +443,59 @@ impl Runner<'_> {
         }
     }
 
-    /// Sleeps until any connection has something, or that long; may end sooner.
-    fn sleep(&self, time: Duration) -> Result<(), ClientError> {
+    /// Sleeps until any connection has something, or that long; may end sooner. Opens idle connections again that the
+    /// server closed.
+    fn sleep(&mut self, time: Duration) -> Result<(), ClientError> {
         let ns = time.as_ns();
         let timeout = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ };
         let mut fds: Vec<PollFd<'_>> =
-            self.clients.iter().map(|client| PollFd::new(client, PollFlags::IN)).collect();
+            self.clients.iter().map(|client| PollFd::new(client, PollFlags::IN | PollFlags::RDHUP)).collect();
         match poll(&mut fds, Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
-                Err(ClientError::Io { action: "wait for", server: self.server.clone(), source: error.into() })
+                let server = self.uri.to_string();
+                return Err(ClientError::Io { action: "wait for", server, source: error.into() });
             }
         }
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let ended: Vec<bool> = fds.iter().map(|fd| fd.revents().intersects(ended)).collect();
+        for (index, _) in ended.iter().enumerate().filter(|(_, ended)| **ended) {
+            // Replies may have come before the end; they are collected first.
+            if self.clients[index].outstanding() == 0 {
+                let closed = ClientError::Closed { server: self.uri.to_string(), outstanding: 0 };
+                self.reconnect(index, closed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads all that was written and compares it, on the first connection.
     fn read_back(&mut self) -> Result<(), ClientError> {
-        let client = &mut self.clients[0];
-        let length_max = READ_BACK_BYTES.min(u64::from(client.export().payload_bytes_max));
+        let length_max = READ_BACK_BYTES.min(u64::from(self.clients[0].export().payload_bytes_max));
         let mut ranges = self.content.ranges(length_max).into_iter();
         loop {
-            while client.outstanding() < READ_BACK_DEPTH {
+            while self.clients[0].outstanding() < READ_BACK_DEPTH {
                 let Some(range) = ranges.next() else { break };
-                client.submit(Command::read(0, range.start, (range.end - range.start) as u32))?;
+                let command = Command::read(0, range.start, (range.end - range.start) as u32);
+                match self.clients[0].submit(command) {
+                    Err(closed @ ClientError::Closed { .. }) => self.reconnect(0, closed)?,
+                    submitted => submitted?,
+                }
             }
             let until = self.clock.now() + PATIENCE;
-            let outstanding = client.outstanding();
-            let Some(reply) = client.collect(Patience::Until(until))? else {
-                if outstanding == 0 {
-                    return Ok(());
+            let outstanding = self.clients[0].outstanding();
+            let reply = match self.clients[0].collect(Patience::Until(until)) {
+                Ok(Some(reply)) => reply,
+                Ok(None) if outstanding == 0 => return Ok(()),
+                Ok(None) => {
+                    let (server, seconds) = (self.uri.to_string(), PATIENCE.as_ns() / 1_000_000_000);
+                    return Err(ClientError::Silent { server, seconds, outstanding });
                 }
-                let seconds = PATIENCE.as_ns() / 1_000_000_000;
-                return Err(ClientError::Silent { server: self.server.clone(), seconds, outstanding });
+                Err(closed @ ClientError::Closed { .. }) => {
+                    self.reconnect(0, closed)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
             };
             match reply.failure {
                 Some(_) => self.result.failed_requests += 1,
@@ -429,48 +507,67 @@ impl Runner<'_> {
     /// Collects available replies, and returns true if there was any.
     fn collect(&mut self) -> Result<bool, ClientError> {
         let mut any = false;
-        for client in &mut self.clients {
-            while let Some(reply) = client.collect(Patience::None)? {
-                any = true;
-                let HostRequest { op, offset_bytes, length_bytes, completion, .. } = reply.request;
-                self.last_reply = completion;
-                let attempt = self.attempts.remove(&reply.tag).expect("an outstanding request completes");
-                let result = &mut self.result;
-                if let Some(failure) = reply.failure {
-                    let request = HostRequest { error: Some(failure.code), ..reply.request };
-                    result.requests.push(request);
-                    result.failed_requests += 1;
-                    let retries = self.options.retries;
-                    if retries.sends_again(request.status(), attempt.number) {
-                        self.again.push_back((completion + retries.after, attempt));
-                        continue;
-                    }
-                    result.retries.abandoned_requests += 1;
-                    if let Some(promises) = &mut result.promises {
-                        promises.failed(reply.tag);
-                    }
-                    if op != Operation::Read {
-                        self.content.forget(offset_bytes..offset_bytes + length_bytes);
-                    }
-                    self.application.complete(attempt.request.id);
-                    continue;
+        for index in 0..self.clients.len() {
+            loop {
+                match self.collect_one(index) {
+                    Ok(true) => any = true,
+                    Ok(false) => break,
+                    // The requests that it failed come next.
+                    Err(closed @ ClientError::Closed { .. }) => self.reconnect(index, closed)?,
+                    Err(error) => return Err(error),
                 }
-                result.retries.retried_requests += u64::from(attempt.number > 1);
-                match op {
-                    Operation::Read => result.read_bytes += length_bytes,
-                    Operation::Write => result.written_bytes += length_bytes,
-                    _ => {}
-                }
-                if self.options.verify {
-                    result.compare(&self.content, offset_bytes, reply.data);
-                }
-                if let Some(promises) = &mut result.promises {
-                    promises.completed(reply.tag);
-                }
-                result.requests.push(reply.request);
-                self.application.complete(attempt.request.id);
             }
         }
         Ok(any)
+    }
+
+    /// Collects a reply of that connection, and returns true if there was one.
+    fn collect_one(&mut self, index: usize) -> Result<bool, ClientError> {
+        let Some(reply) = self.clients[index].collect(Patience::None)? else { return Ok(false) };
+        let HostRequest { op, fua, offset_bytes, length_bytes, completion, .. } = reply.request;
+        self.last_reply = completion;
+        let attempt = self.attempts.remove(&reply.tag).expect("an outstanding request completes");
+        if op == Operation::Flush {
+            self.volatile.flush_ended(reply.tag, reply.failure.is_none());
+        }
+        let result = &mut self.result;
+        if let Some(failure) = reply.failure {
+            let request = HostRequest { error: Some(failure.code), ..reply.request };
+            result.requests.push(request);
+            result.failed_requests += 1;
+            let retries = self.options.retries;
+            if retries.sends_again(request.status(), attempt.number) {
+                self.again.push_back((completion + retries.after, attempt));
+                return Ok(true);
+            }
+            result.retries.abandoned_requests += 1;
+            if let Some(promises) = &mut result.promises {
+                promises.failed(reply.tag);
+            }
+            if op != Operation::Read {
+                self.content.forget(offset_bytes..offset_bytes + length_bytes);
+            }
+            self.application.complete(attempt.request.id);
+            return Ok(true);
+        }
+        result.retries.retried_requests += u64::from(attempt.number > 1);
+        match op {
+            Operation::Read => result.read_bytes += length_bytes,
+            Operation::Write => result.written_bytes += length_bytes,
+            _ => {}
+        }
+        if op != Operation::Read && op != Operation::Flush && !fua {
+            let block = self.block_bytes;
+            self.volatile.written(offset_bytes / block, (offset_bytes + length_bytes) / block);
+        }
+        if self.options.verify {
+            result.compare(&self.content, offset_bytes, reply.data);
+        }
+        if let Some(promises) = &mut result.promises {
+            promises.completed(reply.tag);
+        }
+        result.requests.push(reply.request);
+        self.application.complete(attempt.request.id);
+        Ok(true)
     }
 }

@@ -72,7 +72,7 @@ impl Emulation {
     /// Carries out what the model completed, if the store did not when it arrived.
     ///
     /// # Errors
-    /// A refusal of the store.
+    /// A refusal of the store: of what the request writes, or of blocks that its answer promises.
     pub(super) fn carry_out(&mut self, number: u64, completion: &Completion) -> Result<(), StoreError> {
         let needs_events = match &self.failing.staging {
             None => return Ok(()),
@@ -83,43 +83,48 @@ impl Emulation {
         let promises = status.is_success() && (request.op == Operation::Flush || request.fua);
         // What the answer promises, or what was written before the device went, is in the store first.
         if needs_events && (promises || status == Status::Gone) {
-            self.take_events(completion.completed)?;
+            self.take_events(completion.completed);
         }
         if let Some(staging) = &mut self.failing.staging {
             staging.complete(&self.store, number, completion)?;
         }
-        if needs_events && promises && request.fua {
-            self.take_events(completion.completed)?;
+        if !promises {
+            return Ok(());
         }
-        if promises { self.store.flush() } else { Ok(()) }
+        if needs_events && request.fua {
+            self.take_events(completion.completed);
+        }
+        if let Some(staging) = &mut self.failing.staging {
+            staging.promise(&self.store, number, request.op)?;
+        }
+        self.store.flush()
     }
 
     /// Takes the events that are certain, when there is time.
-    ///
-    /// # Errors
-    /// A refusal of the store.
-    pub(super) fn take_settled_events(&mut self, now: Instant) -> Result<(), StoreError> {
+    pub(super) fn take_settled_events(&mut self, now: Instant) {
         // Completions up to now have been carried out.
-        self.take_events(self.pacer.settled().min(now))
+        self.take_events(self.pacer.settled().min(now));
     }
 
-    fn take_events(&mut self, until: Instant) -> Result<(), StoreError> {
+    fn take_events(&mut self, until: Instant) {
         let Failing { staging, witness, take_events, scratch, .. } = &mut self.failing;
-        let Some(witness) = witness else { return Ok(()) };
+        let Some(witness) = witness else { return };
         witness.events(until, scratch);
-        scratch.drain(..).try_for_each(|event| {
+        for event in scratch.drain(..) {
             if let Some(take_events) = take_events {
                 take_events(&event);
             }
-            staging.as_mut().map_or(Ok(()), |staging| staging.note(&self.store, &event))
-        })
+            if let Some(staging) = staging {
+                staging.note(&self.store, &event);
+            }
+        }
     }
 
     /// Sends the clients away when the device goes, and lets them come when it is back. Returns the time at which there is
     /// more to do.
     ///
     /// # Errors
-    /// A frontend that cannot go on, and a refusal of the store.
+    /// A frontend that cannot go on.
     pub(super) fn follow_absence(
         &mut self,
         now: Instant,
@@ -128,7 +133,7 @@ impl Emulation {
         let Some(absence) = self.failing.absence else { return Ok(None) };
         if !self.failing.is_away && now >= absence.from && self.due.is_empty() {
             self.failing.is_away = true;
-            self.take_events(absence.from.max(self.pacer.settled())).map_err(io::Error::other)?;
+            self.take_events(absence.from.max(self.pacer.settled()));
             frontend.set_away(true)?;
         }
         if self.failing.is_away && now >= absence.until {
@@ -144,9 +149,9 @@ impl Emulation {
     /// Takes the last events, and puts what was kept into the store.
     ///
     /// # Errors
-    /// A refusal of the store.
+    /// The first refusal of blocks that the store should have and has not.
     pub(super) fn finish_failing(&mut self) -> Result<(), StoreError> {
-        self.take_events(self.pacer.settled().max(self.clock.now()))?;
+        self.take_events(self.pacer.settled().max(self.clock.now()));
         match self.failing.staging.take() {
             Some(staging) => staging.finish(&self.store),
             None => Ok(()),

@@ -4,7 +4,11 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected, Status};
+use seeklab_core::{
+    ByteSize, Capabilities, Completion, Criticality, Device, Outcome, Reclassification, Rejected, Seed,
+    Status,
+};
+use seeklab_devices::Description;
 use seeklab_devices::simple::{Server, ServerParameters};
 
 use super::*;
@@ -32,6 +36,10 @@ impl HalfBroken {
 impl Device for HalfBroken {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.0.submit(now, request)
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.0.reclassify(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
@@ -290,4 +298,63 @@ fn reply_that_is_due_soon_is_sent_by_the_loop_alone() {
     assert_eq!(emulation.reply(due, &mut frontend).unwrap(), Next::WaitUntil(None));
     assert_eq!(emulation.statistics().requests, 1);
     assert_eq!(emulation.statistics().deadlines.lateness().moments().max(), Some(0.0));
+}
+
+/// A disk that may lose its power, long after the test.
+fn losing_power() -> Box<dyn Device> {
+    let text = "kind = \"fault\"\n[[fault]]\nkind = \"power_loss\"\nat = \"1h\"\n[device]\nbase = \"cheetah-36es\"\n";
+    Description::parse("disk", "disk", text).unwrap().build(Seed(1), "disk0").unwrap()
+}
+
+#[test]
+fn full_store_fails_flushes_of_a_device_that_may_lose_its_power_and_ends_nothing() {
+    let clock = Clock::start();
+    let pacer = Pacer::new(losing_power(), Options::default());
+    let size = ByteSize::from_bytes(SIZE);
+    let store = Store::in_ram(size, Some(ByteSize::from_bytes(96 << 10))).unwrap();
+    let mut emulation = Emulation::new(pacer, store, clock).failing(false).unwrap();
+    let mut frontend = Kept::new(clock);
+    let mut commands = 0;
+    let mut call = |emulation: &mut Emulation, offset_bytes: u64, fua: bool, action: Action<'_>| {
+        commands += 1;
+        let length_bytes = if action == Action::Flush { 0 } else { BLOCK as u32 };
+        let arrived = clock.now();
+        emulation.take(Command { tag: tag(commands), arrived, offset_bytes, length_bytes, fua, action });
+        loop {
+            emulation.reply(clock.now(), &mut frontend).expect("a full store does not end the emulation");
+            frontend.send(&mut |tag, departure| emulation.left(tag, departure)).unwrap();
+            if let Some(reply) = frontend.replies.remove(&tag(commands)) {
+                return reply;
+            }
+        }
+    };
+    let data = [7; BLOCK as usize];
+    // One block of each page, until what was destaged before has filled the store.
+    let places = (0..SIZE).step_by(4096);
+    let mut held = Vec::new();
+    let refused =
+        places.clone().find(|place| match call(&mut emulation, *place, false, Action::Write(&data)) {
+            Ok(_) => {
+                held.push(*place);
+                false
+            }
+            Err(code) => {
+                assert_eq!(code, ErrorCode::NoSpace);
+                true
+            }
+        });
+    let refused = refused.expect("the store holds a few of the 256 pages");
+    assert_eq!(call(&mut emulation, 0, false, Action::Flush), Err(ErrorCode::NoSpace));
+    assert_eq!(call(&mut emulation, 0, false, Action::Flush), Err(ErrorCode::NoSpace), "not once only");
+    assert_eq!(call(&mut emulation, refused, true, Action::Write(&data)), Err(ErrorCode::NoSpace));
+    assert_eq!(call(&mut emulation, 0, true, Action::Write(&data)), Ok(None), "block 0 is in the store");
+    for place in held {
+        assert_eq!(call(&mut emulation, place, false, Action::Read), Ok(Some(data.to_vec())), "at {place}");
+    }
+    assert_eq!(emulation.statistics().refused, 4);
+    let (_, store, kept) = emulation.finish();
+    assert!(matches!(kept, Err(StoreError::NoSpace { .. })), "{kept:?}");
+    let mut stored = [0; BLOCK as usize];
+    store.read(0, &mut stored).unwrap();
+    assert_eq!(stored, data);
 }

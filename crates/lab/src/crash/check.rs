@@ -67,7 +67,7 @@ impl Checking<'_> {
         let findings = self.findings(&block, &acked, &output);
         let ended = running.end();
         let findings = findings?;
-        ended?;
+        ended?.complete()?;
         let mut text = Vec::new();
         File::open(&output)?.take(OUTPUT_MAX).read_to_end(&mut text)?;
         Ok(Findings { output: String::from_utf8_lossy(&text).into_owned(), ..findings })

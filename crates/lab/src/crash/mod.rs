@@ -37,13 +37,12 @@ use seeklab_core::{ByteSize, Duration, Instant, Seed};
 use seeklab_emulator::client::Promises;
 use seeklab_emulator::clock::monotonic_ns;
 use seeklab_stage::resolve;
-use seeklab_workloads::Retries;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
 use crate::emulate::Pace;
 use crate::failure::Failure;
-use crate::series::{Application, Commands, Interruption, Series};
+use crate::series::{Application, Commands, Interruption, Persistence, Series};
 use crate::session::Session;
 use check::{Checking, Fsck};
 use media::{Media, Survived};
@@ -109,7 +108,7 @@ impl CrashOptions {
             Subject::Builtin { builtin, line } => Application::Builtin {
                 builtin: builtin.clone(),
                 line: line.clone(),
-                retries: Retries::default(),
+                persistence: Persistence::default(),
             },
         };
         Series {

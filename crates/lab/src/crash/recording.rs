@@ -172,7 +172,7 @@ impl<'a> Recording<'a> {
             return Err(Failure::check("interrupted"));
         }
         let (began, promises) = ran?;
-        ended?;
+        ended?.complete()?;
         written.map_err(|error| Failure::from(error).context(folder.join(CONTENTS).display()))?;
         let requests = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
         let device = &series.devices[0];

@@ -92,6 +92,18 @@ pub struct Measurements {
     pub processors: Processors,
     /// Contents of the device at the end.
     pub store: Store,
+    /// Refusal of bytes that the store should have and has not. The other results are valid.
+    pub refusal: Option<Failure>,
+}
+
+impl Measurements {
+    /// Returns the measurements of a device whose contents are complete.
+    ///
+    /// # Errors
+    /// Bytes that the store refused.
+    pub fn complete(mut self) -> Result<Self, Failure> {
+        self.refusal.take().map_or(Ok(self), Err)
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -292,9 +304,11 @@ fn emulate(
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
     let (statistics, store, kept) = emulation.finish();
-    let flushed = if options.read_only { kept } else { kept.and_then(|()| store.flush()) };
     result?;
-    flushed?;
+    if !options.read_only {
+        store.flush()?;
+    }
+    let refusal = kept.err().map(|error| Failure::from(error).context("the contents are incomplete"));
     Ok(Measurements {
         statistics,
         elapsed,
@@ -304,6 +318,7 @@ fn emulate(
         waited: waiter.waited(),
         processors,
         store,
+        refusal,
     })
 }
 

@@ -158,7 +158,7 @@ pub struct EmulationResult {
     pub store: Store,
     #[serde(skip)]
     _held: Held,
-    /// Failure to write the trace or to follow the host. The other results are valid.
+    /// Failure to write the trace or to follow the host, or bytes that the store refused. The other results are valid.
     #[serde(skip)]
     pub failure: Option<Failure>,
 }
@@ -347,8 +347,11 @@ pub fn serve(
     }
     let host_queue = running.block().map(|block| block.queue().clone());
     running.until_stopped(session);
-    let measured = running.end()?;
+    let mut measured = running.end()?;
     let mut observed = Observed { host_queue, ..observation.finish() };
+    if let Some(refusal) = measured.refusal.take() {
+        observed.failure.get_or_insert(refusal);
+    }
     if let Some(Err(failure)) = events.map(EventWriter::finish) {
         observed.failure.get_or_insert(failure);
     }

@@ -4,8 +4,9 @@ use std::sync::mpsc::Sender;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use seeklab_core::Instant;
+use seeklab_core::{Duration, Instant};
 use seeklab_emulator::client::{ClientError, RunnerOptions, run_builtin_with};
+use seeklab_emulator::frontend::nbd::Uri;
 use seeklab_workloads::Retries;
 use seeklab_workloads::application::{Builtin, Phase};
 
@@ -15,25 +16,43 @@ use crate::emulate::HostMessage;
 use crate::emulate::Running;
 use crate::failure::Failure;
 
-/// Runs `builtin` on the device that is emulated and sends failed requests again; `connected` is called once its clients have connected.
+/// Treatment of requests that fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Persistence {
+    /// Attempts after a request failed.
+    pub retries: Retries,
+    /// Time within which a connection that the device closed must be open again.
+    pub reconnect_within: Duration,
+}
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self { retries: Retries::default(), reconnect_within: RECONNECT_WITHIN }
+    }
+}
+
+/// Default time within which a connection that the device closed must be open again.
+pub const RECONNECT_WITHIN: Duration = Duration::from_s(60);
+
+/// Runs `builtin` on the device that is emulated at `uri`; `connected` is called once its clients have connected.
 pub(super) fn run(
     what: &Repetition<'_>,
     builtin: &Builtin,
-    retries: Retries,
-    running: &Running,
+    persistence: Persistence,
+    (running, uri): (&Running, &Uri),
     host: &Sender<HostMessage>,
     connected: &mut dyn FnMut(),
 ) -> Result<Ran, Failure> {
-    let uri = running.endpoints().nbd().expect("the emulation was started with it");
     let options = RunnerOptions {
         clock: Some(running.clock()),
         pacing: what.series.pace.pacing,
-        retries,
+        retries: persistence.retries,
+        reconnect_within: persistence.reconnect_within,
         stop: Some(what.interruption.flag()),
         ..RunnerOptions::default()
     };
     let before = thread_cpu_s()?;
-    let result = run_builtin_with(builtin, &uri, what.series.seed, &options, &mut |_| connected());
+    let result = run_builtin_with(builtin, uri, what.series.seed, &options, &mut |_| connected());
     connected();
     let result = result.map_err(|error| match &error {
         ClientError::Stopped { .. } => Failure::check("interrupted"),
@@ -41,6 +60,8 @@ pub(super) fn run(
             let hint = source.advice().map(str::to_owned);
             hint.into_iter().fold(Failure::chain(&error), Failure::hint)
         }
+        ClientError::Away { .. } => Failure::chain(&error)
+            .hint("give the fault an end with `for` or `back_after`, or wait longer with --reconnect"),
         _ => Failure::chain(&error),
     })?;
     for request in &result.requests {
@@ -63,7 +84,8 @@ pub(super) fn run(
     if let Some(first) = phases.first_mut() {
         (first.user_s, first.system_s) = (after.0 - before.0, after.1 - before.1);
     }
-    Ok(Ran { phases, lost: 0, retries: Some(result.retries.into()) })
+    let reconnections = Some(result.reconnections);
+    Ok(Ran { phases, lost: 0, retries: Some(result.retries.into()), reconnections })
 }
 
 fn figures(phase: &Phase) -> PhaseFigures {

@@ -43,6 +43,10 @@ pub struct Figures {
     /// Failed requests that a built-in application sent again. `None` for commands of the host.
     #[serde(default)]
     pub retries: Option<RetryFigures>,
+    /// Connections that a built-in application opened again after the device had closed them. `None` for commands of the
+    /// host.
+    #[serde(default)]
+    pub reconnections: Option<u64>,
     /// Response times in the host and in the model, of the same requests.
     #[serde(flatten)]
     pub exactness: Exactness,
@@ -139,6 +143,7 @@ impl Figures {
             requests: statistics.requests,
             failed_requests: statistics.failed_requests,
             retries: None,
+            reconnections: None,
             exactness: Exactness::of(between.as_ref()),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),

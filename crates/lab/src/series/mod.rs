@@ -30,7 +30,6 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
-use seeklab_workloads::Retries;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -44,6 +43,7 @@ use repetition::Repetition;
 pub(crate) use host::{Interruption, failure as failure_of, how, options as stage_options};
 pub(crate) use prepare::Prepared;
 
+pub use builtin::{Persistence, RECONNECT_WITHIN};
 pub use exactness::Exactness;
 pub use figures::{Figures, PhaseFigures};
 pub use result::{ApplicationResult, DeviceResult, SeriesResult, Statistics};
@@ -105,8 +105,8 @@ pub enum Application {
         builtin: Builtin,
         /// Application as requested by the user.
         line: String,
-        /// Attempts after a request failed.
-        retries: Retries,
+        /// Treatment of requests that fail.
+        persistence: Persistence,
     },
 }
 

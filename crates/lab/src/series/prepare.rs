@@ -74,5 +74,5 @@ fn make(
         });
     let result = running.end();
     made?;
-    Ok(result?.store)
+    Ok(result?.complete()?.store)
 }

@@ -1,11 +1,13 @@
 //! One repetition: one device from its initial state, the application, and the measurements.
 
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 
+use rustix::fs::{Mode, OFlags, open};
 use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
-use seeklab_emulator::frontend::nbd::Address;
+use seeklab_emulator::frontend::nbd::{Address, Uri};
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
@@ -32,6 +34,8 @@ pub(super) struct Ran {
     pub(super) lost: u64,
     /// Failed requests that a built-in application sent again.
     pub(super) retries: Option<RetryFigures>,
+    /// Connections that a built-in application opened again.
+    pub(super) reconnections: Option<u64>,
 }
 
 /// Inputs of a repetition.
@@ -63,14 +67,20 @@ impl Repetition<'_> {
                 let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
-            Application::Builtin { builtin, retries, .. } => {
+            Application::Builtin { builtin, persistence, .. } => {
                 let store = Store::in_ram(self.series.size, None)?;
                 // Gone as soon as its client has connected, so that nothing stays if this process is killed.
                 let mut folder = Some(tempfile::Builder::new().prefix("seeklab-").tempdir()?);
                 let socket = folder.as_ref().expect("it was made").path().join("nbd");
-                let frontends = FrontendOptions::default().with(Address::Unix(socket));
+                let frontends = FrontendOptions::default().with(Address::Unix(socket.clone()));
                 self.emulated(store, frontends, |running, host| {
-                    builtin::run(self, builtin, *retries, running, &host, &mut || drop(folder.take()))
+                    // The client finds the socket by this descriptor when its name has gone.
+                    let held = open(&socket, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+                        .map_err(|error| Failure::from(std::io::Error::from(error)))?;
+                    let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+                    let uri = Uri::Unix { path, export: String::new() };
+                    let at = (running, &uri);
+                    builtin::run(self, builtin, *persistence, at, &host, &mut || drop(folder.take()))
                 })
             }
         }
@@ -108,7 +118,7 @@ impl Repetition<'_> {
         let (joined, not_seen) = observer.finish();
         let written = events.map_or(Ok(()), EventWriter::finish);
         let ran = ran?;
-        let result = result?;
+        let result = result?.complete()?;
         joined.written?;
         written?;
         if self.interruption.came() {
@@ -125,7 +135,8 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        Ok(Figures { retries: ran.retries, ..Figures::of(ran.phases, &seen) })
+        let Ran { phases, retries, reconnections, .. } = ran;
+        Ok(Figures { retries, reconnections, ..Figures::of(phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -173,7 +184,12 @@ impl Repetition<'_> {
         }
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
-        Ok(Ran { phases: figures, lost: captured.lost_events + captured.given_up, retries: None })
+        Ok(Ran {
+            phases: figures,
+            lost: captured.lost_events + captured.given_up,
+            retries: None,
+            reconnections: None,
+        })
     }
 
     /// The trace of this repetition, if there is to be one.

@@ -136,12 +136,16 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
         }
         for figures in repetitions.iter().filter(|figures| figures.failed_requests > 0) {
             let retries = figures.retries.and_then(|retries| retries.sentence());
+            let reconnections = figures.reconnections.filter(|count| *count > 0);
+            let reconnections = reconnections.map(|count| format!("connections opened again: {count}"));
+            let more: Vec<String> = retries.into_iter().chain(reconnections).collect();
             notes.push(Note::Warning(format!(
-                "{}: {} of {} requests failed{}",
+                "{}: {} of {} requests failed{}{}",
                 device.label(),
                 figures.failed_requests,
                 figures.requests,
-                retries.map_or_else(String::new, |sentence| format!(": {sentence}"))
+                if more.is_empty() { "" } else { ": " },
+                more.join("; ")
             )));
         }
         let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();

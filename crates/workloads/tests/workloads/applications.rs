@@ -54,6 +54,12 @@ fn run_on(line: &str, target: AddressSpace, seed: u64, service: Duration) -> Run
                 requests.push(request);
                 continue;
             }
+            Arrival::Reclassification(change) => {
+                let mut requests = outstanding.values_mut();
+                let request = requests.find(|request| request.id == change.id).expect("it is outstanding");
+                assert!(request.reclassify(change.criticality).is_some(), "{change:?} of {request:?}");
+                continue;
+            }
             Arrival::At(time) => {
                 assert!(time > now, "it waits for {time} at {now}");
                 Some(time)

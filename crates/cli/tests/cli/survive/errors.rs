@@ -8,7 +8,7 @@ use seeklab_emulator::client::file;
 use seeklab_emulator::clock::Clock;
 use serde_json::Value;
 
-use crate::survive::harness::{SEEKLAB, Served, can_mount, has, output, succeed};
+use crate::survive::harness::{SEEKLAB, Served, can_mount, has, output, succeed, until};
 
 /// Options of a device of 16 MiB with one kind of error in each of five places.
 const FAULTS: [&str; 13] = [
@@ -59,6 +59,46 @@ attempt('full', lambda chunk: h.pwrite(bytes(4096), 5 * M))
 attempt('written', lambda chunk: h.pwrite(bytes(4096), 0))
 ";
 
+/// A device that goes every four seconds, with requests that take longer than it stays.
+const LEAVING: [&str; 7] =
+    ["constant", "--set", "service_time=30s", "--size", "1MiB", "--fault", "gone,at=2s,for=500ms,repeat=4s"];
+
+/// Sends a request of each kind and waits until the device has gone and is back.
+const OUTSTANDING: &str = "\
+import errno
+K = 4096
+def connect():
+    global h
+    try:
+        h = nbd.NBD()
+        h.connect_uri(uri)
+        return True
+    except nbd.Error:
+        return False
+while not connect():
+    pass
+calls = {
+    h.aio_pread(nbd.Buffer(K), 0): 'read',
+    h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(K)), K): 'write',
+    h.aio_flush(): 'flush',
+    h.aio_trim(K, 0): 'trim',
+}
+while calls:
+    h.poll(-1)
+    for call in list(calls):
+        try:
+            if h.aio_command_completed(call):
+                print(calls.pop(call), 'ok')
+        except nbd.Error as error:
+            print(calls.pop(call), errno.errorcode[error.errnum])
+while not (h.aio_is_closed() or h.aio_is_dead()):
+    h.poll(-1)
+print('closed')
+while not connect():
+    pass
+print('back')
+";
+
 /// Runs libnbd's shell with the Python of the distribution, for which it is installed.
 fn nbdsh(arguments: &[&str]) -> String {
     succeed("env", &[&["PATH=/usr/bin:/bin", "nbdsh"], arguments].concat())
@@ -92,6 +132,48 @@ fn libnbd_gets_the_good_bytes_and_the_place_of_the_bad_ones() {
     assert_eq!(lines, ["good ok data@0+4096", "medium EIO", "first EIO"]);
     let document = served.interrupt();
     assert_eq!(document["failed_requests"], 12, "six of each client: {document}");
+}
+
+#[test]
+fn libnbd_gets_eshutdown_for_what_is_outstanding_when_the_device_goes() {
+    if !has("libnbd_gets_eshutdown_for_what_is_outstanding_when_the_device_goes", &["nbdsh", "timeout"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::nbd(folder.path(), &LEAVING);
+    let uri = format!("uri = '{}'", served.place);
+    let text = nbdsh(&["-c", &uri, "-c", OUTSTANDING]);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[..4].sort_unstable();
+    let expected =
+        ["flush ESHUTDOWN", "read ESHUTDOWN", "trim ESHUTDOWN", "write ESHUTDOWN", "closed", "back"];
+    assert_eq!(lines, expected);
+    let document = served.interrupt();
+    assert_eq!(document["failed_requests"], 4, "{document}");
+}
+
+#[test]
+fn qemu_gets_eshutdown_for_what_is_outstanding_when_the_device_goes() {
+    if !has("qemu_gets_eshutdown_for_what_is_outstanding_when_the_device_goes", &["qemu-io", "timeout"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::nbd(folder.path(), &LEAVING);
+    let commands = ["-c", "aio_read 0 4k", "-c", "aio_write 4k 4k", "-c", "aio_flush"];
+    let arguments = [&["-f", "raw", "-t", "none"], &commands[..], &[served.place.as_str()]].concat();
+    let mut text = String::new();
+    // Connections are refused while the device is away.
+    until(|| {
+        let output = output("qemu-io", &arguments);
+        text =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        if text.contains("can't open") { Err(text.clone()) } else { Ok(()) }
+    });
+    for request in ["readv", "aio_write"] {
+        let failed = format!("{request} failed: Cannot send after transport endpoint shutdown");
+        assert_eq!(text.matches(&failed).count(), 1, "{text}");
+    }
+    served.interrupt();
 }
 
 #[test]

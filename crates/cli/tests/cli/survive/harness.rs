@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -90,6 +90,21 @@ impl Served {
         let stream = UnixStream::connect(&self.socket).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         Client::connect(stream, "", false).ok()
+    }
+
+    /// Sends a signal and waits for the end; exit code, document (null if there is none), and what went to stderr since it
+    /// was ready.
+    pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, serde_json::Value, String) {
+        self.child.signal(signal);
+        let mut status = None;
+        until(|| {
+            status = self.child.0.try_wait().unwrap();
+            status.map(drop).ok_or_else(|| format!("it does not end after {signal:?}"))
+        });
+        let document = serde_json::from_reader(self.child.0.stdout.take().unwrap()).unwrap_or_default();
+        let mut errors = String::new();
+        self.child.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (status.unwrap().code(), document, errors)
     }
 
     /// Interrupts it; its document.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::survive::client::{FLUSH, READ, Request, WRITE};
+use rustix::process::Signal;
+
+use crate::survive::client::{FLUSH, READ, Request, TRIM, WRITE};
 use crate::survive::harness::{Draw, Served, until};
 
 const BLOCK: u64 = 4096;
@@ -11,6 +13,10 @@ const SECTOR: u64 = 512;
 const SIZE: u64 = 4 << 20;
 /// Error number of a device that is not there: `ESHUTDOWN`.
 const GONE: u32 = 108;
+/// Error number of a store that is full: `ENOSPC`.
+const FULL: u32 = 28;
+/// Force unit access.
+const FUA: u16 = 1;
 
 #[test]
 fn power_comes_back_with_what_was_on_the_media() {
@@ -102,4 +108,109 @@ fn power_comes_back_with_what_was_on_the_media() {
     }
     let lost = since.iter().filter(|(offset, numbers)| number_at(**offset) != numbers.last().copied());
     assert!(lost.count() > 0, "writes that no flush covers were in the buffer");
+}
+
+/// A write of 64 KiB at a multiple of it, with contents that tell its number.
+fn piece(number: u64) -> Request {
+    let mut write = Request::new(WRITE, number, number << 16, 1 << 16);
+    write.payload.fill(number as u8 + 1);
+    write
+}
+
+#[test]
+fn full_store_fails_flushes_until_there_is_space_and_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image").display().to_string();
+    // A buffer that never loses its power here: its blocks get to the store when they are on the media.
+    let faults = ["--fault", "power_loss,at=10h", "--save", &image];
+    let serve = || {
+        Served::nbd(
+            folder.path(),
+            &[&["cheetah-36es", "--size", "16MiB", "--cap", "2MiB"], &faults[..]].concat(),
+        )
+    };
+    let flush = Request::new(FLUSH, 1 << 20, 0, 0);
+    for discards in [true, false] {
+        let served = serve();
+        let mut client = served.connect();
+        assert_eq!(client.call(&piece(0)).unwrap().error, 0);
+        assert_eq!(client.call(&flush).unwrap().error, 0, "there is space");
+        let mut held = Vec::new();
+        let mut refused = 0;
+        for number in 1..128 {
+            match client.call(&piece(number)).unwrap().error {
+                0 => held.push(number),
+                FULL => refused += 1,
+                error => panic!("error {error}"),
+            }
+        }
+        for _ in 0..2 {
+            assert_eq!(client.call(&flush).unwrap().error, FULL, "no flush covers what is nowhere");
+        }
+        assert_eq!(client.call(&piece(200).flags(FUA)).unwrap().error, FULL);
+        assert_eq!(client.call(&piece(0).flags(FUA)).unwrap().error, 0, "it has its place");
+        // What was acknowledged is read, wherever it is.
+        for number in &held {
+            let read = client.call(&Request::new(READ, *number, number << 16, 1 << 16)).unwrap();
+            assert!(read.error == 0 && read.data.iter().all(|byte| *byte == *number as u8 + 1), "{number}");
+        }
+        assert!(held.len() < 64 && refused > 64, "{} held, {refused} refused", held.len());
+        if discards {
+            let discard = Request::new(TRIM, 1 << 21, 1 << 16, 15 << 20);
+            assert_eq!(client.call(&discard).unwrap().error, 0);
+            assert_eq!(client.call(&flush).unwrap().error, 0, "a discard makes space");
+            assert_eq!(client.call(&piece(1)).unwrap().error, 0);
+            assert_eq!(client.call(&flush).unwrap().error, 0);
+        }
+        drop(client);
+        let (code, document, errors) = served.end(Signal::INT);
+        assert_eq!(document["refused_requests"].as_u64(), Some(refused + 3), "{errors}");
+        assert_eq!(code, Some(if discards { 0 } else { 2 }), "{errors}");
+        assert_eq!(errors.contains("the contents are incomplete: store is full"), !discards, "{errors}");
+        let saved = fs::read(&image).unwrap();
+        assert!(saved[..1 << 16].iter().all(|byte| *byte == 1), "a flush covers it");
+        fs::remove_file(&image).unwrap();
+    }
+}
+
+#[test]
+fn no_flush_covers_what_a_full_store_refused_when_the_power_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let faults = ["--fault", "power_loss,at=3s,back_after=300ms"];
+    let arguments = ["cheetah-36es", "--size", "16MiB", "--cap", "1MiB"];
+    let served = Served::nbd(folder.path(), &[&arguments[..], &faults].concat());
+    let mut client = served.connect();
+    let (mut since, mut flushed, mut failed_flushes) = (Vec::new(), Vec::new(), 0);
+    let error = (0_u64..1_000_000).find_map(|number| {
+        let place = number % 250;
+        let reply = client.call(&piece(place)).and_then(|reply| match reply.error {
+            0 => {
+                since.push(place);
+                client.call(&Request::new(FLUSH, 1 << 20, 0, 0))
+            }
+            _ => Ok(reply),
+        });
+        match reply.map_or(GONE, |reply| reply.error) {
+            0 => flushed.append(&mut since),
+            FULL => failed_flushes += 1,
+            error => return Some(error),
+        }
+        None
+    });
+    assert_eq!(error, Some(GONE));
+    assert!(failed_flushes > 0 && !flushed.is_empty(), "{failed_flushes} failed, {} covered", flushed.len());
+    let mut back = None;
+    until(|| {
+        back = served.try_connect();
+        if back.is_some() { Ok(()) } else { Err("the power is not back".into()) }
+    });
+    let mut client = back.unwrap();
+    for place in flushed {
+        let read = client.call(&Request::new(READ, place, place << 16, 1 << 16)).unwrap();
+        assert!(read.error == 0 && read.data.iter().all(|byte| *byte == place as u8 + 1), "{place}");
+    }
+    drop(client);
+    let (code, _, errors) = served.end(Signal::TERM);
+    // Blocks that the device had on its media were lost with the power.
+    assert!(code == Some(2) && errors.contains("the contents are incomplete"), "{code:?} {errors}");
 }

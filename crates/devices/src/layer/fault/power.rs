@@ -20,7 +20,7 @@ impl Fault {
         if let Some(watch) = &mut self.watch {
             watch.take_cut(&mut *self.device, &self.clock, now);
         }
-        self.inside.0.clear();
+        self.inside.clear();
         self.answered = 0;
         self.struck = 0;
         self.is_fresh = true;

@@ -1,43 +1,75 @@
 //! The short way through a layer in which nothing strikes: requests go to the device and completions come from it as
 //! they are.
+//!
+//! ```text
+//!              ┌── every gate lets it pass ──▶ the device's own answer to the submission
+//! submit ──────┤ quiet
+//!              └── otherwise ──▶ the rules, which may end the quiet
+//! poll, next_event ── quiet ──▶ the device's own
+//! ```
+//! The layer is quiet before the next change of a window as long as it holds no request that was struck or waits, and
+//! the time of the device is the time outside. Then it remembers the requests in the device and nothing else.
 
-use seeklab_core::{Completion, Device, Instant};
+use seeklab_core::{Completion, Device, Instant, Rejected, Request};
 
-use super::{Fault, Inside, Taken};
+use super::Fault;
 use crate::fault::{Action, Rule};
 
 impl Fault {
-    /// Returns true if the layer changes nothing up to `now`: no window begins or ends, the time of the device is the
-    /// time outside, and no request waits or has been struck.
+    /// Returns true if the layer changes nothing up to `now`, apart from requests that arrive.
+    #[inline]
     pub(super) fn is_quiet(&self, now: Instant) -> bool {
-        now < self.quiet_until
-            && self.struck == 0
+        now < self.passes_until
+    }
+
+    /// Finds out whether the layer is quiet; to be called behind everything that may change that.
+    pub(super) fn settle(&mut self) {
+        let is_quiet = self.struck == 0
             && self.answered == 0
             && self.held.is_empty()
             && self.hanging.is_empty()
             && self.watch.is_none()
             && !self.limits_busy_time
-            && self.clock.is_even()
+            && self.clock.is_even();
+        self.passes_until = if is_quiet { self.quiet_until } else { Instant::ZERO };
+        if is_quiet {
+            let pairs = self.rules.iter().zip(&self.states);
+            self.gates.clear();
+            self.gates.extend(pairs.filter_map(|(rule, state)| rule.gate(state, self.now)));
+        }
     }
 
     /// Polls a device in a quiet layer.
+    #[inline]
     pub(super) fn pass_completions(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        self.now = now;
         let first = completions.len();
         self.device.poll(now, completions);
-        for completion in &mut completions[first..] {
-            let inside = self.inside.remove(completion.request.id);
-            completion.queue_length = inside.taken.queue_length;
+        for completion in &completions[first..] {
+            self.inside.remove(completion.request.id);
             self.idle_since = completion.completed;
         }
-        self.now = now;
     }
 
-    /// Hands a device in a quiet layer a request that nothing has struck.
-    pub(super) fn pass_request(&mut self, now: Instant, taken: Taken) {
+    /// Returns true if a quiet layer does nothing to a request.
+    #[inline]
+    pub(super) fn lets_pass(&self, request: &Request) -> bool {
+        let queue_length = self.inside.len() as u32;
+        self.gates.iter().all(|gate| gate.lets_pass(self.number, request, queue_length))
+    }
+
+    /// Hands a device in a quiet layer a request that nothing strikes.
+    ///
+    /// # Errors
+    /// As [`Device::submit`]: the device and the layer hold the same requests and reject the same.
+    #[inline]
+    pub(super) fn pass_request(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        self.device.submit(now, request)?;
+        self.inside.insert_plain(now, &request);
+        self.number += 1;
         self.now = now;
-        self.inside.insert(Inside { taken, received: now, answered: false, is_plain: true });
         self.is_fresh = false;
-        self.device.submit(now, taken.request).expect("the request was checked, and there is room");
+        Ok(())
     }
 
     /// The time at which the next window begins or ends.

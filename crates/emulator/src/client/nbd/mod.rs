@@ -98,6 +98,33 @@ impl Client {
         })
     }
 
+    /// Gives up a connection that has ended: outstanding requests come out of [`collect`](Self::collect) with the failure
+    /// that a server sends for a device which is not there, `ESHUTDOWN`.
+    pub fn abandon(&mut self) {
+        const GONE: u32 = 108;
+        self.pending = 0..0;
+        self.replies.abandon(GONE, self.clock.now());
+    }
+
+    /// Connects again, to the same export.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and if the export is another one. The client keeps its old connection.
+    ///
+    /// # Panics
+    /// If requests are outstanding.
+    pub fn reconnect(&mut self, uri: &Uri) -> Result<(), ClientError> {
+        assert_eq!(self.outstanding(), 0, "replies to outstanding requests come over the old connection");
+        let (Uri::Unix { export: name, .. } | Uri::Tcp { export: name, .. }) = uri;
+        let socket = Socket::connect(uri)?;
+        let (export, is_structured) = Handshake::new(&socket, self.clock).negotiate(name)?;
+        if export != self.export {
+            return Err(socket.protocol("its export is not the one that it had before"));
+        }
+        (self.socket, self.is_structured, self.pending) = (socket, is_structured, 0..0);
+        Ok(())
+    }
+
     /// Returns the properties of the export, as the server announced them.
     pub const fn export(&self) -> &Export {
         &self.export

@@ -101,6 +101,17 @@ impl Replies {
         (slot.request.issue, slot.request.completion) = (now, now);
     }
 
+    /// Nothing more comes: outstanding requests fail with that error number, at `now`, in order of their slots.
+    pub(super) fn abandon(&mut self, code: u32, now: Instant) {
+        for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.cookie.is_some()) {
+            slot.cookie = None;
+            slot.failure = Some(Failure { code, message: String::new(), offset_bytes: None });
+            slot.request.completion = now;
+            self.done.push_back(index);
+        }
+        (self.outstanding, self.data) = (0, None);
+    }
+
     /// The next complete reply; its place is given back with [`release`](Self::release).
     pub(super) fn next(&mut self) -> Option<usize> {
         self.done.pop_front()

@@ -7,6 +7,11 @@
 //! A read returns what completed writes left, or what a fault makes of it. Of writes that overlap, the one that the model
 //! completes last stays.
 //!
+//! # A full store
+//! Blocks that the device has on its media and the store refuses stay unsettled. Until the store takes them, every flush
+//! fails, and so does a write to blocks for which the store has no space. So the refused blocks never exceed what the
+//! volatile buffer of the device holds.
+//!
 //! # Scope and limits
 //! The bytes of staged writes are bounded by the frontends, which count them as bytes owed to clients. What is unsettled
 //! is what the device says that its volatile buffer holds.
@@ -19,11 +24,11 @@ mod unsettled;
 use std::collections::BTreeMap;
 
 use seeklab_core::{
-    BlockSet, ByteSize, Completion, DataEffect, Effect, Event, EventKind, Hazards, Operation, Status,
+    BlockSet, ByteSize, Completion, DataEffect, Effect, Event, EventKind, Hazards, Operation, Request, Status,
 };
 
 use crate::frontend::{Action, Command};
-use crate::store::{Store, StoreError};
+use crate::store::{Allocation, Store, StoreError};
 use kept::Kept;
 use unsettled::Unsettled;
 
@@ -40,6 +45,10 @@ pub(super) struct Staging {
     before: Option<Kept>,
     /// Contents that faults kept from blocks, if they are wanted in the end.
     pristine: Option<Kept>,
+    /// First refusal of blocks that the device has on its media.
+    refusal: Option<StoreError>,
+    /// Refused blocks were lost: the store is not what the media of the device would be.
+    is_incomplete: bool,
 }
 
 /// A write that has not completed.
@@ -94,6 +103,8 @@ impl Staging {
             rotten: BlockSet::default(),
             before: kept(hazards.reads_stale)?,
             pristine: kept(pristine)?,
+            refusal: None,
+            is_incomplete: false,
         })
     }
 
@@ -128,19 +139,16 @@ impl Staging {
         let Some(write) = self.writes.remove(&number) else { return Ok(()) };
         let (place, blocks) = completion.written_blocks();
         if completion.outcome.status == Status::Gone {
-            // The device had some of it on the media when it went.
-            for (lbn, blocks) in write.early {
-                let end = lbn + u64::from(blocks);
-                let (from, length) = (lbn.saturating_sub(request.lbn), u64::from(blocks));
-                // A misdirected write that did not complete is not known as such.
-                if lbn >= request.lbn && end <= request.end() {
-                    let (from, length) = (from * self.block_bytes, length * self.block_bytes);
-                    write.contents.put(store, lbn * self.block_bytes, from, length)?;
-                }
-            }
+            self.keep_early(store, request, write);
             return Ok(());
         }
         let end = place + u64::from(blocks);
+        if let (Some(unsettled), Contents::Bytes(_)) = (&mut self.unsettled, &write.contents)
+            && let Err(error) = unsettled.retry(store)
+            && !has_space(store, place * self.block_bytes, u64::from(blocks) * self.block_bytes)?
+        {
+            return Err(error);
+        }
         self.keep_what_changes(store, completion, &write.contents, (place, end))?;
         self.rotten.remove(place, end);
         if blocks == 0 {
@@ -152,11 +160,42 @@ impl Staging {
             }
             Some(unsettled) => {
                 unsettled.insert(number, (place, end), write.contents);
-                write
-                    .early
-                    .iter()
-                    .try_for_each(|(lbn, blocks)| unsettled.settle(store, number, *lbn, *blocks))
+                for (lbn, blocks) in write.early {
+                    let settled = unsettled.settle(store, number, lbn, blocks);
+                    self.refusal = self.refusal.take().or(settled.err());
+                }
+                Ok(())
             }
+        }
+    }
+
+    /// Keeps the blocks of a write that were on the media when the device went.
+    fn keep_early(&mut self, store: &Store, request: &Request, write: Write) {
+        for (lbn, blocks) in write.early {
+            let end = lbn + u64::from(blocks);
+            // A misdirected write that did not complete is not known as such.
+            if lbn < request.lbn || end > request.end() {
+                continue;
+            }
+            let (from, length) =
+                ((lbn - request.lbn) * self.block_bytes, u64::from(blocks) * self.block_bytes);
+            if let Err(error) = write.contents.put(store, lbn * self.block_bytes, from, length) {
+                self.refusal.get_or_insert(error);
+                self.is_incomplete = true;
+            }
+        }
+    }
+
+    /// Checks that the store has what the answer to the request of that rank promises: of a flush, everything that the device
+    /// has on its media, of another request its own blocks.
+    ///
+    /// # Errors
+    /// A refusal of such blocks.
+    pub(super) fn promise(&mut self, store: &Store, number: u64, op: Operation) -> Result<(), StoreError> {
+        let Some(unsettled) = &mut self.unsettled else { return Ok(()) };
+        match unsettled.retry(store) {
+            Err(error) if op == Operation::Flush || unsettled.is_refused(number) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -194,25 +233,19 @@ impl Staging {
         Ok(())
     }
 
-    /// Takes an event of the device. Blocks that are durable go to the store.
-    ///
-    /// # Errors
-    /// A refusal of the store.
-    pub(super) fn note(&mut self, store: &Store, event: &Event) -> Result<(), StoreError> {
-        let Some(unsettled) = &mut self.unsettled else { return Ok(()) };
+    /// Takes an event of the device. Blocks that are durable go to the store; those that the store refuses stay.
+    pub(super) fn note(&mut self, store: &Store, event: &Event) {
+        let Some(unsettled) = &mut self.unsettled else { return };
         match (&event.kind, event.request) {
             (EventKind::Durable { .. }, Some(number)) => match self.writes.get_mut(&number.0) {
-                Some(write) => {
-                    write.early.push((event.lbn, event.blocks));
-                    Ok(())
+                Some(write) => write.early.push((event.lbn, event.blocks)),
+                None => {
+                    let settled = unsettled.settle(store, number.0, event.lbn, event.blocks);
+                    self.refusal = self.refusal.take().or(settled.err());
                 }
-                None => unsettled.settle(store, number.0, event.lbn, event.blocks),
             },
-            (EventKind::PowerLoss, _) => {
-                unsettled.lose();
-                Ok(())
-            }
-            _ => Ok(()),
+            (EventKind::PowerLoss, _) => self.is_incomplete |= unsettled.lose(),
+            _ => {}
         }
     }
 
@@ -265,13 +298,17 @@ impl Staging {
     /// kept from it. The bits of rotten blocks change in a store in memory alone: a file goes on as it was written.
     ///
     /// # Errors
-    /// A refusal of the store.
+    /// The first refusal of blocks that the store should have and has not.
     pub(super) fn finish(mut self, store: &Store) -> Result<(), StoreError> {
-        if let Some(unsettled) = &mut self.unsettled {
-            unsettled.settle_all(store)?;
+        let mut result = match &mut self.unsettled {
+            Some(unsettled) => unsettled.settle_all(store),
+            None => Ok(()),
+        };
+        if let Some(refusal) = self.refusal.take().filter(|_| self.is_incomplete) {
+            result = result.and(Err(refusal));
         }
         if let Some(pristine) = &self.pristine {
-            return pristine.copy_to(store);
+            return result.and(pristine.copy_to(store));
         }
         if let Store::Ram(_) = store {
             let mut bytes = vec![0; self.block_bytes as usize];
@@ -281,8 +318,18 @@ impl Staging {
                 store.write(block * self.block_bytes, &bytes)?;
             }
         }
-        Ok(())
+        result
     }
+}
+
+/// Returns true if the store has space for those bytes already.
+fn has_space(store: &Store, offset: u64, length: u64) -> Result<bool, StoreError> {
+    for extent in store.extents(offset, length)? {
+        if extent?.allocation == Allocation::Hole {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Changes a bit of a block, the same one each time.

@@ -131,7 +131,7 @@ proptest! {
                     if start >= end || goes_back { continue }
                     let blocks = (end - start) as u32;
                     let event = Event::durable(RequestId(write.number), start, blocks, Instant::ZERO, Instant::ZERO);
-                    staging.note(&store, &event).unwrap();
+                    staging.note(&store, &event);
                     for block in start..end {
                         media[block as usize] = write.tag;
                         newest_on_media[block as usize] = write.rank;
@@ -140,7 +140,7 @@ proptest! {
                 Step::Durable { .. } => {}
                 Step::Loss if loses_power => {
                     let lost = Event { time: Instant::ZERO, device: 0, request: None, lbn: 0, blocks: 0, kind: EventKind::PowerLoss };
-                    staging.note(&store, &lost).unwrap();
+                    staging.note(&store, &lost);
                     view.clone_from(&media);
                     writes.retain(|write| write.rank.is_none());
                 }
@@ -248,4 +248,175 @@ fn pristine_contents_are_those_without_faults_of_data() {
         let expected = if pristine { expected.to_vec() } else { [&expected[..8], &[9, 0, 0, 0]].concat() };
         assert_eq!(tags, expected, "pristine: {pristine}");
     }
+}
+
+const PAGE_BLOCKS: u64 = 8;
+
+/// A store in memory with space for so many pages of 4 KiB.
+fn pages(count: u64) -> Store {
+    let size = ByteSize::from_bytes(BLOCKS * BLOCK);
+    let roomy = ram();
+    roomy.write(0, &[1]).unwrap();
+    let first = roomy.allocated_bytes().unwrap().as_bytes();
+    roomy.write(PAGE_BLOCKS * BLOCK, &[1]).unwrap();
+    let page = roomy.allocated_bytes().unwrap().as_bytes() - first;
+    Store::in_ram(size, Some(ByteSize::from_bytes(first + (count - 1) * page))).unwrap()
+}
+
+fn losing_power(store: &Store) -> Staging {
+    let hazards = Hazards { fails: true, loses_power: true, ..Hazards::default() };
+    Staging::new(store.size(), BLOCK, hazards, false).unwrap()
+}
+
+fn durable(staging: &mut Staging, store: &Store, number: u64, lbn: u64, blocks: u32) {
+    let event = Event::durable(RequestId(number), lbn, blocks, Instant::ZERO, Instant::ZERO);
+    staging.note(store, &event);
+}
+
+fn lose_power(staging: &mut Staging, store: &Store) {
+    let kind = EventKind::PowerLoss;
+    staging.note(store, &Event { time: Instant::ZERO, device: 0, request: None, lbn: 0, blocks: 0, kind });
+}
+
+/// Four writes of a block: to the first page, to the second, and two to the third; the store has space for two pages.
+fn full() -> (Staging, Store) {
+    let store = pages(2);
+    let mut staging = losing_power(&store);
+    for (number, lbn) in [(0, 0), (1, 8), (2, 16), (3, 17)] {
+        written(&mut staging, &store, number, (lbn, 1, number as u8 + 1), Effect::None);
+    }
+    for (number, lbn) in [(0, 0), (2, 16), (1, 8), (3, 17)] {
+        durable(&mut staging, &store, number, lbn, 1);
+    }
+    (staging, store)
+}
+
+fn stored(store: &Store, lbn: u64) -> u8 {
+    let mut byte = [0];
+    store.read(lbn * BLOCK, &mut byte).unwrap();
+    byte[0]
+}
+
+fn is_full(result: &Result<(), StoreError>) -> bool {
+    matches!(result, Err(StoreError::NoSpace { .. }))
+}
+
+#[test]
+fn refused_blocks_fail_every_flush_until_the_store_has_them() {
+    let (mut staging, store) = full();
+    assert_eq!([0, 8, 16, 17].map(|lbn| stored(&store, lbn)), [1, 0, 3, 4], "events behind a refusal count");
+    assert_eq!([0, 8, 16, 17].map(|lbn| read(&staging, &store)[lbn]), [1, 2, 3, 4]);
+    for _ in 0..2 {
+        assert!(is_full(&staging.promise(&store, 9, Operation::Flush)));
+    }
+    assert!(staging.promise(&store, 0, Operation::Write).is_ok(), "its own blocks are in the store");
+    assert!(is_full(&staging.promise(&store, 1, Operation::Write)));
+    // A discard that gets to the media makes space.
+    let bytes = Command {
+        tag: Tag { frontend: 0, client: 0, command: 0 },
+        arrived: Instant::ZERO,
+        offset_bytes: 16 * BLOCK,
+        length_bytes: (PAGE_BLOCKS * BLOCK) as u32,
+        fua: false,
+        action: Action::Discard,
+    };
+    staging.stage(4, &bytes);
+    let request = Request::new(0, Operation::Discard, 16, PAGE_BLOCKS as u32);
+    let plain = Plain { number: 4, lbn: 16, blocks: PAGE_BLOCKS, tag: 0, place: 16, written: 0, rank: None };
+    let completion = Completion { request, ..completion(&plain, Outcome::ok(&request)) };
+    staging.complete(&store, 4, &completion).unwrap();
+    durable(&mut staging, &store, 4, 16, PAGE_BLOCKS as u32);
+    assert!(staging.promise(&store, 9, Operation::Flush).is_ok());
+    assert_eq!([0, 8, 16, 17].map(|lbn| stored(&store, lbn)), [1, 2, 0, 0]);
+    staging.finish(&store).unwrap();
+}
+
+#[test]
+fn writes_without_space_fail_while_blocks_are_refused_and_others_do_not() {
+    let (mut staging, store) = full();
+    let bytes = [9; BLOCK as usize];
+    let mut write = |number: u64, lbn: u64| {
+        let command = Command {
+            tag: Tag { frontend: 0, client: 0, command: 0 },
+            arrived: Instant::ZERO,
+            offset_bytes: lbn * BLOCK,
+            length_bytes: BLOCK as u32,
+            fua: false,
+            action: Action::Write(&bytes),
+        };
+        staging.stage(number, &command);
+        let plain = Plain { number, lbn, blocks: 1, tag: 9, place: lbn, written: 1, rank: None };
+        let request = Request::new(0, Operation::Write, lbn, 1);
+        let result = staging.complete(&store, number, &completion(&plain, Outcome::ok(&request)));
+        durable(&mut staging, &store, number, lbn, 1);
+        (result, read(&staging, &store)[lbn as usize])
+    };
+    let (refused, found) = write(5, 24);
+    assert!(is_full(&refused) && found == 0, "{refused:?}");
+    assert!(matches!(write(6, 1), (Ok(()), 9)));
+    assert!(is_full(&staging.promise(&store, 9, Operation::Flush)));
+    assert_eq!(stored(&store, 1), 9);
+}
+
+#[test]
+fn newer_write_that_is_durable_takes_the_place_of_a_refused_one() {
+    let (mut staging, store) = full();
+    written(&mut staging, &store, 5, (0, 8, 0), Effect::None);
+    durable(&mut staging, &store, 5, 0, 8);
+    // The first page has given its space back: the refused block gets it, and is overwritten there.
+    assert!(staging.promise(&store, 9, Operation::Flush).is_ok());
+    assert_eq!([stored(&store, 0), stored(&store, 8)], [0, 2]);
+    written(&mut staging, &store, 6, (8, 1, 7), Effect::None);
+    written(&mut staging, &store, 7, (0, 1, 5), Effect::None);
+    durable(&mut staging, &store, 7, 0, 1);
+    written(&mut staging, &store, 8, (8, 1, 8), Effect::None);
+    durable(&mut staging, &store, 8, 8, 1);
+    assert!(is_full(&staging.promise(&store, 9, Operation::Flush)), "block 0 has no page any more");
+    assert_eq!([stored(&store, 0), stored(&store, 8)], [0, 8]);
+    lose_power(&mut staging, &store);
+    assert_eq!([read(&staging, &store)[0], read(&staging, &store)[8]], [0, 8]);
+    assert!(is_full(&staging.finish(&store)), "the media of the device would have block 0");
+}
+
+#[test]
+fn refused_blocks_that_are_stored_or_never_durable_are_no_failure_at_the_end() {
+    let store = pages(1);
+    let mut staging = losing_power(&store);
+    written(&mut staging, &store, 0, (0, 1, 1), Effect::None);
+    written(&mut staging, &store, 1, (8, 1, 2), Effect::None);
+    durable(&mut staging, &store, 0, 0, 1);
+    lose_power(&mut staging, &store);
+    staging.finish(&store).unwrap();
+
+    let (staging, store) = full();
+    assert!(is_full(&staging.finish(&store)), "the second page has nowhere to go");
+}
+
+#[test]
+fn blocks_that_were_on_the_media_when_the_device_went_are_stored_as_far_as_there_is_space() {
+    let store = pages(1);
+    let mut staging = losing_power(&store);
+    let bytes = vec![3; 16 * BLOCK as usize];
+    let command = Command {
+        tag: Tag { frontend: 0, client: 0, command: 0 },
+        arrived: Instant::ZERO,
+        offset_bytes: 0,
+        length_bytes: bytes.len() as u32,
+        fua: false,
+        action: Action::Write(&bytes),
+    };
+    staging.stage(0, &command);
+    for (lbn, blocks) in [(0, 2), (8, 2), (2, 3)] {
+        durable(&mut staging, &store, 0, lbn, blocks);
+    }
+    lose_power(&mut staging, &store);
+    let plain = Plain { number: 0, lbn: 0, blocks: 16, tag: 3, place: 0, written: 0, rank: None };
+    let gone = Outcome {
+        status: Status::Gone,
+        good_blocks: 0,
+        ..Outcome::ok(&Request::new(0, Operation::Write, 0, 16))
+    };
+    staging.complete(&store, 0, &completion(&plain, gone)).unwrap();
+    assert_eq!([0, 1, 2, 4, 5, 8].map(|lbn| stored(&store, lbn)), [3, 3, 3, 3, 0, 0]);
+    assert!(is_full(&staging.finish(&store)));
 }

@@ -9,7 +9,7 @@ use seeklab_emulator::client::nbd::Client;
 use seeklab_emulator::client::runner::RunnerOptions;
 use seeklab_emulator::client::{BuiltinResult, ClientError, Progress, run_builtin, run_builtin_with};
 use seeklab_emulator::clock::Clock;
-use seeklab_workloads::{AddressSpace, Application, Builtin};
+use seeklab_workloads::{AddressSpace, Application, Builtin, Retries};
 
 use crate::nbd::serving::Serving;
 
@@ -174,4 +174,69 @@ fn export_that_is_too_small_is_reported() {
     let error =
         run_builtin(&parse("postmark"), &serving.uri, Seed(1), &mut |_| ()).expect_err("1 MiB is too small");
     assert!(matches!(error, ClientError::Workload { .. }), "{error:?}");
+}
+
+/// A database of a megabyte and more that runs for at least two seconds on a device of half a millisecond.
+const LONG: &str = "database,table=8MiB,pool=1MiB,transactions=2000,checkpoint=256KiB,compute=50us";
+
+#[test]
+fn application_goes_on_when_the_device_is_back() {
+    let gone = "kind = \"fault\"\n[[fault]]\nkind = \"gone\"\nat = \"1s\"\nfor = \"100ms\"\nrepeat = \"400ms\"\n\
+                [device]\nkind = \"constant\"\ncapacity_blocks = 524288\nblock_size = \"512B\"\nservice_time = \"500us\"\n";
+    let serving = Serving::emulating(SIZE_MIB, gone);
+    let reconnect_within = Duration::from_s(60);
+    let options =
+        RunnerOptions { connections: 3, read_back: true, reconnect_within, ..RunnerOptions::default() };
+    let result = run_builtin_with(&parse(LONG), &serving.uri, Seed(1), &options, &mut |_| ()).expect(LONG);
+    let statistics = serving.end();
+    assert_eq!((result.mismatch_count, result.is_full), (0, false), "{:?}", result.mismatches);
+    assert!(result.phases.iter().all(|phase| phase.end.is_some() && phase.operations > 0));
+    assert!(result.reconnections >= 3 && result.failed_requests > 0, "{}", result.reconnections);
+    assert_eq!(statistics.connected_count, 3 + result.reconnections);
+    let failed = result.requests.iter().filter(|request| request.error.is_some()).count() as u64;
+    assert!(failed > 0 && failed <= result.failed_requests);
+    assert!(result.requests.iter().all(|request| matches!(request.error, None | Some(108))));
+    assert_eq!(result.retries.abandoned_requests, failed);
+    assert!(result.verified_bytes > 8 << 20, "{}", result.verified_bytes);
+}
+
+#[test]
+fn application_survives_losses_of_power_and_what_no_flush_covers_is_not_checked() {
+    // A buffer that is never empty when the power goes.
+    let loss = "kind = \"fault\"\n[[fault]]\nkind = \"power_loss\"\nat = \"1s\"\nback_after = \"50ms\"\nrepeat = \"300ms\"\n\
+                [[fault]]\nkind = \"slow\"\nfactor = 3\n[device]\nbase = \"cheetah-36es\"\n";
+    let serving = Serving::emulating(SIZE_MIB, loss);
+    let retries = Retries { count: 3, after: Duration::ZERO };
+    let reconnect_within = Duration::from_s(60);
+    let options = RunnerOptions { read_back: true, reconnect_within, retries, ..RunnerOptions::default() };
+    let line = LONG.replace("transactions=2000", "transactions=200");
+    let result = run_builtin_with(&parse(&line), &serving.uri, Seed(1), &options, &mut |_| ()).expect(&line);
+    assert_eq!(result.mismatch_count, 0, "{:?}", result.mismatches);
+    assert!(result.reconnections > 0 && result.verified_bytes > 0, "{}", result.reconnections);
+    assert!(result.retries.retried_requests > 0, "{:?}", result.retries);
+}
+
+#[test]
+fn device_that_does_not_come_back_in_time_ends_the_run() {
+    let gone = "kind = \"fault\"\n[[fault]]\nkind = \"gone\"\nat = \"1s\"\n\
+                [device]\nkind = \"constant\"\ncapacity_blocks = 524288\nblock_size = \"512B\"\nservice_time = \"500us\"\n";
+    let serving = Serving::emulating(SIZE_MIB, gone);
+    let options = RunnerOptions { reconnect_within: Duration::from_ms(100), ..RunnerOptions::default() };
+    let error = run_builtin_with(&parse(LONG), &serving.uri, Seed(1), &options, &mut |_| ())
+        .expect_err("it is gone for good");
+    assert!(error.to_string().ends_with("closed the connection and has taken no other for 0.1 s"), "{error}");
+    let stop = AtomicBool::new(false);
+    let options = RunnerOptions { stop: Some(&stop), reconnect_within: Duration::from_s(600), ..options };
+    let serving = Serving::emulating(SIZE_MIB, gone);
+    let result = std::thread::scope(|scope| {
+        let run =
+            scope.spawn(|| run_builtin_with(&parse(LONG), &serving.uri, Seed(1), &options, &mut |_| ()));
+        // The device is gone when it refuses clients.
+        while Client::connect(&serving.uri, Clock::start()).is_ok() {
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
+        stop.store(true, Ordering::Relaxed);
+        run.join().expect("it does not panic")
+    });
+    assert!(matches!(result, Err(ClientError::Stopped { .. })), "{result:?}");
 }

@@ -9,10 +9,14 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration as Time;
 
-use seeklab_core::Duration;
+use seeklab_core::{ByteSize, Duration, Seed};
+use seeklab_devices::Description;
 use seeklab_emulator::clock::{Clock, Pacing, Waiter};
+use seeklab_emulator::emulation::Emulation;
 use seeklab_emulator::frontend::nbd::{Address, Export, Limits, Server, ServerOptions, Statistics, Uri};
-use seeklab_emulator::frontend::{Stop, serve};
+use seeklab_emulator::frontend::{Backend, Stop, serve};
+use seeklab_emulator::pacer::{Options, Pacer};
+use seeklab_emulator::store::Store;
 
 use crate::nbd::client::{self, Client, Request};
 use crate::nbd::memory::{Memory, now};
@@ -37,6 +41,29 @@ impl Serving {
         options: ServerOptions,
         tcp: Option<&str>,
     ) -> Self {
+        Self::launch(size_mib, options, tcp, move || {
+            (Clock::from_origin_ns(0), Memory::new(size_mib << 20, delay))
+        })
+    }
+
+    /// Emulates the device of that description. Its time begins when clients can connect.
+    pub(crate) fn emulating(size_mib: usize, description: &'static str) -> Self {
+        Self::launch(size_mib, ServerOptions::default(), None, move || {
+            let description = Description::parse("device", "device", description).expect(description);
+            let device = description.build(Seed(1), "disk0").expect("it can be built");
+            let store = Store::in_ram(ByteSize::from_bytes((size_mib as u64) << 20), None);
+            let (clock, store) = (Clock::start(), store.expect("there is memory"));
+            let pacer = Pacer::new(device, Options::default());
+            (clock, Emulation::new(pacer, store, clock).failing(false).expect("there is memory"))
+        })
+    }
+
+    fn launch<B: Backend>(
+        size_mib: usize,
+        options: ServerOptions,
+        tcp: Option<&str>,
+        make: impl FnOnce() -> (Clock, B) + Send + 'static,
+    ) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let path = directory.path().join("disk.sock");
         let address = match tcp {
@@ -45,14 +72,14 @@ impl Serving {
         };
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
+            let (clock, mut backend) = make();
             let export = Export::new("disk", (size_mib as u64) << 20, 512);
-            let server = Server::bind(&address, export, options, Box::new(now));
+            let server = Server::bind(&address, export, options, Box::new(move || clock.now()));
             let mut server = server.expect("the address is free");
             let stop = Stop::new().expect("a descriptor is left");
             sender.send((server.uri(), stop.clone())).expect("the test waits for it");
-            let mut memory = Memory::new(size_mib << 20, delay);
-            let mut waiter = Waiter::new(Clock::from_origin_ns(0), Pacing::Balanced, Duration::from_us(20));
-            serve(&mut server, &mut memory, &mut waiter, &stop).expect("serving ends only when asked to");
+            let mut waiter = Waiter::new(clock, Pacing::Balanced, Duration::from_us(20));
+            serve(&mut server, &mut backend, &mut waiter, &stop).expect("serving ends only when asked to");
             server.statistics()
         });
         let (uri, stop) = receiver.recv().expect("the server starts");
