@@ -87,7 +87,7 @@ impl Processor {
 
     pub(super) fn waking(&mut self, event: &SystemEvent, number: u32) {
         let wake = self.wake(event);
-        let Some(thread) = self.threads.get_mut(&number).filter(|thread| thread.is_task()) else { return };
+        let Some(thread) = self.threads.get_mut(&number) else { return };
         match thread.state {
             State::Waiting => self.end_wait(number, wake),
             State::Running(_) => thread.early_wake = Some(wake),
@@ -98,7 +98,7 @@ impl Processor {
     pub(super) fn wakeup(&mut self, event: &SystemEvent, number: u32) {
         let now_ns = self.now_ns;
         let wake = self.wake(event);
-        let Some(thread) = self.threads.get_mut(&number).filter(|thread| thread.is_task()) else { return };
+        let Some(thread) = self.threads.get_mut(&number) else { return };
         let early = thread.early_wake.take();
         if thread.state == State::Waiting {
             self.end_wait(number, Wake { time_ns: now_ns, ..early.unwrap_or(wake) });
