@@ -4,6 +4,7 @@ mod bench;
 mod clones;
 mod completion;
 mod conversions;
+mod criticality;
 mod descriptions;
 mod errors;
 mod events;
