@@ -96,13 +96,13 @@ pool = "32MiB"
     Kind {
         name: "host",
         about: "processes on a host with CPUs, a page cache and a syncer: what an application takes",
-        example: "host,files.data.size=4MiB,processes.reader.program=read data 4MiB",
+        example: "host,files.data.size=4MiB,processes.p.program=read data 4MiB",
         example_toml: r#"kind = "host"
 
 [files.data]
 size = "4MiB"
 
-[processes.reader]
+[processes.p]
 program = "read data 4MiB"
 "#,
         schema: schema_of::<HostSpec>,

@@ -36,7 +36,7 @@ sync
 \"\"\"
 ";
 
-fn host<'a>(document: &'a Value, device: usize) -> &'a Value {
+fn host(document: &Value, device: usize) -> &Value {
     &document["devices"][device]["host"]
 }
 
@@ -127,5 +127,41 @@ fn workloads_of_the_paper_take_the_cpu_time_of_table_3() {
         let task = host(&document, 0)["task_cpu_s"].as_f64().unwrap();
         assert!((task / cpu_s - 1.0).abs() < 0.01, "{name}: {task} s");
         assert!(document["devices"][0]["requests"].as_u64().unwrap() >= requests, "{name}");
+    }
+}
+
+/// Figures of a workload of the paper on `hp-c2247a`.
+fn of_paper(bench: &Bench, name: &str, options: &[&str]) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/ganger-patt/{name}.toml"));
+    let arguments = ["simulate", "hp-c2247a", "-w", path.to_str().unwrap()];
+    bench.json(&[&arguments, options].concat())["devices"][0].clone()
+}
+
+#[test]
+fn criticality_scheduling_shortens_uncompress_as_the_paper_says() {
+    let bench = Bench::new();
+    // The paper states neither the share of a sweep nor the order of free memory.
+    for settings in ["sweep=1/30", "sweep=1/10", "sweep=1/60,contiguous=40MiB"] {
+        let figures =
+            |scheduler| of_paper(&bench, "uncompress", &["--scheduler", scheduler, "--host", settings]);
+        let (plain, critical) = (figures("c-look"), figures("criticality-c-look"));
+        let number = |device: &Value, path: &str| device.pointer(path).and_then(Value::as_f64).unwrap();
+        let gain = 1.0 - number(&critical, "/host/elapsed_s") / number(&plain, "/host/elapsed_s");
+        assert!(gain > 0.2, "{settings}: {gain}");
+        let responses = [&plain, &critical].map(|device| number(device, "/response_mean_ms"));
+        assert!(responses[1] > responses[0] * 2.0, "{settings}: {responses:?}");
+    }
+}
+
+#[test]
+fn awareness_of_the_buffer_lengthens_responses_of_compress_as_the_paper_says() {
+    let bench = Bench::new();
+    for settings in ["cpu_speed=1", "cpu_speed=2"] {
+        let response_ms = |scheduler| {
+            let device = of_paper(&bench, "compress", &["--scheduler", scheduler, "--host", settings]);
+            device["response_mean_ms"].as_f64().unwrap()
+        };
+        let (sptf, spctf) = (response_ms("sptf"), response_ms("spctf"));
+        assert!(spctf > sptf * 1.1, "{settings}: {sptf} ms, {spctf} ms");
     }
 }
