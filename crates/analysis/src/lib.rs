@@ -39,7 +39,8 @@ pub use density::{DensityAxis, DensityStep};
 pub use host::{ClassSummary, HostSummary};
 pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{
-    BreakdownSummary, FaultSpan, Metrics, MetricsSummary, SamplePoint, StatusCounts, TimeBin, TimeSummary,
+    BreakdownSummary, CriticalitySummaries, CriticalitySummary, FaultSpan, Metrics, MetricsSummary,
+    SamplePoint, StatusCounts, TimeBin, TimeSummary,
 };
 pub use part_times::PartTimes;
 pub use points::{

@@ -10,7 +10,7 @@
 //! ```
 //! Like the models it takes time as an argument and never waits; model time is the time since the start
 //! of the run, see [`clock`](crate::clock). A loop around it goes:
-//! 1. hand in what has arrived ([`arrive`](Pacer::arrive)) and the changes of class that the host has learnt
+//! 1. hand in what has arrived ([`arrive`](Pacer::arrive)) and the changes of class that the host has reported
 //!    ([`reclassify`](Pacer::reclassify)), before asking what is due;
 //! 2. hand out what is due ([`due`](Pacer::due));
 //! 3. wait until [`next_deadline`](Pacer::next_deadline) or the next arrival; asking for it runs the model.

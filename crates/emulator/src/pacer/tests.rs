@@ -107,7 +107,7 @@ fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
             let id = RequestId(made - 1 - changes.below(made.min(12)));
             let criticality = Criticality::ALL[changes.below(3) as usize];
             let change = Reclassification { id, device: 0, criticality };
-            // The host learnt of the change some time ago.
+            // The change is known some time after it happened.
             let at = before(now, changes.exponential(host.jitter));
             let given = pacer.reclassify(now, at, &change);
             assert!(given.is_none_or(|given| given >= last_final.max(at)), "{given:?} at {last_final}");

@@ -6,7 +6,7 @@ use super::Fault;
 
 impl Fault {
     /// Makes a request more pressing wherever it is: in the device, without an answer, or with one that is held until its
-    /// time. The device is told the time by its own clock. A device that was gone may still hold a request that has been
+    /// time. The device receives the change by its own clock. A device that was gone may still hold a request that has been
     /// answered here, and serves it by its new class.
     pub(super) fn reclassify_outstanding(
         &mut self,
