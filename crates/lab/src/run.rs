@@ -228,7 +228,8 @@ fn host(
     let summary = crate::host::summary(&host.figures());
     let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
     if summary.failed_processes > 0 {
-        warn(format!("{} processes ended early because a request failed", summary.failed_processes));
+        let processes = if summary.failed_processes == 1 { "process" } else { "processes" };
+        warn(format!("{} {processes} ended early because a request failed", summary.failed_processes));
     }
     if !summary.finished {
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());

@@ -96,14 +96,14 @@ pool = "32MiB"
     Kind {
         name: "host",
         about: "processes on a host with CPUs, a page cache and a syncer: what an application takes",
-        example: "host,files.data.size=4MiB,processes.reader.program=repeat 1024 { read data 4KiB; compute 5ms }",
+        example: "host,files.data.size=4MiB,processes.p.program=read data 4MiB",
         example_toml: r#"kind = "host"
 
 [files.data]
 size = "4MiB"
 
-[processes.reader]
-program = "repeat 1024 { read data 4KiB; compute 5ms }"
+[processes.p]
+program = "read data 4MiB"
 "#,
         schema: schema_of::<HostSpec>,
     },

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod experiment;
 mod fifos;
+mod host;
 mod limits;
 mod mistakes;
 mod notes;
@@ -65,6 +66,7 @@ fn every_help_ends_with_examples() {
                 "--format",
                 "--block-size",
                 "--shape",
+                "--host",
                 "--out",
                 "--report",
                 "--json",

@@ -188,7 +188,7 @@ fn write(
 
 fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
     let counts = [
-        ("from_idle", repairs.from_idle),
+        ("unrecorded_switch", repairs.unrecorded_switch),
         ("current_thread", repairs.current_thread),
         ("two_processors", repairs.two_processors),
         ("not_woken", repairs.not_woken),
@@ -236,7 +236,7 @@ fn metadata(
         },
         events: EventCounts {
             events: processed.events,
-            lost_events: processed.lost_events,
+            lost_events: processed.lost_events.max(recorded.lost_events()),
             malformed_records: recorded.malformed_records,
             repairs: repairs(&processed.repairs),
             clock_steps: processed.clock_steps,

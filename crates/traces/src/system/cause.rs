@@ -47,7 +47,7 @@ names! {
 }
 
 names! {
-    /// What a call stack says of a wait.
+    /// Cause of a wait according to a call stack.
     pub enum StackCause {
         /// Data of a file.
         DataRead = "data_read",

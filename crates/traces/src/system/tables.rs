@@ -184,7 +184,7 @@ rows! {
         cause: WaitCause,
         /// System call in which the thread waited. Absent for faults.
         call: Option<u16>,
-        /// What ended the wait.
+        /// Kind of the event that ended the wait.
         waker: Waker,
         /// The thread that ended the wait, if a thread did.
         waker_thread: Option<u32>,

@@ -257,7 +257,7 @@ fn call_stack_may_come_before_its_switch() {
 }
 
 #[test]
-fn unrecorded_switch_from_an_idle_processor_follows_its_last_event() {
+fn unrecorded_switch_follows_the_last_event_of_its_processor() {
     let (enter, exit) = softirq(4);
     let mut host = Host::new();
     host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
@@ -271,7 +271,7 @@ fn unrecorded_switch_from_an_idle_processor_follows_its_last_event() {
         .at(60, 1, 6, EventKind::Waking { thread: 10 })
         .at(70, 0, 10, EventKind::CallExit { call: 0, result: 0 });
     let (rows, counts) = host.finish(80);
-    assert_eq!(counts.repairs, Repairs { from_idle: 2, ..Repairs::default() });
+    assert_eq!(counts.repairs, Repairs { unrecorded_switch: 2, ..Repairs::default() });
     let [process] = processes(&rows)[..] else { panic!("{rows:?}") };
     assert_eq!((process.computing_ns, process.ready_ns), (10 + 17 + 20, 2));
     check_sums(&rows);
@@ -326,7 +326,7 @@ fn lost_events_are_counted_and_located_and_sums_remain() {
 }
 
 #[test]
-fn work_of_the_loop_driver_is_told_from_other_work_of_the_kernel() {
+fn work_of_the_loop_driver_is_separate_from_other_work_of_the_kernel() {
     let kernel = InitialThread {
         thread: 30,
         process: 30,

@@ -36,6 +36,13 @@ pub(super) struct Wake {
     pub(super) completion: Option<Completion>,
 }
 
+impl Wake {
+    /// A wake-up that was not recorded.
+    pub(super) const fn unknown(time_ns: u64) -> Self {
+        Self { time_ns, waker: Waker::Unknown, thread: None, is_within: false, completion: None }
+    }
+}
+
 /// A wait, until its thread runs again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenWait {

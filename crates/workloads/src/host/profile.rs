@@ -5,7 +5,7 @@
 //! on Computers 47(6), 1998. `docs/models/host.md` derives the CPU costs from its table 6.
 
 use schemars::JsonSchema;
-use seeklab_core::{Duration, Ratio};
+use seeklab_core::{ByteSize, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use super::PAGE_BYTES;
@@ -30,6 +30,8 @@ pub(super) struct Settings {
     pub(super) sweep_interval: Duration,
     /// Frames that one sweep passes.
     pub(super) sweep_frames: u32,
+    /// Frames of a part of memory that the syncer passes in the order of their first use.
+    pub(super) contiguous_frames: u32,
     /// Blocks read in advance.
     pub(super) read_ahead: u64,
     /// Frames that may be dirty before writers wait.
@@ -51,8 +53,7 @@ impl Settings {
         let cost = |given: Option<Duration>, of_profile| scaled(given.unwrap_or(of_profile), speed);
         match given.profile {
             Profile::Svr4 => {
-                let memory = given.memory.map_or(40 << 20, seeklab_core::ByteSize::as_bytes);
-                let frames = u32::try_from(memory / PAGE_BYTES).unwrap_or(u32::MAX - 1);
+                let frames = pages(given.memory.unwrap_or(ByteSize::from_bytes(40 << 20)));
                 let share = |ratio: Ratio| ((f64::from(frames) * ratio.as_f64()).round() as u32).max(1);
                 Self {
                     frames,
@@ -61,6 +62,8 @@ impl Settings {
                     sweep_interval: given.sweep_interval.unwrap_or(Duration::from_s(1)),
                     // The paper does not state the share. 1/30 passes all memory in the 30 s of a conventional update.
                     sweep_frames: share(given.sweep.unwrap_or(Ratio::from_const(1.0 / 30.0))),
+                    // Not in the paper: the free memory of a system that has run for a while lies anywhere.
+                    contiguous_frames: given.contiguous.map_or(1, |size| pages(size).max(1)),
                     read_ahead: given.read_ahead.map_or(1, |size| size.as_bytes().div_ceil(PAGE_BYTES)),
                     dirty_frames: share(given.dirty_limit.unwrap_or(Ratio::ONE)),
                     system_call: cost(given.system_call, Duration::from_us(100)),
@@ -75,6 +78,11 @@ impl Settings {
             }
         }
     }
+}
+
+/// Whole frames in a part of memory, below the number that stands for none.
+fn pages(size: ByteSize) -> u32 {
+    u32::try_from(size.as_bytes() / PAGE_BYTES).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
 
 /// A computing time on CPUs of that speed.

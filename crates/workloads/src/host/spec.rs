@@ -74,6 +74,11 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
     pub sweep: Option<Ratio>,
+    /// Size of the parts of memory whose frames are first used in the order in which the syncer passes them. The
+    /// order of the parts is random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub contiguous: Option<ByteSize>,
     /// Data after a block that is read which the host reads as well, in advance. In whole blocks of 4 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-maximum" = "1MiB"))]

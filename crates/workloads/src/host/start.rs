@@ -44,12 +44,7 @@ impl Host {
             links: Links::default(),
             lists: WaitLists::new(),
             cache: PageCache::new(settings.frames),
-            syncer: Syncer {
-                due: Instant::ZERO + settings.sweep_interval,
-                hand: 0,
-                sweep_left: 0,
-                wanted: 0,
-            },
+            syncer: Syncer::new(&settings, seed.stream("host.frames")),
             clock: (!settings.clock_interval.is_zero()).then_some(Instant::ZERO + settings.clock_interval),
             timers: BinaryHeap::new(),
             timers_set: 0,

@@ -4,24 +4,49 @@
 //! 1998, section 5.2\]. If processes wait for memory, or because too much is dirty, it first writes the blocks that
 //! became dirty first. It runs before all other processes.
 
-use seeklab_core::{Criticality, Instant, Operation};
+use std::sync::Arc;
+
+use seeklab_core::{Criticality, Instant, Operation, Stream};
 
 use super::list::NONE;
 use super::page_cache::FrameState;
 use super::process::{Activity, Next, State, Sweep, Wait};
+use super::profile::Settings;
 use super::{Host, SYNCER};
 
 /// State of the syncer beside its process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Syncer {
     /// Start of the next sweep.
     pub(super) due: Instant,
-    /// The frame at which the sweep goes on.
-    pub(super) hand: u32,
+    /// Frames in the order of the sweep. Empty if that is the order of their first use.
+    order: Arc<[u32]>,
+    /// Place in that order at which the sweep goes on.
+    hand: u32,
     /// Frames that the sweep has yet to pass.
     pub(super) sweep_left: u32,
     /// Blocks to write because processes wait.
     pub(super) wanted: u32,
+}
+
+impl Syncer {
+    /// The syncer before its first sweep. `stream` draws the order of the parts of memory.
+    pub(super) fn new(settings: &Settings, mut stream: Stream) -> Self {
+        let due = Instant::ZERO + settings.sweep_interval;
+        let part = settings.contiguous_frames;
+        let mut order = Vec::new();
+        if part < settings.frames {
+            let mut starts: Vec<u32> = (0..settings.frames).step_by(part as usize).collect();
+            for last in (1..starts.len()).rev() {
+                starts.swap(last, stream.below(last as u64 + 1) as usize);
+            }
+            order.reserve(settings.frames as usize);
+            for start in starts {
+                order.extend(start..start.saturating_add(part).min(settings.frames));
+            }
+        }
+        Self { due, order: order.into(), hand: 0, sweep_left: 0, wanted: 0 }
+    }
 }
 
 impl Host {
@@ -67,9 +92,10 @@ impl Host {
             self.syncer.wanted = 0;
         }
         while self.syncer.sweep_left > 0 {
-            let frame = self.syncer.hand;
+            let hand = self.syncer.hand;
+            let frame = self.syncer.order.get(hand as usize).copied().unwrap_or(hand);
             self.syncer.sweep_left -= 1;
-            self.syncer.hand = if frame + 1 < self.settings.frames { frame + 1 } else { 0 };
+            self.syncer.hand = if hand + 1 < self.settings.frames { hand + 1 } else { 0 };
             if frame < self.cache.len() && self.cache.frame(frame).state == FrameState::Dirty {
                 return Some(frame);
             }

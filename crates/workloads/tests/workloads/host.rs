@@ -129,7 +129,7 @@ fn read_ahead_stops_at_the_end_of_each_file() {
 fn syncer_writes_what_its_sweep_passes() {
     // Four frames of 64 a second: frames 0 to 3 after 1 s, and so on.
     let line = format!(
-        "{FREE},files.data.size=48KiB,files.data.new=true,host.memory=256KiB,host.sweep=1/16,\
+        "{FREE},files.data.size=48KiB,files.data.new=true,host.memory=256KiB,host.sweep=1/16,host.contiguous=256KiB,\
          processes.p.program=repeat 3 {{ write data 48KiB }}"
     );
     let run = run(&line, SERVICE);
@@ -142,6 +142,26 @@ fn syncer_writes_what_its_sweep_passes() {
     }
     assert_eq!(run.figures.elapsed, Duration::ZERO, "the process does not wait");
     assert_eq!(run.figures.time_noncritical.requests, 12);
+}
+
+#[test]
+fn sweep_passes_parts_of_memory_in_a_random_order() {
+    let line = |part| {
+        format!(
+            "{FREE},files.data.size=1MiB,files.data.new=true,host.memory=1MiB,host.sweep=1/16,\
+             host.contiguous={part},processes.p.program=write data 1MiB"
+        )
+    };
+    let writes = |part| run(&line(part), Duration::from_ms(1));
+    let (whole, parts) = (writes("1MiB"), writes("16KiB"));
+    assert_eq!(whole.addresses(), (0..256).collect::<Vec<u64>>());
+    let mut addresses = parts.addresses();
+    assert_ne!(addresses, whole.addresses());
+    assert!(addresses.chunks(4).all(|part| part[0].is_multiple_of(4) && part[3] == part[0] + 3));
+    addresses.sort_unstable();
+    assert_eq!(addresses, whole.addresses(), "each frame is passed once in sixteen sweeps");
+    let seconds = |run: &Run| run.completions.iter().map(|one| one.submitted).max();
+    assert_eq!((seconds(&whole), seconds(&parts)), (Some(Instant::from_ns(16_000_000_000)), seconds(&whole)));
 }
 
 #[test]

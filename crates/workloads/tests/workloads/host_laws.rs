@@ -16,7 +16,7 @@ fn server(seed: u64) -> Server {
     Server::new(Service::Exponential(Duration::from_ms(7), Seed(seed).stream("test.service")))
 }
 
-/// What a device was given and when, and when it answered.
+/// Operation, address, length, submission and completion of each request.
 fn history(completions: &[Completion]) -> Vec<(Operation, u64, u32, Instant, Instant)> {
     let row = |one: &Completion| {
         (one.request.op, one.request.lbn, one.request.blocks, one.submitted, one.completed)

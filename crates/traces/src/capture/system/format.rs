@@ -377,6 +377,8 @@ fn run_state(state: u64) -> RunState {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// As Linux 6.18 describes its `sched_switch`.
@@ -423,6 +425,28 @@ format:
         assert_eq!(next_name.to_string(), "cp");
         for length in 0..60 {
             assert_eq!(decoder.decode(&raw[..length], 0, 0, &Symbols::default()), None, "{length} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_records_yield_a_result(
+            raw in prop::collection::vec(any::<u8>(), 0..120),
+            index in 0..TRACEPOINTS.len(),
+            offsets in prop::collection::vec((0_usize..130, prop::sample::select(vec![1_usize, 2, 4, 8, 16, 48])), 8),
+        ) {
+            let tracepoint = TRACEPOINTS[index];
+            let mut text = SWITCH.to_owned();
+            for (name, (offset, size)) in tracepoint.fields.iter().zip(offsets) {
+                text += &format!("\tfield:u64 {name};\toffset:{offset};\tsize:{size};\tsigned:0;\n");
+            }
+            if let Ok(decoder) = Decoder::parse(tracepoint, &text) {
+                let decoded = decoder.decode(&raw, 7, 3, &Symbols::default());
+                if let Some(Some(event)) = decoded {
+                    prop_assert_eq!((event.time_ns, event.cpu), (7, 3));
+                    prop_assert!(raw.len() >= 8, "an event has the number of its thread");
+                }
+            }
         }
     }
 

@@ -237,6 +237,11 @@ impl Recorded {
         self.spooled.bytes
     }
 
+    /// Lost events, as the kernel counts them.
+    pub fn lost_events(&self) -> u64 {
+        self.spooled.lost
+    }
+
     /// Makes one pass over the events. The threads `roots` and their descendants are the task.
     ///
     /// # Errors
@@ -283,7 +288,7 @@ fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
 /// Writes all dirty blocks of a file system to its device, and waits for them.
 ///
 /// # Errors
-/// What the operating system reports.
+/// If the folder cannot be opened, or a block cannot be written.
 pub fn write_back(mount: &Mount) -> io::Result<()> {
     let folder = File::open(&mount.point)?;
     Ok(rustix::fs::syncfs(folder)?)

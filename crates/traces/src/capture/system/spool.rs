@@ -38,6 +38,8 @@ pub(super) struct Spooled {
     /// Scope, processor and pages.
     files: Vec<(Scope, u16, File)>,
     pub(super) bytes: u64,
+    /// Lost events, as the kernel counts them.
+    pub(super) lost: u64,
     pub(super) end_ns: u64,
     folder: PathBuf,
 }
@@ -87,6 +89,7 @@ impl Spooler {
             }
         }
         let Self { pages, host, task, files, bytes, folder, .. } = self;
+        let lost = host.lost().values().chain(task.lost().values()).sum();
         let scopes = host.readers.iter().map(|reader| (Scope::Host, reader.0));
         let scopes = scopes.chain(task.readers.iter().map(|reader| (Scope::Task, reader.0)));
         let mut stored = Vec::new();
@@ -94,7 +97,7 @@ impl Spooler {
             let file = file.into_inner().map_err(|error| failed("store", &folder)(error.into_error()))?;
             stored.push((scope, cpu as u16, file));
         }
-        Ok(Spooled { pages, files: stored, bytes, end_ns, folder })
+        Ok(Spooled { pages, files: stored, bytes, lost, end_ns, folder })
     }
 
     fn drain(&mut self) -> Result<(), CaptureError> {
