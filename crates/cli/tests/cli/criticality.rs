@@ -29,7 +29,7 @@ fn trace() -> String {
 fn scheduler_by_criticality_serves_those_who_wait() {
     let bench = Bench::new();
     bench.write("slow.toml", DEVICE);
-    bench.write("t.csv", &trace());
+    bench.write("t.csv", trace());
     let by_criticality = |scheduler: &str| {
         let arguments = ["simulate", "slow.toml", "-w", "t.csv", "--scheduler", scheduler];
         bench.json(&arguments)["devices"][0]["by_criticality"].take()
@@ -65,7 +65,7 @@ fn scheduler_by_criticality_serves_those_who_wait() {
 fn trace_of_a_run_replays_with_its_changes() {
     let bench = Bench::new();
     bench.write("slow.toml", DEVICE);
-    bench.write("t.csv", &trace());
+    bench.write("t.csv", trace());
     let simulate = |workload: &str, out: &str| {
         let scheduler = "criticality-c-look";
         bench.run(&["simulate", "slow.toml", "-w", workload, "--scheduler", scheduler, "--out", out]).done();
