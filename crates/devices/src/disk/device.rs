@@ -6,7 +6,8 @@ use std::sync::Arc;
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
     Capabilities, Completion, Criticality, Device, Duration, Event, FaultSet, Instant, Location, Operation,
-    Outcome, Pending, Positioning, Ratio, Reclassification, Rejected, Request, RotationSpeed, Scheduler, Seed,
+    Outcome, Pending, Positioning, Ratio, Reclassification, Rejected, Request, RotationSpeed, Scheduler,
+    Seed,
 };
 
 use super::electronics::{Electronics, Served};
