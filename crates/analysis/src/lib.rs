@@ -19,6 +19,7 @@ pub mod comparison;
 pub mod confidence;
 pub mod curve;
 pub mod density;
+mod host;
 pub mod matching;
 pub mod metrics;
 pub mod part_times;
@@ -35,9 +36,11 @@ pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compa
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
+pub use host::{ClassSummary, HostSummary};
 pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{
-    BreakdownSummary, FaultSpan, Metrics, MetricsSummary, SamplePoint, StatusCounts, TimeBin, TimeSummary,
+    BreakdownSummary, CriticalitySummaries, CriticalitySummary, FaultSpan, Metrics, MetricsSummary,
+    SamplePoint, StatusCounts, TimeBin, TimeSummary,
 };
 pub use part_times::PartTimes;
 pub use points::{

@@ -214,3 +214,137 @@ fn capture_refuses_unsuitable_devices_before_anything_starts() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no program `no-such-program`"));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// A loop device with a mounted ext4 file system.
+struct FileSystem {
+    device: LoopDevice,
+    folder: tempfile::TempDir,
+}
+
+impl FileSystem {
+    fn new(kind: &str) -> Option<Self> {
+        let device = LoopDevice::new()?;
+        let made = Command::new(format!("mkfs.{kind}")).arg("-q").arg(&device.path).status();
+        if !made.is_ok_and(|status| status.success()) {
+            println!("skipped: no mkfs.{kind} here");
+            return None;
+        }
+        let this = Self { device, folder: tempfile::tempdir().unwrap() };
+        this.mount().then_some(this)
+    }
+
+    fn mount(&self) -> bool {
+        let status = Command::new("mount").arg(&self.device.path).arg(self.folder.path()).status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    /// Takes everything out of the page cache.
+    fn cool(&self) {
+        assert!(Command::new("umount").arg(self.folder.path()).status().unwrap().success());
+        assert!(self.mount());
+    }
+}
+
+impl Drop for FileSystem {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.folder.path()).status();
+    }
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn time_of_a_copy_is_divided_completely() {
+    let Some(file_system) = FileSystem::new("ext4") else { return };
+    let source = file_system.folder.path().join("a");
+    std::fs::create_dir(&source).unwrap();
+    for file in 0..40 {
+        std::fs::write(source.join(format!("{file}")), vec![file; 12_000]).unwrap();
+    }
+    file_system.cool();
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("copy.sys");
+    let (device, trace) = (file_system.device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let copy = format!("cp -r {0} {0}.copy && sync {0}.copy/1", source.display());
+    let output = seeklab(&["capture", "--system", device, "-o", trace, "--json", "--", "sh", "-c", &copy]);
+    let result = document(&output);
+    assert!(output.status.success(), "{result}: {}", String::from_utf8_lossy(&output.stderr));
+    let info = document(&seeklab(&["trace", "info", trace, "--json"]));
+    assert_eq!(info["traces"][0], result["trace"]);
+    for (schema, document) in [("capture-system", &result), ("trace-info-system", &info)] {
+        let schema = serde_json::from_slice(&seeklab(&["schema", schema]).stdout).unwrap();
+        let differences = differences(&schema, document);
+        assert!(differences.is_empty(), "{differences:#?}");
+    }
+    let trace_info = &result["trace"];
+    assert_eq!(trace_info["lost_events"], 0);
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let sum = |process: &serde_json::Value| -> f64 {
+        let waits: f64 = process["waits"].as_object().unwrap().values().map(&number).sum();
+        waits
+            + ["computing_s", "interrupted_s", "ready_s"]
+                .iter()
+                .map(|key| number(&process[*key]))
+                .sum::<f64>()
+    };
+    let processes = trace_info["processes"].as_array().unwrap();
+    for process in processes {
+        assert!((sum(process) - number(&process["elapsed_s"])).abs() < 1e-6, "{process}");
+        assert_eq!(process["has_ended"], true);
+    }
+    let named = |name: &str| processes.iter().find(|process| process["name"] == name).unwrap();
+    // Every file and folder was cold.
+    assert!(number(&named("cp")["waits"]["data_read_s"]) > 0.0, "{trace_info}");
+    assert!(number(&named("cp")["waits"]["metadata_read_s"]) > 0.0, "{trace_info}");
+    let sync = &named("sync")["waits"];
+    assert!(number(&sync["flush_s"]) + number(&sync["journal_s"]) > 0.0, "{trace_info}");
+    // The shell waits for its children.
+    assert!(number(&named("sh")["waits"]["process_s"]) > 0.0, "{trace_info}");
+    let task = &trace_info["task"];
+    let computed = number(&task["computing_s"]) + number(&task["interrupted_s"]);
+    // On a busy machine the kernel leaves out switches, so that other threads' time may be counted.
+    let counted = number(&result["command_cpu_s"]);
+    assert!((computed - counted).abs() < 0.005 + 0.2 * counted, "{computed} s, and {counted} s by getrusage");
+    for cpu in trace_info["cpus"].as_array().unwrap() {
+        let keys = [
+            "task_s",
+            "kernel_s",
+            "emulator_s",
+            "recorder_s",
+            "other_s",
+            "interrupt_s",
+            "idle_s",
+            "unknown_s",
+        ];
+        let sum: f64 = keys.iter().map(|key| number(&cpu[*key])).sum();
+        assert!((sum - number(&trace_info["elapsed_s"])).abs() < 1e-6, "{cpu}");
+    }
+    // The requests are a canonical trace.
+    let requests = format!("{trace}/requests.parquet");
+    let requests = document(&seeklab(&["trace", "info", &requests, "--json"]));
+    assert_eq!(requests["traces"][0]["requests"], trace_info["requests"]);
+    assert!(requests["traces"][0]["reads"].as_u64().unwrap() >= 40);
+    assert!(requests["traces"][0]["writes"].as_u64().unwrap() >= 1);
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, loop devices and tracefs")]
+fn system_capture_refuses_what_it_cannot_record() {
+    let Some(device) = LoopDevice::new() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.sys");
+    let (path, trace) = (device.path.to_str().unwrap(), trace.to_str().unwrap());
+    let refused = |arguments: &[&str]| {
+        let output = seeklab(&[&["capture", "--system"], arguments].concat());
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let error = refused(&[path, "-o", trace, "--", "true"]);
+    assert!(error.contains("no file system of") && error.contains("hint: mount"), "{error}");
+    let error = refused(&[path, "-o", trace]);
+    assert!(error.contains("COMMAND"), "{error}");
+    std::fs::create_dir(trace).unwrap();
+    std::fs::write(Path::new(trace).join("mine"), "").unwrap();
+    let error = refused(&[path, "-o", trace, "--", "true"]);
+    assert!(error.contains("no system-level trace"), "{error}");
+    assert!(Path::new(trace).join("mine").exists());
+}

@@ -13,7 +13,7 @@ use seeklab_traces::schema::Column;
 use crate::batch::Values;
 
 /// The columns that can be put into records so.
-const DIRECT: [Column; 12] = [
+const DIRECT: [Column; 14] = [
     Column::ArrivalNs,
     Column::CompletionNs,
     Column::ThinkNs,
@@ -24,6 +24,8 @@ const DIRECT: [Column; 12] = [
     Column::Lbn,
     Column::Blocks,
     Column::Criticality,
+    Column::BecameTimeLimitedNs,
+    Column::BecameTimeCriticalNs,
     Column::Priority,
     Column::Status,
 ];
@@ -89,6 +91,8 @@ fn fill_nulls(column: Column, records: &mut [TraceRecord]) -> bool {
             Column::Initiator => record.initiator = NEW.initiator,
             Column::Fua => record.fua = NEW.fua,
             Column::Criticality => record.criticality = NEW.criticality,
+            // A batch with a change of class is left to `Row`, which checks it.
+            Column::BecameTimeLimitedNs | Column::BecameTimeCriticalNs => record.became = NEW.became,
             Column::Priority => record.priority = NEW.priority,
             Column::Status => record.status = NEW.status,
             _ => return false,

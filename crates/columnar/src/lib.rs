@@ -6,7 +6,8 @@
 //!
 //! Programs open and create every trace through this crate, since [`FORMATS`] is the full list: the text
 //! formats of `seeklab-traces` and [`Parquet`]. Tables of results, which are no traces, go through
-//! [`write_table`].
+//! [`write_table`]. Tables of typed rows, those of a system-level trace, go through [`TypedTableWriter`] and
+//! [`TypedTableReader`].
 //!
 //! A caller that needs few columns of many rows lists them in [`ReadOptions::columns`]. Other columns are not
 //! read, and the listed columns are converted to records column by column.
@@ -22,6 +23,7 @@ mod direct;
 mod parquet_format;
 mod reader;
 mod table;
+mod typed_table;
 mod writer;
 
 use std::path::Path;
@@ -30,6 +32,7 @@ use seeklab_traces::{Metadata, OpenTrace, ReadOptions, Source, TraceError, Trace
 
 pub use parquet_format::Parquet;
 pub use table::{ColumnValues, TableColumn, write_table};
+pub use typed_table::{TypedTableReader, TypedTableWriter};
 
 /// All trace formats: those of [`seeklab_traces::FORMATS`], and Parquet behind the canonical CSV.
 pub const FORMATS: &[&dyn TraceFormat] = &{

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::completion::Completion;
 use crate::event::Event;
 use crate::hazards::{Absence, Hazards};
-use crate::request::{Operation, Request};
+use crate::reclassification::Reclassification;
+use crate::request::{Criticality, Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
 
 /// A storage device: a pure state machine with time as an argument.
@@ -18,7 +19,7 @@ use crate::units::{Angle, ByteSize, Duration, Instant};
 /// # Contract
 /// - Every accepted request completes exactly once, never before its submission.
 /// - [`next_event`](Self::next_event) never lies before the last time given to the device.
-/// - `now` never goes back from call to call; the caller polls up to `now` before it submits.
+/// - `now` never goes back from call to call; the caller polls up to `now` before it submits or reclassifies.
 /// - Polling in one big step or in many small ones yields the same completions.
 /// - Equal states, inputs and seeds give equal completions; a fork continues identically.
 /// - The breakdown of a completion sums to its response time.
@@ -32,6 +33,15 @@ pub trait Device: Send {
     /// [`Rejected`], with the reason, if the device does not take the request. The device is then
     /// unchanged.
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected>;
+
+    /// Makes an outstanding request more pressing at `now`: its completion carries the new class, and what has not been
+    /// chosen for service is chosen by it from now on. Returns the class before if it changed.
+    ///
+    /// Nothing changes, and the answer is `None`, if the device does not hold such a request (its number is unknown, or
+    /// it is complete) or if the class stated is not more pressing than its own. A layer passes the change on to the
+    /// device beneath and applies it to what waits in the layer itself. It changes the completion time of no request that
+    /// has begun.
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality>;
 
     /// Advances the device to `now` and appends what completed, in order of completion time.
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>);
@@ -262,6 +272,9 @@ impl fmt::Debug for dyn Device {
 impl Device for Box<dyn Device> {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         (**self).submit(now, request)
+    }
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        (**self).reclassify(now, change)
     }
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         (**self).poll(now, completions);

@@ -126,7 +126,7 @@ impl Chance {
     /// Bits of a draw in `[0, 1)`.
     const BITS: u32 = 53;
 
-    /// That probability; one and above is certain.
+    /// The chance of a probability; one and above is certain.
     pub fn new(probability: f64) -> Self {
         if probability >= 1.0 {
             return Self::CERTAIN;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::completion::{Breakdown, BufferOutcome, Completion, Status};
 use crate::fault_set::FaultSet;
 use crate::points::MeasurementPoints;
+use crate::reclassification::{ClassHistory, ClassTimes};
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Duration, Instant};
 
@@ -40,8 +41,10 @@ pub struct TraceRecord {
     pub lbn: u64,
     /// Number of blocks.
     pub blocks: u32,
-    /// Dependence of a process on the request.
+    /// Dependence of a process on the request when it arrived.
     pub criticality: Criticality,
+    /// Times at which the request became more pressing while it was pending.
+    pub became: ClassTimes,
     /// Larger is more urgent.
     pub priority: u8,
     /// Status of the request.
@@ -77,6 +80,7 @@ impl TraceRecord {
             lbn,
             blocks,
             criticality: Criticality::TimeCritical,
+            became: ClassTimes::NONE,
             priority: 0,
             status: Status::Ok,
             good_blocks: None,
@@ -108,7 +112,12 @@ impl TraceRecord {
         self.start.zip(self.completion).map(|(start, completion)| completion.saturating_since(start))
     }
 
-    /// The request that this row records, with the given number.
+    /// Class of the request at the end: at its completion, or the last that is known.
+    pub fn last_criticality(&self) -> Criticality {
+        self.became.changes().last().map_or(self.criticality, |(_, criticality)| criticality)
+    }
+
+    /// The request that this row records, as it arrived, with the given number.
     pub const fn request(&self, id: u64) -> Request {
         Request {
             id: crate::request::RequestId(id),
@@ -125,7 +134,15 @@ impl TraceRecord {
 }
 
 impl From<&Completion> for TraceRecord {
+    /// The record of a request whose class did not change.
     fn from(completion: &Completion) -> Self {
+        Self::of(completion, ClassHistory::constant(completion.request.criticality))
+    }
+}
+
+impl TraceRecord {
+    /// The record of a request whose class changed so.
+    pub fn of(completion: &Completion, classes: ClassHistory) -> Self {
         let request = &completion.request;
         Self {
             arrival: completion.submitted,
@@ -140,7 +157,8 @@ impl From<&Completion> for TraceRecord {
             fua: request.fua,
             lbn: request.lbn,
             blocks: request.blocks,
-            criticality: request.criticality,
+            criticality: classes.at_arrival,
+            became: classes.became,
             priority: request.priority,
             status: completion.outcome.status,
             good_blocks: (!completion.outcome.status.is_success()).then_some(completion.outcome.good_blocks),

@@ -50,7 +50,7 @@ impl Operation {
     }
 }
 
-/// Dependence of a process on a request \[Ganger & Patt 1998, section 2\].
+/// Class of a request: dependence of a process on it \[Ganger & Patt 1998, section 2\]. The most pressing comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Criticality {
@@ -119,6 +119,13 @@ impl Request {
             criticality: Criticality::TimeCritical,
             priority: 0,
         }
+    }
+
+    /// Makes the request more pressing, if `criticality` is a more pressing class than its own. Returns the class before if
+    /// it changed.
+    pub fn reclassify(&mut self, criticality: Criticality) -> Option<Criticality> {
+        let is_more_pressing = criticality < self.criticality;
+        is_more_pressing.then(|| std::mem::replace(&mut self.criticality, criticality))
     }
 
     /// The block after the last.

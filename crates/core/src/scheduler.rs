@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use crate::device::{Location, Positioning};
-use crate::request::Request;
+use crate::request::{Criticality, Request, RequestId};
 use crate::units::Instant;
 
 /// A request that waits to be chosen.
@@ -32,6 +32,11 @@ pub trait Scheduler: Send {
     /// If [`needs_positioning`](Self::needs_positioning) holds and `positioning` is `None`; whoever
     /// builds the queue checks that.
     fn choose(&mut self, now: Instant, positioning: Option<&dyn Positioning>) -> Option<Pending>;
+
+    /// Makes the pending request of that number more pressing, see [`Request::reclassify`]. Returns the class before if it
+    /// changed, `None` also if no such request is pending. The request keeps its rank among those of equal cost: it does
+    /// not come behind requests that were pushed later.
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality>;
 
     /// Returns true if the scheduler can only choose for a device that knows where its heads are.
     fn needs_positioning(&self) -> bool;

@@ -2,6 +2,7 @@
 
 use crate::completion::Completion;
 use crate::device::{Device, Rejected};
+use crate::reclassification::{ClassHistory, ClassLedger};
 use crate::request::Request;
 use crate::units::Instant;
 use crate::workload::{Arrival, Workload};
@@ -94,13 +95,21 @@ pub struct Simulation {
     summary: RunSummary,
     outstanding: usize,
     completions: Vec<Completion>,
+    classes: ClassLedger,
 }
 
 impl Simulation {
     /// A run at time zero.
     pub const fn new(limits: Limits) -> Self {
         let summary = RunSummary { requests: 0, end: Instant::ZERO };
-        Self { limits, now: Instant::ZERO, summary, outstanding: 0, completions: Vec::new() }
+        Self {
+            limits,
+            now: Instant::ZERO,
+            summary,
+            outstanding: 0,
+            completions: Vec::new(),
+            classes: ClassLedger::new(),
+        }
     }
 
     /// The time that the run has reached.
@@ -125,6 +134,28 @@ impl Simulation {
         W: Workload + ?Sized,
         D: Device + ?Sized,
         F: FnMut(&Completion),
+    {
+        self.run_with_classes(workload, device, |completion, _| observe(completion))
+    }
+
+    /// Runs as [`run`](Self::run). `observe` sees the changes of each request's class, too, as a
+    /// [record](crate::TraceRecord::of) has them.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    ///
+    /// # Panics
+    /// As [`simulate`].
+    pub fn run_with_classes<W, D, F>(
+        &mut self,
+        workload: &mut W,
+        device: &mut D,
+        mut observe: F,
+    ) -> Result<RunSummary, SimulationError>
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+        F: FnMut(&Completion, ClassHistory),
     {
         loop {
             let arrival = self.submit_arrivals(workload, device)?;
@@ -152,6 +183,28 @@ impl Simulation {
         D: Device + ?Sized,
         F: FnMut(&Completion),
     {
+        self.run_until_finished_with_classes(workload, device, |completion, _| observe(completion))
+    }
+
+    /// Runs as [`run_until_finished`](Self::run_until_finished), `observe` as in
+    /// [`run_with_classes`](Self::run_with_classes).
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    ///
+    /// # Panics
+    /// As [`simulate`].
+    pub fn run_until_finished_with_classes<W, D, F>(
+        &mut self,
+        workload: &mut W,
+        device: &mut D,
+        mut observe: F,
+    ) -> Result<(), SimulationError>
+    where
+        W: Workload + ?Sized,
+        D: Device + ?Sized,
+        F: FnMut(&Completion, ClassHistory),
+    {
         loop {
             let arrival = self.submit_arrivals(workload, device)?;
             if arrival == Arrival::Finished {
@@ -161,7 +214,7 @@ impl Simulation {
         }
     }
 
-    /// Submits what arrives now; what the workload wants next.
+    /// Submits what arrives now, and reclassifies; what the workload wants next.
     #[inline]
     fn submit_arrivals<W, D>(&mut self, workload: &mut W, device: &mut D) -> Result<Arrival, SimulationError>
     where
@@ -185,6 +238,11 @@ impl Simulation {
                         return Err(SimulationError::Saturated { outstanding, completed, at: now });
                     }
                 }
+                Arrival::Reclassification(change) => {
+                    if let Some(before) = device.reclassify(now, &change) {
+                        self.classes.note(now, &change, before);
+                    }
+                }
                 next => return Ok(next),
             }
         }
@@ -202,7 +260,7 @@ impl Simulation {
     where
         W: Workload + ?Sized,
         D: Device + ?Sized,
-        F: FnMut(&Completion),
+        F: FnMut(&Completion, ClassHistory),
     {
         let next = match arrival {
             // Nothing brings it forward, so the device can go there in one step.
@@ -215,7 +273,7 @@ impl Simulation {
                 );
                 device.next_event()
             }
-            Arrival::Finished | Arrival::Request(_) => device.next_event(),
+            Arrival::Finished | Arrival::Request(_) | Arrival::Reclassification(_) => device.next_event(),
         };
         let Some(next) = next else {
             assert!(self.outstanding == 0, "the device forgot {} requests", self.outstanding);
@@ -228,7 +286,7 @@ impl Simulation {
             self.outstanding -= 1;
             self.summary.end = completion.completed;
             workload.completed(completion);
-            observe(completion);
+            observe(completion, self.classes.complete(completion.request.id, completion.request.criticality));
         }
         self.completions.clear();
         true
@@ -243,7 +301,8 @@ mod tests {
     use crate::completion::{Breakdown, BufferOutcome, Outcome};
     use crate::device::Capabilities;
     use crate::fault_set::FaultSet;
-    use crate::request::Operation;
+    use crate::reclassification::Reclassification;
+    use crate::request::{Criticality, Operation, RequestId};
     use crate::units::Duration;
 
     /// A device that completes all that it holds one millisecond after the first request.
@@ -258,6 +317,10 @@ mod tests {
             self.due.get_or_insert(now + Duration::from_ms(1));
             self.held.push(request);
             Ok(())
+        }
+        fn reclassify(&mut self, _: Instant, change: &Reclassification) -> Option<Criticality> {
+            let held = self.held.iter_mut().find(|request| request.id == change.id);
+            held.and_then(|request| request.reclassify(change.criticality))
         }
         fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
             if self.due.is_some_and(|due| due <= now) {
@@ -305,6 +368,60 @@ mod tests {
             }
         }
         fn completed(&mut self, _: &Completion) {}
+    }
+
+    /// One time-noncritical request, which is stated to be more pressing at these times.
+    struct Pressed(Vec<(u64, Criticality)>, bool);
+
+    impl Workload for Pressed {
+        fn next_arrival(&mut self, now: Instant) -> Arrival {
+            if !std::mem::replace(&mut self.1, true) {
+                let request = Request::new(7, Operation::Read, 0, 1);
+                return Arrival::Request(Request { criticality: Criticality::TimeNoncritical, ..request });
+            }
+            match self.0.first() {
+                None => Arrival::Finished,
+                Some((at, _)) if *at > now.as_ns() => Arrival::At(Instant::from_ns(*at)),
+                Some(_) => {
+                    let (_, criticality) = self.0.remove(0);
+                    Arrival::Reclassification(Reclassification { id: RequestId(7), device: 0, criticality })
+                }
+            }
+        }
+        fn completed(&mut self, _: &Completion) {}
+    }
+
+    #[test]
+    fn observer_gets_the_changes_that_came_before_the_completion() {
+        use Criticality::{TimeCritical, TimeLimited, TimeNoncritical};
+        let run = |changes: &[(u64, Criticality)]| {
+            let mut histories = Vec::new();
+            let mut workload = Pressed(changes.to_vec(), false);
+            Simulation::new(Limits::default())
+                .run_with_classes(&mut workload, &mut Together::default(), |completion, classes| {
+                    assert_eq!(
+                        completion.completed,
+                        Instant::from_ns(1_000_000),
+                        "no change of class moves it"
+                    );
+                    histories.push((completion.request.criticality, classes));
+                })
+                .unwrap();
+            assert_eq!(histories.len(), 1);
+            let (last, classes) = histories[0];
+            assert_eq!(classes.at_arrival, TimeNoncritical);
+            (last, classes.became.changes().map(|(at, class)| (at.as_ns(), class)).collect::<Vec<_>>())
+        };
+        assert_eq!(run(&[]), (TimeNoncritical, vec![]));
+        let both = [(5, TimeLimited), (999_999, TimeCritical)];
+        assert_eq!(run(&both), (TimeCritical, both.to_vec()));
+        // At equal times completions come first, and a request does not become less pressing.
+        assert_eq!(
+            run(&[(5, TimeLimited), (1_000_000, TimeCritical)]),
+            (TimeLimited, vec![(5, TimeLimited)])
+        );
+        assert_eq!(run(&[(5, TimeCritical), (6, TimeLimited)]), (TimeCritical, vec![(5, TimeCritical)]));
+        assert_eq!(run(&[(5, TimeLimited), (6, TimeLimited)]), (TimeLimited, vec![(5, TimeLimited)]));
     }
 
     #[test]

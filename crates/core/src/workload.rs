@@ -1,6 +1,7 @@
 //! A workload decides when the next request arrives.
 
 use crate::completion::Completion;
+use crate::reclassification::Reclassification;
 use crate::request::Request;
 use crate::units::Instant;
 
@@ -9,6 +10,8 @@ use crate::units::Instant;
 pub enum Arrival {
     /// This request arrives now.
     Request(Request),
+    /// A pending request is more pressing from now on; ask again. It has no effect if the request is complete.
+    Reclassification(Reclassification),
     /// Nothing arrives before this time; ask again then.
     At(Instant),
     /// Nothing arrives before a completion; ask again after one.
@@ -24,7 +27,7 @@ pub enum Arrival {
 /// this is why [`Arrival::At`] names a time and no request. One that
 /// [heeds no completions](Workload::heeds_completions) by then is called at that time.
 pub trait Workload {
-    /// Returns the arrival at `now`. Called again until the answer is not a request.
+    /// Returns the arrival at `now`. Called again until the answer is neither a request nor a reclassification.
     fn next_arrival(&mut self, now: Instant) -> Arrival;
 
     /// Notifies the workload that one of its requests is complete.

@@ -68,6 +68,13 @@ impl<T: Copy> Outstanding<T> {
         Some((at, self.things[place as usize]))
     }
 
+    /// An outstanding thing that is wanted.
+    pub(crate) fn find_mut(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<&mut T> {
+        let mut places = self.order.iter().map(|Reverse((.., place))| *place as usize);
+        let place = places.find(|place| is_wanted(&self.things[*place]))?;
+        Some(&mut self.things[place])
+    }
+
     /// Becomes as `other`; allocates only where that holds more than this ever did.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.order.clone_from(&other.order);
@@ -97,6 +104,7 @@ mod tests {
                 }
                 outstanding.push(Instant::from_ns(now + lasts), number);
                 expected.push((now + lasts, number));
+                prop_assert_eq!(outstanding.find_mut(|other| *other == number), Some(&mut { number }));
                 copy.copy_from(&outstanding);
                 prop_assert_eq!(copy.next(), outstanding.next());
                 std::mem::swap(&mut copy, &mut outstanding);
@@ -107,6 +115,7 @@ mod tests {
                 seen.push((at.as_ns(), number));
             }
             expected.sort_unstable();
+            prop_assert_eq!(outstanding.find_mut(|_| true), None, "what has happened is not found");
             prop_assert_eq!(outstanding.len(), 0);
             prop_assert_eq!(seen, expected);
         }

@@ -708,7 +708,7 @@ fn record(due: &Due, arrived: Instant, left: Option<Instant>, miss_cause: Option
         miss_cause,
         ..MeasurementPoints::NONE
     };
-    TraceRecord { points, ..TraceRecord::from(&due.completion) }
+    TraceRecord { points, ..TraceRecord::of(&due.completion, due.classes) }
 }
 
 /// Returns the error code for a client after a failure of the store.

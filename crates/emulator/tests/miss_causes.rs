@@ -23,7 +23,8 @@ use std::time::Duration as Pause;
 
 use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 use seeklab_core::{
-    ByteSize, Capabilities, Completion, Device, Duration, Instant, Rejected, Request, TraceRecord,
+    ByteSize, Capabilities, Completion, Criticality, Device, Duration, Instant, Reclassification, Rejected,
+    Request, TraceRecord,
 };
 use seeklab_devices::simple::{Server as Constant, ServerParameters};
 use seeklab_emulator::clock::{Clock, Pacing, Waiter, monotonic_ns, thread_cpu_time};
@@ -71,6 +72,10 @@ impl Device for Burning {
             self.burnt.lock().expect("nobody panics").push(Stall { from_ns, to_ns, counts });
         }
         self.inner.submit(now, request)
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.inner.reclassify(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

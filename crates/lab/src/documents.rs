@@ -34,6 +34,7 @@ use crate::points::PointsDocument;
 use crate::record::RecordResult;
 use crate::series::SeriesResult;
 use crate::simulate::SimulateFigures;
+use crate::system::{SystemCaptureResult, SystemInfo};
 use crate::trace::Traces;
 use crate::trace::columns::Columns;
 use crate::trace::convert::ConvertResult;
@@ -73,12 +74,14 @@ pub const DOCUMENTS: &[Document] = &[
     document::<EmulationResult>("serve", "serve"),
     document::<CalibrationResult>("calibrate", "calibrate"),
     document::<CaptureResult>("capture", "capture"),
+    document::<SystemCaptureResult>("capture-system", "capture --system"),
     document::<RecordResult>("record", "record"),
     document::<FitResult>("fit", "fit"),
     document::<SweepResult>("fit-sweep", "fit FIO.json"),
     document::<ComparisonSummary>("compare", "compare"),
     document::<PointsDocument>("compare-between", "compare --between"),
     document::<Traces<TraceInfo>>("trace-info", "trace info"),
+    document::<Traces<SystemInfo>>("trace-info-system", "trace info TRACE.sys"),
     document::<ConvertResult>("trace-convert", "trace convert"),
     document::<Traces<TraceHead>>("trace-head", "trace head"),
     document::<TraceFigures>("trace-report", "trace report"),

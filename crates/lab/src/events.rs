@@ -10,7 +10,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use seeklab_core::{
-    Arrival, Completion, Device, Event, EventKind, Instant, Limits, Simulation, SimulationError, Workload,
+    Arrival, ClassHistory, Completion, Device, Event, EventKind, Instant, Limits, Simulation,
+    SimulationError, Workload,
 };
 use seeklab_emulator::emulation::TakeEvents;
 use seeklab_files::OutputFile;
@@ -54,17 +55,17 @@ impl EventFile {
         workload: &mut W,
         device: &mut D,
         limits: Limits,
-        mut observe: impl FnMut(&Completion),
+        mut observe: impl FnMut(&Completion, ClassHistory),
     ) -> Result<(), SimulationError> {
         device.watch();
         let mut simulation = Simulation::new(limits);
         let mut portion = Portion { workload, left: PORTION, is_over: false };
         while !portion.is_over {
             portion.left = PORTION;
-            simulation.run_until_finished(&mut portion, device, &mut observe)?;
+            simulation.run_until_finished_with_classes(&mut portion, device, &mut observe)?;
             self.write(device, simulation.now());
         }
-        let summary = simulation.run(&mut portion, device, &mut observe)?;
+        let summary = simulation.run_with_classes(&mut portion, device, &mut observe)?;
         self.write(device, summary.end);
         Ok(())
     }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use rustix::time::{ClockId, clock_gettime};
-use seeklab_analysis::Metrics;
+use seeklab_analysis::{HostSummary, Metrics};
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Capabilities, Completion, Coverage, Device, Duration, Instant, Limits,
-    Seed, SimulationError, TraceRecord, Workload, simulate,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, Device, Duration,
+    Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
@@ -20,7 +20,8 @@ use seeklab_workloads::replay::{
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Retries, RetryCounts, Retrying, Supplied, Synthetic, WorkloadSpec,
+    AddressSpace, Application, Builtin, Host, HostSpec, Retries, RetryCounts, Retrying, Supplied, Synthetic,
+    WorkloadSpec,
 };
 
 use crate::devices::Resolved;
@@ -46,6 +47,8 @@ pub struct SimulationResult {
     pub followed: Option<Followed>,
     /// Failed requests that were sent again, if the host retries.
     pub retries: Option<RetryCounts>,
+    /// Figures of the host, if the workload has one.
+    pub host: Option<HostSummary>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -95,8 +98,8 @@ struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    fn observe(&mut self, completion: &Completion) {
-        let record = TraceRecord::from(completion);
+    fn observe(&mut self, completion: &Completion, classes: ClassHistory) {
+        let record = TraceRecord::of(completion, classes);
         self.metrics.record(&record);
         if let Some(writer) = &mut self.writer {
             let write_error = &mut self.write_error;
@@ -166,6 +169,7 @@ pub fn run(
             let builtin = workload.spec.builtin().expect("these are the applications");
             application(device, workload, &builtin, seed, limits, outputs, progress)?
         }
+        WorkloadSpec::Host(spec) => host(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -204,6 +208,33 @@ fn application(
     if requests.is_full() {
         result.notes.push(Note::Warning(format!("{}: it ended early: the device was full", device.name)));
     }
+    Ok(result)
+}
+
+/// Runs processes on a host, and takes its figures.
+fn host(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &HostSpec,
+    seed: Seed,
+    limits: Limits,
+    mut outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let mut built = device.build(seed, "disk0")?;
+    let mut host = Host::new(spec, AddressSpace::from(built.capabilities()), seed)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
+    let summary = crate::host::summary(&host.figures());
+    let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
+    if summary.failed_processes > 0 {
+        let processes = if summary.failed_processes == 1 { "process" } else { "processes" };
+        warn(format!("{} {processes} ended early because a request failed", summary.failed_processes));
+    }
+    if !summary.finished {
+        warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
+    }
+    result.host = Some(summary);
     Ok(result)
 }
 
@@ -269,7 +300,7 @@ fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[D
 }
 
 /// The columns that a replay takes requests from; the first with think times only, the last where requests follow others.
-const REPLAYED: [Column; 11] = [
+const REPLAYED: [Column; 13] = [
     Column::ThinkNs,
     Column::ArrivalNs,
     Column::Device,
@@ -279,6 +310,8 @@ const REPLAYED: [Column; 11] = [
     Column::Lbn,
     Column::Blocks,
     Column::Criticality,
+    Column::BecameTimeLimitedNs,
+    Column::BecameTimeCriticalNs,
     Column::Priority,
     Column::CompletionNs,
 ];
@@ -312,9 +345,9 @@ fn replay(
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mode = settings.mode;
     let mut trace = workload.open_trace(match mode {
-        Mode::Think => &REPLAYED[..10],
+        Mode::Think => &REPLAYED[..12],
         Mode::Follow { .. } => &REPLAYED[1..],
-        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..10],
+        Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
     })?;
     let block_size = trace.metadata().block_size;
     let mut notes = Vec::new();
@@ -460,9 +493,9 @@ fn drive_once<W: Workload, D: Device>(
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
-    let observe = |completion: &Completion| observer.observe(completion);
+    let observe = |completion: &Completion, classes| observer.observe(completion, classes);
     let result = match outputs.events.as_deref_mut() {
-        None => simulate(&mut workload, device, limits, observe).map(drop),
+        None => Simulation::new(limits).run_with_classes(&mut workload, device, observe).map(drop),
         Some(events) => events.simulate(&mut workload, device, limits, observe),
     };
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
@@ -483,6 +516,7 @@ fn drive_once<W: Workload, D: Device>(
         coverage,
         followed: None,
         retries: None,
+        host: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),

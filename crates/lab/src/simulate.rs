@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use seeklab_analysis::{MetricsSummary, TimeBin};
+use seeklab_analysis::{HostSummary, MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
-use seeklab_report::{DeviceSection, Note, Parameter, Report};
+use seeklab_report::{DeviceSection, HostRow, Note, Parameter, Report};
 use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
@@ -98,6 +98,9 @@ pub struct DeviceFigures {
     /// Failed requests that the host sent again, if it retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<RetryFigures>,
+    /// Figures of the host, of a workload of kind `host`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSummary>,
     /// Notes for people.
     pub notes: Vec<String>,
     /// Throughput over time.
@@ -210,6 +213,7 @@ impl DeviceFigures {
             saturated: result.saturated.is_some(),
             followed: result.followed.map(FollowedFigures::from),
             retries: result.retries.map(RetryFigures::from),
+            host: result.host,
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
         }
@@ -334,6 +338,11 @@ fn make_report(
                     .with_parameters(device.parameters())
                     .with_faults(device.fault_names(seed).iter(), &result.metrics)
             })
+            .collect(),
+        hosts: results
+            .iter()
+            .zip(devices)
+            .filter_map(|(result, device)| Some(HostRow { device: device.label(), summary: result.host? }))
             .collect(),
         notes,
         ..Report::default()

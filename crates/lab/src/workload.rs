@@ -33,6 +33,8 @@ pub struct WorkloadOptions {
     pub settings: Vec<Setting>,
     /// The trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
     pub shape: Option<PathBuf>,
+    /// Settings of a host that override those of its description, such as `memory=40MiB,cpu_speed=2`.
+    pub host: Option<String>,
 }
 
 /// A workload, ready to be run.
@@ -171,14 +173,29 @@ pub fn from_spec(
                     .hint("write for example replay,trace=server.csv"));
             }
         }
+        WorkloadSpec::Host(host) => {
+            if let Some(settings) = &options.host {
+                host.override_settings(settings)
+                    .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
+            }
+        }
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
     }
-    if spec.builtin().is_some() {
+    let is_host = matches!(spec, WorkloadSpec::Host(_));
+    if options.host.is_some() && !is_host {
+        return Err(Failure::new(format!("--host: `{name}` is no workload of kind `host`"))
+            .hint("name a file with `kind = \"host\"`"));
+    }
+    if spec.builtin().is_some() || is_host {
         let unusable = [
             (
                 "--requests",
                 options.requests.is_some(),
-                "the number of requests follows from its work; scale=0.1 makes that smaller",
+                if is_host {
+                    "the number of requests follows from its programs"
+                } else {
+                    "the number of requests follows from its work; scale=0.1 makes that smaller"
+                },
             ),
             ("--beyond", options.beyond.is_some(), "it never leaves the device"),
             ("--format", options.format.is_some(), "it reads no trace"),
@@ -190,7 +207,8 @@ pub fn from_spec(
             ),
         ];
         if let Some((option, _, why)) = unusable.into_iter().find(|(_, is_given, _)| *is_given) {
-            return Err(Failure::new(format!("{option}: `{name}` is an application: {why}")));
+            let what = if is_host { "a host" } else { "an application" };
+            return Err(Failure::new(format!("{option}: `{name}` is {what}: {why}")));
         }
     }
     let settings = options.settings.clone();

@@ -55,6 +55,7 @@ impl<D: Device> Driven<D> {
 
     /// Completes what is outstanding.
     pub(crate) fn finish(&mut self, observe: impl FnMut(&Completion)) {
+        self.replay.end();
         let run = self.simulation.run(&mut self.replay, &mut self.device, observe);
         run.expect("nothing arrives any more that could be refused");
     }

@@ -3,8 +3,8 @@
 use seeklab_analysis::comparison::ErrorHistogram;
 use seeklab_analysis::{
     Between, BetweenSummary, CdfPoint, Comparison, ComparisonSummary, Evidence, FaultSpan, HistogramBin,
-    Interval, LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps, TimeBin,
-    Trust,
+    HostSummary, Interval, LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps,
+    TimeBin, Trust,
 };
 use seeklab_core::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub struct Report {
     pub points: Vec<PointsSection>,
     /// An application on several devices.
     pub application: Option<ApplicationSection>,
+    /// Simulated hosts, one for each device.
+    pub hosts: Vec<HostRow>,
     /// Cells of an experiment.
     pub experiment: Option<ExperimentSection>,
     /// Notes that a reader needs to judge the figures. Warnings are shown first.
@@ -324,6 +326,15 @@ pub struct ApplicationRow {
     pub missed_pct: f64,
     /// Trustworthiness of the row, in a sentence.
     pub trust: String,
+}
+
+/// A simulated host in front of a device.
+#[derive(Debug, Clone)]
+pub struct HostRow {
+    /// The device.
+    pub device: String,
+    /// Figures of the host.
+    pub summary: HostSummary,
 }
 
 /// The cells of an experiment, each a mean over repetitions.

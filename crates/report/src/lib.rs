@@ -23,7 +23,7 @@ mod trace;
 
 pub use document::{
     ApplicationRow, ApplicationSection, ComparisonSection, DeviceSection, ErrorsOver, ExperimentCell,
-    ExperimentSection, FaultBand, Note, Parameter, PointsSection, Report,
+    ExperimentSection, FaultBand, HostRow, Note, Parameter, PointsSection, Report,
 };
 pub use html::{render_html, render_page_html, render_trace_html};
 pub use page::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries};

@@ -33,6 +33,7 @@ mod reorder;
 pub mod row;
 pub mod schema;
 mod source;
+pub mod system;
 mod trace_format;
 
 pub use error::{ErrorKind, Place, Problem, TraceError};

@@ -30,10 +30,10 @@ pub struct Metadata {
 }
 
 /// The version of the canonical schema that this crate writes.
-const SCHEMA: &str = "2";
+const SCHEMA: &str = "3";
 
 /// The versions that this crate reads.
-const READ: [&str; 2] = ["1", SCHEMA];
+const READ: [&str; 3] = ["1", "2", SCHEMA];
 
 /// Every key with a meaning of its own: key, value, meaning.
 pub(crate) const KEYS: [(&str, &str, &str); 9] = [
@@ -116,7 +116,7 @@ impl Metadata {
         match key {
             "schema" if READ.contains(&value) => {}
             "schema" => {
-                return Err(Problem::new("schema", value, "this program reads the schemas 1 and 2")
+                return Err(Problem::new("schema", value, "this program reads the schemas 1 to 3")
                     .hint("read the trace with the version of seeklab that wrote it, or a newer one"));
             }
             "block_size" => {
@@ -259,7 +259,7 @@ mod tests {
     fn wrong_values_and_keys_are_refused() {
         let mut metadata = Metadata::default();
         for (key, value) in [
-            ("schema", "3"),
+            ("schema", "4"),
             ("block_size", "512"),
             ("block_size", "0B"),
             ("seed", "-1"),

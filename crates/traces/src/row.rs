@@ -7,6 +7,7 @@
 //!   what is absent is derived, what is present must agree.
 //! - The parts of the breakdown sum to the response time; its queue time is what the others leave.
 //!   Where some of them are null, the others must account for the service time alone.
+//! - A class becomes more pressing while the request is pending, and never less.
 //! - At a measurement point, the completion does not lie before the arrival.
 //!
 //! # Scope and limits
@@ -15,8 +16,8 @@
 //! the other columns.
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Criticality, Duration, FaultSet, Instant, MeasurementPoints, Operation,
-    TraceRecord,
+    Breakdown, BufferOutcome, ClassTimes, Criticality, Duration, FaultSet, Instant, MeasurementPoints,
+    Operation, TraceRecord,
 };
 
 use crate::error::Problem;
@@ -123,6 +124,7 @@ impl Row {
         record.initiator = self.narrow(Initiator)?.unwrap_or_default();
         record.fua = self.one_of(Fua, &[false, true])?.unwrap_or_default();
         record.criticality = self.one_of(Criticality, &Criticality::ALL)?.unwrap_or_default();
+        record.became = self.became(record.criticality, times.arrival, times.completion)?;
         record.priority = self.narrow(Priority)?.unwrap_or_default();
         record.status = self.one_of(Status, &seeklab_core::Status::ALL)?.unwrap_or_default();
         record.good_blocks = self.good_blocks(record.status, blocks)?;
@@ -160,6 +162,37 @@ impl Row {
             mp2_completion: end(Mp2CompletionNs, Mp2ArrivalNs)?,
             miss_cause: self.one_of(MissCause, &seeklab_core::MissCause::ALL)?,
         })
+    }
+
+    /// Changes of the class, each to a more pressing one than before, between arrival and completion.
+    #[inline]
+    fn became(&self, at_arrival: Criticality, arrival: u64, completion: Option<u64>) -> Checked<ClassTimes> {
+        const CHANGES: u64 = mask(&[BecameTimeLimitedNs, BecameTimeCriticalNs]);
+        if self.present & CHANGES == 0 {
+            return Ok(ClassTimes::NONE);
+        }
+        let (mut class, mut earliest) = (at_arrival, arrival);
+        let changes = [
+            (BecameTimeLimitedNs, Criticality::TimeLimited),
+            (BecameTimeCriticalNs, Criticality::TimeCritical),
+        ];
+        for (column, becomes) in changes {
+            let Some(time) = self.not_before(column, self.get(column), earliest)? else { continue };
+            if becomes >= class {
+                let reason = format!(
+                    "it is for requests that were less pressing, and this one was `{}`",
+                    class.name()
+                );
+                return Err(Problem::new(column.name(), time.to_string(), reason));
+            }
+            if let Some(completion) = completion.filter(|completion| *completion < time) {
+                let reason = format!("it lies behind the completion, {completion}");
+                return Err(Problem::new(column.name(), time.to_string(), reason));
+            }
+            (class, earliest) = (becomes, time);
+        }
+        let time = |column| self.get(column).map(Instant::from_ns);
+        Ok(ClassTimes::new(time(BecameTimeLimitedNs), time(BecameTimeCriticalNs)))
     }
 
     /// Blocks before the first bad one: fewer than there are, and of a failed request alone.
@@ -308,6 +341,11 @@ impl Row {
         self.set(Lbn, record.lbn);
         self.set(Blocks, u64::from(record.blocks));
         self.set(Criticality, code_of(&Criticality::ALL, record.criticality));
+        if !record.became.is_none() {
+            self.set_if(BecameTimeLimitedNs, record.became.time_limited().map(Instant::as_ns));
+            self.set_if(BecameTimeCriticalNs, record.became.time_critical().map(Instant::as_ns));
+            self.became(record.criticality, arrival, completion)?;
+        }
         self.set(Priority, u64::from(record.priority));
         self.set(Status, code_of(&seeklab_core::Status::ALL, record.status));
         self.set_if(GoodBlocks, record.good_blocks.map(u64::from));

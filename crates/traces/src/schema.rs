@@ -77,7 +77,11 @@ columns! {
     Blocks "blocks" since 1
         "Number of logical blocks. Zero for an operation that addresses no blocks.",
     Criticality "criticality" since 1
-        "Dependence of a process on the request.",
+        "Dependence of a process on the request when it arrived.",
+    BecameTimeLimitedNs "became_time_limited_ns" since 3
+        "Time at which the pending request became time-limited. Null if it did not.",
+    BecameTimeCriticalNs "became_time_critical_ns" since 3
+        "Time at which the pending request became time-critical: a process has waited for it since then. Null if it did not.",
     Priority "priority" since 1
         "Priority. A larger number is more urgent.",
     Status "status" since 1

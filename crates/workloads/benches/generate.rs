@@ -35,6 +35,7 @@ fn main() {
         loop {
             match workload.next_arrival(now) {
                 Arrival::Request(request) => sum = sum.wrapping_add(request.lbn),
+                Arrival::Reclassification(_) => {}
                 Arrival::At(time) => now = time,
                 Arrival::WaitForCompletion | Arrival::Finished => break,
             }

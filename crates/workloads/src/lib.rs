@@ -8,8 +8,9 @@
 //!                                   trace records
 //! ```
 //!
-//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace.
-//! Either may be *open* (arrivals ignore completions) or *closed* (a completion brings the next arrival). The
+//! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace. An
+//! [`Application`] and a [`Host`] run processes, whose requests depend on completions.
+//! The first two may be *open* (arrivals ignore completions) or *closed* (a completion brings the next arrival). The
 //! [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and [`text`] documents the
 //! one-line form of a workload.
 //!
@@ -33,6 +34,7 @@
 //! reads a clock, and its draws follow from a [`Seed`](seeklab_core::Seed) alone.
 
 pub mod application;
+pub mod host;
 pub mod presets;
 mod rate;
 pub mod reference;
@@ -44,6 +46,7 @@ pub mod synthetic;
 pub mod text;
 
 pub use application::{Application, Builtin};
+pub use host::{Host, HostSpec};
 pub use rate::Rate;
 pub use replay::{Replay, ReplaySpec};
 pub use retrying::{Retries, RetryCounts, Retrying};

@@ -5,6 +5,7 @@ use seeklab_core::description::{self, DescriptionError, Mistake, ParameterInfo};
 use serde_json::Value;
 
 use crate::application::{BuildSpec, DatabaseSpec, PostmarkSpec};
+use crate::host::HostSpec;
 use crate::presets::PRESETS;
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
@@ -91,6 +92,20 @@ table = "256MiB"
 pool = "32MiB"
 "#,
         schema: schema_of::<DatabaseSpec>,
+    },
+    Kind {
+        name: "host",
+        about: "processes on a host with CPUs, a page cache and a syncer: what an application takes",
+        example: "host,files.data.size=4MiB,processes.p.program=read data 4MiB",
+        example_toml: r#"kind = "host"
+
+[files.data]
+size = "4MiB"
+
+[processes.p]
+program = "read data 4MiB"
+"#,
+        schema: schema_of::<HostSpec>,
     },
 ];
 

@@ -11,11 +11,13 @@
 //!
 //! # Scope and limits
 //! A request that the device refuses ([`WriteProtected`](Status::WriteProtected), [`NoSpace`](Status::NoSpace)) is not
-//! sent again: the device would refuse it again.
+//! sent again: the device would refuse it again. A request that becomes more pressing stays so in the attempts that follow.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Request, RequestId, Status, Workload};
+use seeklab_core::{
+    Arrival, Completion, Duration, Instant, Reclassification, Request, RequestId, Status, Workload,
+};
 
 /// Attempts of a host after a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -90,6 +92,19 @@ impl<W> Retrying<W> {
         self.outstanding.insert(id, attempt);
         Arrival::Request(Request { id, ..attempt.request })
     }
+
+    /// Makes a request more pressing, in this attempt and in those that follow. Returns the change with the number of the
+    /// attempt that is outstanding, `None` if there is none.
+    fn reclassify(&mut self, change: Reclassification) -> Option<Reclassification> {
+        let is_meant = |attempt: &Attempt| attempt.request.id == change.id;
+        if let Some((_, attempt)) = self.waiting.iter_mut().find(|(_, attempt)| is_meant(attempt)) {
+            attempt.request.reclassify(change.criticality);
+            return None;
+        }
+        let (id, attempt) = self.outstanding.iter_mut().find(|(_, attempt)| is_meant(attempt))?;
+        attempt.request.reclassify(change.criticality);
+        Some(Reclassification { id: *id, ..change })
+    }
 }
 
 impl<W: Workload> Workload for Retrying<W> {
@@ -100,13 +115,23 @@ impl<W: Workload> Workload for Retrying<W> {
             self.counts.retries += 1;
             return self.send(Attempt { number: attempt.number + 1, ..attempt });
         }
-        match (self.workload.next_arrival(now), again) {
+        let next = loop {
+            match self.workload.next_arrival(now) {
+                Arrival::Reclassification(change) => {
+                    if let Some(change) = self.reclassify(change) {
+                        return Arrival::Reclassification(change);
+                    }
+                }
+                next => break next,
+            }
+        };
+        match (next, again) {
             (Arrival::Request(request), _) => self.send(Attempt { request, number: 1 }),
             (Arrival::At(time), Some(again)) => Arrival::At(time.min(again)),
             (Arrival::WaitForCompletion | Arrival::Finished, Some(again)) => Arrival::At(again),
             // An outstanding request may fail and be sent again.
             (Arrival::Finished, None) if !self.outstanding.is_empty() => Arrival::WaitForCompletion,
-            (next, None) => next,
+            (next, None) | (next @ Arrival::Reclassification(_), _) => next,
         }
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::application::{BuildSpec, Builtin, DatabaseSpec, PostmarkSpec};
+use crate::host::HostSpec;
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
 use crate::text;
@@ -27,6 +28,8 @@ pub enum WorkloadSpec {
     Build(BuildSpec),
     /// Transactions of several clients of a database.
     Database(DatabaseSpec),
+    /// Processes on a host.
+    Host(Box<HostSpec>),
 }
 
 impl WorkloadSpec {
@@ -82,19 +85,19 @@ impl WorkloadSpec {
         Self::read(&kind, table)
     }
 
-    /// Sets how many requests there are at most, as `--requests` does. Applications do their work whole.
+    /// Sets how many requests there are at most, as `--requests` does. Applications and hosts do their work whole.
     pub const fn limit_requests(&mut self, requests: u64) {
         match self {
             Self::Synthetic(spec) => spec.requests = requests,
             Self::Replay(spec) => spec.requests = Some(requests),
-            Self::Postmark(_) | Self::Build(_) | Self::Database(_) => {}
+            Self::Postmark(_) | Self::Build(_) | Self::Database(_) | Self::Host(_) => {}
         }
     }
 
     /// The application, if it is one.
     pub fn builtin(&self) -> Option<Builtin> {
         match self {
-            Self::Synthetic(_) | Self::Replay(_) => None,
+            Self::Synthetic(_) | Self::Replay(_) | Self::Host(_) => None,
             Self::Postmark(spec) => Some(Builtin::Postmark(spec.clone())),
             Self::Build(spec) => Some(Builtin::Build(spec.clone())),
             Self::Database(spec) => Some(Builtin::Database(spec.clone())),
@@ -111,6 +114,7 @@ impl WorkloadSpec {
             "postmark" => read(&table).map(Self::Postmark),
             "build" => read(&table).map(Self::Build),
             "database" => read(&table).map(Self::Database),
+            "host" => read(&table).map(Box::new).map(Self::Host),
             other => unreachable!("the registry has no reader of `{other}`"),
         }
     }

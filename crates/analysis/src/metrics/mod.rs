@@ -10,6 +10,7 @@
 //! | queue length | requests ahead of a request when it arrived, mean over requests |
 //! | seek distance | cylinders to the first track, over requests that the buffer did not answer |
 //! | buffer hits | share of the requests that looked into the buffer |
+//! | by criticality | requests and response times of each class at the arrival, once a second class occurs or a class changes |
 //! | breakdown | mean of each part, over requests that carry a breakdown; the parts sum to the response time |
 //!
 //! A request that failed counts in `errors`, in its status and in the response times of errors, in the span, the
@@ -28,6 +29,7 @@
 //! timeline (see [`TimeBin`]) and what utilisation sees beyond 1,024 idle gaps.
 
 mod busy;
+mod criticalities;
 mod errors;
 mod fault_spans;
 mod sample;
@@ -40,12 +42,14 @@ use seeklab_core::{BufferOutcome, ByteSize, Duration, Instant, Operation, TraceR
 use crate::confidence::BatchMeans;
 use crate::curve::{self, CdfPoint, HistogramBin};
 use busy::BusyTime;
+use criticalities::Criticalities;
 use errors::Errors;
 use fault_spans::FaultSpans;
 use sample::Sample;
 pub(crate) use sample::{SAMPLE_MAX, is_sampled};
 use timeline::{Ended, Timeline};
 
+pub use criticalities::{CriticalitySummaries, CriticalitySummary};
 pub use errors::StatusCounts;
 pub use fault_spans::FaultSpan;
 pub use sample::SamplePoint;
@@ -60,6 +64,7 @@ pub struct Metrics {
     block_size: ByteSize,
     counts: [Count; Operation::ALL.len()],
     errors: Errors,
+    criticalities: Criticalities,
     incomplete: u64,
     span: Option<(Instant, Instant)>,
     response: [Distribution; 3],
@@ -119,6 +124,13 @@ const fn direction(op: Operation) -> usize {
     }
 }
 
+/// Returns all values of the distributions.
+fn all_of(distributions: &[Distribution]) -> Distribution {
+    let mut all = Distribution::default();
+    distributions.iter().for_each(|one| all.merge(one));
+    all
+}
+
 impl Metrics {
     /// Nothing yet, of a device with this block size.
     pub fn new(block_size: ByteSize) -> Self {
@@ -126,6 +138,7 @@ impl Metrics {
             block_size,
             counts: Default::default(),
             errors: Errors::default(),
+            criticalities: Criticalities::default(),
             incomplete: 0,
             span: None,
             response: Default::default(),
@@ -156,6 +169,10 @@ impl Metrics {
     /// Takes in a request that was carried out.
     fn carried_out(&mut self, record: &TraceRecord) {
         let response = record.response_time();
+        self.criticalities.record(record, || {
+            let requests = self.counts.iter().map(|count| count.requests).sum();
+            (requests, all_of(&self.response))
+        });
         let count = &mut self.counts[record.op as usize];
         count.requests += 1;
         count.blocks += u64::from(record.blocks);
@@ -238,9 +255,7 @@ impl Metrics {
 
     /// The response times of all requests that were carried out.
     pub fn response(&self) -> Distribution {
-        let mut all = Distribution::default();
-        self.response.iter().for_each(|one| all.merge(one));
-        all
+        all_of(&self.response)
     }
 
     /// The cumulative distribution of the response times, in at most 400 points.

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Hits, Metrics, StatusCounts};
+use super::{CriticalitySummaries, Hits, Metrics, StatusCounts};
 use crate::rounding::{percent, six_decimals};
 
 /// The figures of a run.
@@ -29,6 +29,8 @@ pub struct MetricsSummary {
     pub errors: u64,
     /// Requests by status, but for `ok`.
     pub statuses: StatusCounts,
+    /// Figures by criticality of the requests when they arrived. `None` if all have the same, and it did not change.
+    pub by_criticality: Option<CriticalitySummaries>,
     /// Requests of which no completion is known.
     pub incomplete: u64,
     /// Bytes read.
@@ -227,6 +229,7 @@ impl MetricsSummary {
             others: requests - reads - writes,
             errors: metrics.errors.failed(),
             statuses: metrics.errors.summary(),
+            by_criticality: metrics.criticalities.summary(),
             incomplete: metrics.incomplete,
             read_bytes,
             written_bytes,
@@ -297,6 +300,7 @@ impl Serialize for MetricsSummary {
         map.serialize_entry("others", &self.others)?;
         map.serialize_entry("errors", &self.errors)?;
         map.serialize_entry("statuses", &self.statuses)?;
+        map.serialize_entry("by_criticality", &self.by_criticality)?;
         map.serialize_entry("incomplete", &self.incomplete)?;
         map.serialize_entry("read_bytes", &self.read_bytes)?;
         map.serialize_entry("written_bytes", &self.written_bytes)?;

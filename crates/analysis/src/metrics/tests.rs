@@ -1,7 +1,7 @@
 //! Metrics against figures computed the long way.
 
 use proptest::prelude::*;
-use seeklab_core::{Breakdown, Seed, Status};
+use seeklab_core::{Breakdown, ClassTimes, Criticality, Seed, Status};
 
 use super::*;
 
@@ -64,6 +64,34 @@ fn figures_of_three_requests_match_manual_calculation() {
     let breakdown = summary.breakdown.unwrap();
     assert_eq!((breakdown.queue_mean_ms, breakdown.seek_mean_ms), (1.666667, 4.0));
     assert!((breakdown.total_ms() - response.mean_ms).abs() < 1e-5);
+}
+
+#[test]
+fn classes_count_apart_from_the_second_on() {
+    let request = |criticality, became: Option<f64>, arrival: f64, completion: f64| {
+        let became = ClassTimes::new(None, became.map(|ms| Instant::from_ns((ms * 1e6) as u64)));
+        TraceRecord { criticality, became, ..served(arrival, arrival, completion) }
+    };
+    let critical = |arrival, completion| request(Criticality::TimeCritical, None, arrival, completion);
+    let first = [critical(0.0, 2.0), critical(10.0, 14.0), critical(20.0, 29.0)];
+    assert_eq!(of(&first).summary().by_criticality, None, "one class");
+    let failed = TraceRecord { status: Status::Aborted, ..critical(30.0, 99.0) };
+    let noncritical = request(Criticality::TimeNoncritical, None, 40.0, 60.0);
+    let needed = request(Criticality::TimeNoncritical, Some(55.0), 50.0, 58.0);
+    let rest = [failed, noncritical, needed, critical(70.0, 71.0)];
+    let classes = of(&[&first[..], &rest].concat()).summary().by_criticality.unwrap();
+    let CriticalitySummaries { time_critical, time_limited, time_noncritical } = classes;
+    assert_eq!((time_critical.requests, time_critical.became_time_critical), (4, 0));
+    assert_eq!((time_critical.response_mean_ms, time_critical.response_max_ms), (Some(4.0), Some(9.0)));
+    assert_eq!(time_critical.wait_mean_ms, None);
+    assert_eq!(time_limited, CriticalitySummary::default());
+    assert_eq!((time_noncritical.requests, time_noncritical.became_time_critical), (2, 1));
+    assert_eq!((time_noncritical.response_mean_ms, time_noncritical.wait_mean_ms), (Some(14.0), Some(3.0)));
+    let p99 = |class: CriticalitySummary| class.response_p99_ms.unwrap();
+    assert!((8.9..=9.0).contains(&p99(time_critical)) && (19.9..=20.0).contains(&p99(time_noncritical)));
+    // A class that changes is enough.
+    let changed = of(&[needed]).summary().by_criticality.unwrap();
+    assert_eq!(changed.time_noncritical.wait_max_ms, Some(3.0));
 }
 
 #[test]

@@ -9,7 +9,9 @@ use seeklab_lab::crates::core::{ByteSize, Duration};
 use seeklab_lab::crates::report::folded;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
+use seeklab_lab::system::{SystemCaptureOptions, capture_system};
 
+use super::system_page::system_page;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
@@ -18,10 +20,15 @@ Examples:
   seeklab capture /dev/vda -o prod.parquet --duration 60s
   seeklab capture /dev/nvme0n1p2 -o build.parquet -- make -j8
   seeklab capture /dev/loop0 -o fio.csv.zst --json -- fio job.fio
+  seeklab capture --system /dev/loop0 -o copy.sys -- cp -r /mnt/a /mnt/b
 
 It ends with the command, after the duration, or at Ctrl-C, whichever comes first. Any block device: whole
 disks, partitions, loop devices, device-mapper, md and zram. Root, or CAP_PERFMON and tracefs readable.
-Keep the trace on another device than the one that is captured.";
+Keep the trace on another device than the one that is captured.
+
+--system records a command with the host around it: where the time of each of its processes went, and the
+causes of their waits. DEVICE has a mounted ext4 file system then, and TRACE is a folder. It ends when the
+last dirty block of the file system is on the device.";
 
 /// Records every request that the kernel gives to a block device.
 #[derive(Debug, Args)]
@@ -29,6 +36,9 @@ Keep the trace on another device than the one that is captured.";
 pub(crate) struct Arguments {
     /// Block device to record
     device: PathBuf,
+    /// Record COMMAND and the host as a system-level trace
+    #[arg(long, requires = "command", conflicts_with_all = ["duration", "no_queue_times"])]
+    system: bool,
     /// Trace to write. The suffix selects format and compression
     #[arg(long, short = 'o', value_name = "TRACE")]
     output: PathBuf,
@@ -52,6 +62,9 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        if self.system {
+            return self.run_system(session);
+        }
         let options = CaptureOptions {
             device: self.device,
             output: self.output,
@@ -68,6 +81,25 @@ impl Arguments {
             Some(code) => Err(Failure::check(format!("the command ended with exit code {code}"))),
         };
         Delivery::of(session, printed).and(result.failure.map_or(Ok(()), Err)).and(ended).finish()
+    }
+}
+
+impl Arguments {
+    fn run_system(self, session: &Session) -> Result<(), Failure> {
+        let options = SystemCaptureOptions {
+            device: self.device,
+            output: self.output,
+            buffer: self.kernel_buffer,
+            command: self.command,
+            output_to_stderr: self.json,
+        };
+        let result = capture_system(session, &options)?;
+        let printed = if self.json { print_json(&result) } else { print(&system_page(&result.trace)) };
+        let ended = match result.command_exit_code {
+            0 => Ok(()),
+            code => Err(Failure::check(format!("the command ended with exit code {code}"))),
+        };
+        Delivery::of(session, printed).and(ended).finish()
     }
 }
 

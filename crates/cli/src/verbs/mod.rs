@@ -8,6 +8,7 @@ mod queue;
 mod reading;
 mod retries;
 mod setup;
+mod system_page;
 mod trace_remap;
 mod trace_report;
 

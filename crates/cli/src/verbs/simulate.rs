@@ -32,7 +32,7 @@ Examples:
 
 A workload is a trace in any format that `seeklab trace formats` lists (.gz and .zst too), a TOML
 file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, an
-application (postmark, build, database), or
+application (postmark, build, database), a host with processes, or
 synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
 c-scan, vscan(0.2), sptf, aged-sptf(6ms), spctf, criticality-c-look; -cylinder orders by cylinder.";
 
@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
+    /// Override settings of a workload of kind `host`, for example memory=40MiB,cpu_speed=2. `seeklab workloads
+    /// --parameters host` lists the settings
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    host: Option<String>,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
     out: Option<String>,
@@ -183,6 +187,7 @@ impl Arguments {
             block_size: self.block_size,
             settings: self.format_option.clone(),
             shape: self.shape.clone(),
+            host: self.host.clone(),
         }
     }
 }

@@ -7,6 +7,7 @@ use seeklab_lab::crates::report::{TextTable, folded};
 use seeklab_lab::crates::traces::reference;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
+use seeklab_lab::system::{self, SystemInfo, is_system_trace};
 use seeklab_lab::trace::columns::columns;
 use seeklab_lab::trace::convert::{ConvertOptions, convert};
 use seeklab_lab::trace::head::{TraceHead, head};
@@ -16,6 +17,7 @@ use seeklab_lab::trace::{Traces, check_streams, formats};
 use crate::output::{print, print_json};
 
 use super::reading::{Reading, in_brackets, input_path, print_notes};
+use super::system_page::system_page;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +38,7 @@ pub(crate) struct Arguments {
 enum TraceCommand {
     /// Describe the contents of traces, in one pass
     Info {
-        /// Traces. `-` is standard input
+        /// Traces. `-` is standard input. System-level traces are folders
         #[arg(required = true, value_parser = input_path())]
         files: Vec<PathBuf>,
         #[command(flatten)]
@@ -135,6 +137,9 @@ fn print_columns(is_reference: bool, json: bool) -> Result<(), Failure> {
 }
 
 fn print_infos(session: &Session, files: &[PathBuf], reading: &Reading, json: bool) -> Result<(), Failure> {
+    if files.iter().any(|path| is_system_trace(path)) {
+        return print_system_infos(files, json);
+    }
     check_streams(files.iter().map(PathBuf::as_path))?;
     let reading = reading.options();
     let traces: Vec<TraceInfo> =
@@ -143,6 +148,18 @@ fn print_infos(session: &Session, files: &[PathBuf], reading: &Reading, json: bo
         return print_json(&Traces { traces });
     }
     print(&traces.iter().map(page).collect::<Vec<_>>().join("\n"))
+}
+
+fn print_system_infos(files: &[PathBuf], json: bool) -> Result<(), Failure> {
+    if let Some(other) = files.iter().find(|path| !is_system_trace(path)) {
+        let message = format!("{}: is no system-level trace, and others are", other.display());
+        return Err(Failure::new(message).hint("describe them one after the other"));
+    }
+    let traces: Vec<SystemInfo> = files.iter().map(|path| system::info(path)).collect::<Result<_, _>>()?;
+    if json {
+        return print_json(&Traces { traces });
+    }
+    print(&traces.iter().map(system_page).collect::<Vec<_>>().join("\n"))
 }
 
 /// Maximum number of initiators on a page.

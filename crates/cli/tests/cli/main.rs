@@ -4,11 +4,13 @@ mod bench;
 mod clones;
 mod completion;
 mod conversions;
+mod criticality;
 mod descriptions;
 mod errors;
 mod events;
 mod experiment;
 mod fifos;
+mod host;
 mod limits;
 mod mistakes;
 mod notes;
@@ -64,6 +66,7 @@ fn every_help_ends_with_examples() {
                 "--format",
                 "--block-size",
                 "--shape",
+                "--host",
                 "--out",
                 "--report",
                 "--json",

@@ -17,8 +17,8 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_columnar::{create, open};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, Operation, Seed,
-    Status, TraceRecord,
+    Breakdown, BufferOutcome, ByteSize, ClassTimes, Criticality, Duration, Instant, MeasurementPoints,
+    Operation, Seed, Status, TraceRecord,
 };
 use seeklab_traces::{Metadata, ReadOptions, TraceError};
 
@@ -60,6 +60,15 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
             initiator,
             fua: flag,
             criticality: Criticality::ALL[criticality],
+            became: match Criticality::ALL[criticality] {
+                Criticality::TimeNoncritical if flag => {
+                    let limited = (priority % 2 == 0).then_some(arrival);
+                    let end = breakdown.map(|breakdown| arrival + breakdown.total());
+                    ClassTimes::new(limited, (priority % 3 == 0).then_some(end.unwrap_or(arrival)))
+                }
+                Criticality::TimeLimited if flag => ClassTimes::new(None, Some(arrival)),
+                _ => ClassTimes::NONE,
+            },
             priority,
             status: if flag { Status::MediumError } else { Status::Ok },
             breakdown,
@@ -152,7 +161,7 @@ fn files_have_measurement_point_columns_only_if_the_first_row_has_points() {
     let plain = TraceRecord::new(Instant::ZERO, Operation::Read, 0, 1);
     let points = MeasurementPoints { mp2_due: Some(Instant::ZERO), ..MeasurementPoints::NONE };
     let emulated = TraceRecord { points, ..plain };
-    assert_eq!([columns(&[]), columns(&[plain]), columns(&[emulated, plain])], [30, 30, 36]);
+    assert_eq!([columns(&[]), columns(&[plain]), columns(&[emulated, plain])], [32, 32, 38]);
     let mut writer = create(&folder.path().join("t.parquet"), None, &Metadata::default()).unwrap();
     writer.write(&plain).unwrap();
     let error = writer.write(&emulated).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use ::parquet::arrow::ArrowWriter;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use proptest::prelude::*;
 use seeklab_columnar::{create, open};
-use seeklab_core::{Criticality, Duration, Instant, Operation, Seed, Status, TraceRecord};
+use seeklab_core::{ClassTimes, Criticality, Duration, Instant, Operation, Seed, Status, TraceRecord};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, ReadOptions, TraceError};
 
@@ -23,6 +23,8 @@ const WANTED: &[Column] = &[
     Column::Lbn,
     Column::Blocks,
     Column::Criticality,
+    Column::BecameTimeLimitedNs,
+    Column::BecameTimeCriticalNs,
     Column::Priority,
     Column::Status,
 ];
@@ -56,6 +58,13 @@ fn records(count: u64, seed: u64) -> Vec<TraceRecord> {
         let op = Operation::ALL[stream.below(5) as usize];
         let blocks = stream.below(9) as u32 + u32::from(op.addresses_blocks());
         let completion = arrival + Duration::from_ns(stream.below(5_000));
+        let criticality = Criticality::ALL[stream.below(3) as usize];
+        let changes = (index / 3_000) % 2 == 1 && stream.chance(0.3);
+        let became = match criticality {
+            Criticality::TimeNoncritical if changes => ClassTimes::new(Some(arrival), Some(completion)),
+            Criticality::TimeLimited if changes => ClassTimes::new(None, Some(completion)),
+            _ => ClassTimes::NONE,
+        };
         let is_complete = (index / 700).is_multiple_of(2) || stream.chance(0.9);
         TraceRecord {
             start: is_complete.then_some(arrival),
@@ -64,7 +73,8 @@ fn records(count: u64, seed: u64) -> Vec<TraceRecord> {
             device: stream.below(3) as u16,
             initiator: stream.below(1 << 32) as u32,
             fua: stream.chance(0.1),
-            criticality: Criticality::ALL[stream.below(3) as usize],
+            criticality,
+            became,
             priority: stream.below(256) as u8,
             status: if stream.chance(0.01) { Status::MediumError } else { Status::Ok },
             queue_length: Some(7),

@@ -5,12 +5,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::error::join;
-use super::schema::{choices, forms, is_type, items, properties, tagged_variants};
+use super::schema::{choices, entries, forms, is_type, items, properties, tagged_variants};
 
 /// One declared parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ParameterInfo {
-    /// Path below the table of the description; `[]` stands for each entry of a list of tables.
+    /// Path below the table of the description; `[]` stands for each entry of a list of tables, `NAME` for a name that
+    /// the author chooses.
     pub path: String,
     /// The variant to which it belongs, such as `electronics.controller = "segmented"`; empty if it always applies.
     pub only_if: String,
@@ -108,6 +109,9 @@ fn describe(schema: &Value, path: &str, only_if: &str, is_required: bool, rows: 
     if properties(items(schema)).next().is_some() {
         describe_object(items(schema), &format!("{path}[]"), only_if, rows);
     }
+    if let Some(entry) = entries(schema) {
+        describe_object(entry, &format!("{path}.NAME"), only_if, rows);
+    }
     if is_table {
         describe_object(schema, path, only_if, rows);
     }
@@ -151,6 +155,8 @@ fn value_in_words(schema: &Value) -> String {
         "list of tables".to_owned()
     } else if is("array") {
         of_unit("list")
+    } else if entries(schema).is_some_and(|entry| properties(entry).next().is_some()) {
+        "table of tables".to_owned()
     } else if is("object") {
         "table of texts".to_owned()
     } else {

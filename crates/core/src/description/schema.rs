@@ -46,6 +46,11 @@ pub(super) fn items(schema: &Value) -> &Value {
     forms(schema).map(|form| &form["items"]).find(|items| !items.is_null()).unwrap_or(&Value::Null)
 }
 
+/// The schema of the entries of a table whose keys are names that its author chooses.
+pub(super) fn entries(schema: &Value) -> Option<&Value> {
+    Some(&schema["additionalProperties"]).filter(|entry| entry.is_object())
+}
+
 /// `(tag, name, schema)` of each variant of a tagged enum.
 pub(super) fn tagged_variants(schema: &Value) -> Vec<(&str, &str, &Value)> {
     let variants = forms(schema).flat_map(|form| form["oneOf"].as_array().into_iter().flatten());
@@ -134,7 +139,8 @@ pub fn type_texts(schema: &Value, table: &mut toml::Table) {
     let declared: Vec<(&String, &Value)> =
         properties(schema).chain(chosen.iter().flat_map(properties)).collect();
     for (key, value) in table.iter_mut() {
-        let Some((_, property)) = declared.iter().find(|(name, _)| *name == key) else { continue };
+        let known = declared.iter().find(|(name, _)| *name == key).map(|(_, property)| *property);
+        let Some(property) = known.or_else(|| entries(schema)) else { continue };
         match value {
             toml::Value::Table(inner) => type_texts(property, inner),
             toml::Value::String(text) => {
@@ -222,6 +228,11 @@ fn check_table(schema: &Value, table: &Map<String, Value>, path: &str) -> Result
     for (key, property) in properties(schema).chain(chosen.into_iter().flat_map(properties)) {
         if let Some(value) = table.get(key) {
             check_value(property, value, &join(path, key))?;
+        }
+    }
+    if let Some(entry) = entries(schema) {
+        for (name, value) in table {
+            check_value(entry, value, &join(path, name))?;
         }
     }
     Ok(())

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
-    Capabilities, Completion, Device, Duration, Event, FaultSet, Instant, Location, Operation, Outcome,
-    Pending, Positioning, Ratio, Rejected, Request, RotationSpeed, Scheduler, Seed,
+    Capabilities, Completion, Criticality, Device, Duration, Event, FaultSet, Instant, Location, Operation,
+    Outcome, Pending, Positioning, Ratio, Reclassification, Rejected, Request, RotationSpeed, Scheduler, Seed,
 };
 
 use super::electronics::{Electronics, Served};
@@ -192,6 +192,15 @@ impl Device for Disk {
             self.serve_next(now);
         }
         Ok(())
+    }
+
+    /// What waits here waits for a command that is served, so a change brings no command forward at once.
+    fn reclassify(&mut self, _now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let mut serving = self.serving.iter_mut().map(|completion| &mut completion.request);
+        match serving.find(|request| request.id == change.id) {
+            Some(request) => request.reclassify(change.criticality),
+            None => self.queue.reclassify(change.id, change.criticality),
+        }
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

@@ -6,7 +6,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use seeklab_core::{Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Rejected, Request};
+use seeklab_core::{
+    Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Reclassification,
+    Rejected, Request,
+};
 
 use super::events::Events;
 
@@ -103,6 +106,14 @@ impl Device for Bank {
         device.submit(now, request)?;
         self.add(number, device);
         Ok(())
+    }
+
+    /// A device that was never named holds no request.
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let index = *self.indices.get(usize::from(change.device)).filter(|index| **index != NONE)? as usize;
+        let before = self.devices[index].1.reclassify(now, change);
+        self.note_event(index);
+        before
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
@@ -212,6 +223,9 @@ mod tests {
     impl Device for Counting {
         fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
             self.device.submit(now, request)
+        }
+        fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+            self.device.reclassify(now, change)
         }
         fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
             self.asked.fetch_add(1, Ordering::Relaxed);

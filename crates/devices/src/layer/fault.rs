@@ -16,6 +16,7 @@
 mod failed;
 mod power;
 mod quiet;
+mod reclassification;
 mod requests;
 mod timing;
 
@@ -24,8 +25,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, DataEffect, Device, Duration, Event, FaultSet, Hazards,
-    Instant, Location, Operation, Outcome, Positioning, Rejected, Request, Status,
+    Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
+    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected, Request, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
@@ -573,6 +574,10 @@ impl Device for Fault {
         }
         self.settle();
         Ok(())
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.reclassify_outstanding(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

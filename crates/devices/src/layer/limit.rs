@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Operation, Positioning,
-    Rejected, Request,
+    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Operation,
+    Positioning, Reclassification, Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -135,6 +135,15 @@ impl Device for Limit {
         line.push_back(taken);
         self.issue(now);
         Ok(())
+    }
+
+    /// Requests go on in order of arrival, whatever their class.
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let own = self.waiting.iter_mut().chain(&mut self.passing);
+        match own.map(|taken| &mut taken.request).find(|request| request.id == change.id) {
+            Some(request) => request.reclassify(change.criticality),
+            None => self.device.reclassify(now, change),
+        }
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Device, Event, Hazards, Instant, Location, Pending,
-    Positioning, Rejected, Request, Scheduler,
+    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Location,
+    Pending, Positioning, Reclassification, Rejected, Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -111,6 +111,12 @@ impl Device for Queue {
         self.scheduler.push(Pending { request, submitted: now, queue_length, location });
         self.issue_next(now);
         Ok(())
+    }
+
+    /// What waits here waits because the device has no room, so a change brings no request forward at once.
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let waiting = self.scheduler.reclassify(change.id, change.criticality);
+        waiting.or_else(|| self.device.reclassify(now, change))
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

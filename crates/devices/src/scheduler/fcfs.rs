@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 
-use seeklab_core::{Instant, Pending, Positioning, Scheduler};
+use seeklab_core::{Criticality, Instant, Pending, Positioning, RequestId, Scheduler};
 
 use super::SchedulerKind;
 
@@ -23,6 +23,11 @@ impl Scheduler for Fcfs {
 
     fn choose(&mut self, _now: Instant, _positioning: Option<&dyn Positioning>) -> Option<Pending> {
         self.pending.pop_front()
+    }
+
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality> {
+        let mut pending = self.pending.iter_mut().map(|pending| &mut pending.request);
+        pending.find(|request| request.id == id)?.reclassify(criticality)
     }
 
     fn needs_positioning(&self) -> bool {

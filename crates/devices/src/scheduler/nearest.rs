@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use seeklab_core::{Instant, Pending, Positioning, Ratio, Scheduler};
+use seeklab_core::{Criticality, Instant, Pending, Positioning, Ratio, RequestId, Scheduler};
 
 use super::kind::{Parameter, SchedulerKind, Value};
 use super::ordered::{Address, Ordered};
@@ -78,6 +78,10 @@ impl Scheduler for Nearest {
         }
         self.last = key.0;
         self.pending.remove(key)
+    }
+
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality> {
+        self.pending.get_mut(id)?.request.reclassify(criticality)
     }
 
     fn needs_positioning(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_core::Pending;
+use seeklab_core::{Pending, RequestId};
 use serde::{Deserialize, Serialize};
 
 /// Address of a request, as a scheduler orders by it.
@@ -44,8 +44,24 @@ impl Ordered {
     }
 
     pub(super) fn push(&mut self, pending: Pending) {
-        self.pending.insert((self.address.of(&pending), self.pushed), pending);
+        self.push_ranked(pending, self.pushed);
         self.pushed += 1;
+    }
+
+    /// Adds a request with a rank that its owner keeps, among the requests of one address. A list has ranks of its owner or
+    /// of its own.
+    pub(super) fn push_ranked(&mut self, pending: Pending, rank: u64) {
+        self.pending.insert((self.address.of(&pending), rank), pending);
+    }
+
+    /// The pending request of that number.
+    pub(super) fn get_mut(&mut self, id: RequestId) -> Option<&mut Pending> {
+        self.pending.values_mut().find(|pending| pending.request.id == id)
+    }
+
+    /// Address and rank of the pending request of that number.
+    pub(super) fn key_of(&self, id: RequestId) -> Option<(u64, u64)> {
+        self.iter().find(|(_, pending)| pending.request.id == id).map(|(key, _)| *key)
     }
 
     pub(super) fn len(&self) -> usize {

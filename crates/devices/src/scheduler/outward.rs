@@ -1,6 +1,6 @@
 //! Pending requests in order of cylinder, for looking outwards from the arm.
 
-use seeklab_core::{Location, Operation, Pending};
+use seeklab_core::{Location, Operation, Pending, RequestId};
 
 /// Part of a pending request that the search reads, kept apart from the rest so that many fit in the
 /// cache.
@@ -54,6 +54,13 @@ impl Outward {
         let slot = self.keys.remove(place) as u32;
         self.free_slots.push(slot);
         self.pending[slot as usize]
+    }
+
+    /// The pending request of that number.
+    pub(super) fn get_mut(&mut self, id: RequestId) -> Option<&mut Pending> {
+        let mut slots = self.keys.iter().map(|key| *key as u32 as usize);
+        let slot = slots.find(|slot| self.pending[*slot].request.id == id)?;
+        Some(&mut self.pending[slot])
     }
 
     pub(super) fn len(&self) -> usize {

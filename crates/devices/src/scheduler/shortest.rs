@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use seeklab_core::{Duration, Instant, Pending, Positioning, Scheduler};
+use seeklab_core::{Criticality, Duration, Instant, Pending, Positioning, RequestId, Scheduler};
 
 use super::kind::{Parameter, SchedulerKind, Value};
 use super::ordered::{Address, Ordered};
@@ -88,6 +88,10 @@ impl Scheduler for ShortestPositioning {
         Some(self.pending.remove(place))
     }
 
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality> {
+        self.pending.get_mut(id)?.request.reclassify(criticality)
+    }
+
     fn needs_positioning(&self) -> bool {
         true
     }
@@ -169,6 +173,10 @@ impl Scheduler for WeighedPositioning {
             .min_by_key(|(key, pending)| (self.weigh(now, pending, positioning), key.1))
             .map(|(key, _)| *key)?;
         self.pending.remove(key)
+    }
+
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality> {
+        self.pending.get_mut(id)?.request.reclassify(criticality)
     }
 
     fn needs_positioning(&self) -> bool {

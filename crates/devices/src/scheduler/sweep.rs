@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use seeklab_core::{Instant, Pending, Positioning, Scheduler};
+use seeklab_core::{Criticality, Instant, Pending, Positioning, RequestId, Scheduler};
 
 use super::SchedulerKind;
 use super::ordered::{Address, Ordered};
@@ -64,6 +64,17 @@ impl Sweep {
         Self { pending: Ordered::new(address), end, last: 0, upwards: true }
     }
 
+    /// Adds a request with a rank that the owner of several lists keeps.
+    pub(super) fn push_ranked(&mut self, pending: Pending, rank: u64) {
+        self.pending.push_ranked(pending, rank);
+    }
+
+    /// Removes the pending request of that number. Returns the request with its rank.
+    pub(super) fn take(&mut self, id: RequestId) -> Option<(Pending, u64)> {
+        let key = self.pending.key_of(id)?;
+        Some((self.pending.remove(key)?, key.1))
+    }
+
     /// Goes on from a request that another list served.
     pub(super) fn continue_from(&mut self, served: &Pending) {
         self.last = self.pending.address().of(served);
@@ -110,6 +121,10 @@ impl Scheduler for Sweep {
         };
         self.last = key.0;
         self.pending.remove(key)
+    }
+
+    fn reclassify(&mut self, id: RequestId, criticality: Criticality) -> Option<Criticality> {
+        self.pending.get_mut(id)?.request.reclassify(criticality)
     }
 
     fn needs_positioning(&self) -> bool {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, Event, FaultSet, Instant,
-    Outcome, Rejected, Request, Seed, Stream,
+    Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Criticality, Device, Duration, Event,
+    FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,13 @@ impl Device for Server {
             self.start_next(now);
         }
         Ok(())
+    }
+
+    fn reclassify(&mut self, _now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let serving = self.serving.as_mut().map(|serving| &mut serving.request);
+        let waiting = self.queue.iter_mut().map(|(_, request, _)| request);
+        let mut requests = serving.into_iter().chain(waiting);
+        requests.find(|request| request.id == change.id)?.reclassify(change.criticality)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

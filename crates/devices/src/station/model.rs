@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Duration, Event, FaultSet, Instant,
-    Outcome, Rejected, Request, Seed, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Criticality, Device, Duration, Event,
+    FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
 };
 
 use super::order::Line;
@@ -131,6 +131,15 @@ impl Device for Station {
             self.asked.push_back(asked);
         }
         Ok(())
+    }
+
+    /// The order of the station is fitted, so the class has no effect on it.
+    fn reclassify(&mut self, _now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let taken = match self.waiting.iter_mut().find(|taken| taken.request.id == change.id) {
+            Some(taken) => taken,
+            None => &mut self.served.find_mut(|served| served.taken.request.id == change.id)?.taken,
+        };
+        taken.request.reclassify(change.criticality)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

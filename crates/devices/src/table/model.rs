@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Device, Event, FaultSet, Instant, Outcome,
-    Rejected, Request, Seed, Stream,
+    Breakdown, BufferOutcome, Capabilities, Completion, Coverage, Criticality, Device, Event, FaultSet,
+    Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
 };
 
 use super::classes::{Classes, Distance};
@@ -113,6 +113,11 @@ impl Device for TableModel {
         self.coverage += Coverage { requests: 1, outside: u64::from(found.borrowed) };
         self.outstanding.push(now + time, Pending { request, submitted: now, queue_length });
         Ok(())
+    }
+
+    fn reclassify(&mut self, _now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let pending = self.outstanding.find_mut(|pending| pending.request.id == change.id)?;
+        pending.request.reclassify(change.criticality)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

@@ -27,7 +27,7 @@ use seeklab_devices::scheduler::SCHEDULERS;
 
 /// A request before it is fitted to a device.
 #[derive(Debug, Clone)]
-struct Draft {
+pub(crate) struct Draft {
     gap: Duration,
     op: Operation,
     fua: bool,
@@ -39,14 +39,16 @@ struct Draft {
     criticality: Criticality,
 }
 
-/// Requests, and the polls and the fork during the run.
+/// Requests, and the polls, the changes of class and the fork during the run.
 #[derive(Debug, Clone)]
-struct Load {
+pub(crate) struct Load {
     drafts: Vec<Draft>,
     /// Polls between the events, as gaps between them.
-    polls: Vec<Duration>,
+    pub(crate) polls: Vec<Duration>,
     /// Number of the arrival at which the device is forked.
-    fork_at: usize,
+    pub(crate) fork_at: usize,
+    /// Number of a request, time after its arrival, and class from then on.
+    pub(crate) changes: Vec<(usize, Duration, Criticality)>,
 }
 
 fn gap() -> impl Strategy<Value = Duration> {
@@ -84,11 +86,9 @@ fn draft() -> impl Strategy<Value = Draft> {
 }
 
 fn load() -> impl Strategy<Value = Load> {
-    (vec(draft(), 1..50), vec(gap(), 1..100), 0..50usize).prop_map(|(drafts, polls, fork_at)| Load {
-        drafts,
-        polls,
-        fork_at,
-    })
+    let change = (0..50usize, gap(), prop::sample::select(Criticality::ALL.to_vec()));
+    (vec(draft(), 1..50), vec(gap(), 1..100), 0..50usize, vec(change, 0..60))
+        .prop_map(|(drafts, polls, fork_at, changes)| Load { drafts, polls, fork_at, changes })
 }
 
 impl Load {
@@ -217,8 +217,8 @@ impl Workload for Replayed<'_> {
 
 /// A device under test; forks of it are driven.
 pub(crate) struct Subject {
-    name: String,
-    device: Box<dyn Device>,
+    pub(crate) name: String,
+    pub(crate) device: Box<dyn Device>,
     track_blocks: u32,
     /// Devices beside each other, which share no order of service.
     devices: u16,
@@ -269,6 +269,7 @@ impl Subject {
             same(&original, &format!("{how}, the original"))?;
             same(&fork, &format!("{how}, the fork"))?;
         }
+        self.check_reclassifications(load, &arrivals, &run.completions)?;
         self.check_events(load, &arrivals, &run, same)
     }
 

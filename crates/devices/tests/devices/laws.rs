@@ -8,7 +8,8 @@ use std::any::Any;
 
 use crate::drives::{bare, closed, device, disk, disks, mean, parameters, with_electronics};
 use seeklab_core::{
-    Capabilities, Completion, Device, Instant, Limits, Operation, Rejected, Request, Seed, simulate,
+    Capabilities, Completion, Criticality, Device, Instant, Limits, Operation, Reclassification, Rejected,
+    Request, Seed, simulate,
 };
 use seeklab_devices::layer::queue_before;
 use seeklab_devices::{Description, catalog};
@@ -250,6 +251,9 @@ impl<D: Device + 'static> Device for Counted<D> {
         self.pass_to(now);
         self.outstanding += 1;
         Ok(())
+    }
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.device.reclassify(now, change)
     }
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         let from = completions.len();

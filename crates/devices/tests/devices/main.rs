@@ -17,6 +17,8 @@ mod measured_page;
 mod measured_relations;
 mod mechanics;
 mod page;
+mod reclassified;
+mod reclassified_schedules;
 mod schedules;
 mod sequential;
 mod shared;

@@ -315,6 +315,8 @@ impl Runner<'_> {
             }
             match arrival {
                 Arrival::Request(request) => self.submit(Attempt { request, number: 1 })?,
+                // No protocol between a client and a device carries the class of a request.
+                Arrival::Reclassification(_) => {}
                 Arrival::At(time) => self.wait(Some(again.map_or(time, |again| time.min(again))))?,
                 Arrival::WaitForCompletion => self.wait(again)?,
                 Arrival::Finished => {

@@ -4,7 +4,10 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use seeklab_core::{ByteSize, Capabilities, Completion, Device, Outcome, Rejected, Seed, Status};
+use seeklab_core::{
+    ByteSize, Capabilities, Completion, Criticality, Device, Outcome, Reclassification, Rejected, Seed,
+    Status,
+};
 use seeklab_devices::Description;
 use seeklab_devices::simple::{Server, ServerParameters};
 
@@ -33,6 +36,10 @@ impl HalfBroken {
 impl Device for HalfBroken {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.0.submit(now, request)
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.0.reclassify(now, change)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

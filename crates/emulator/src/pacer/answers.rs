@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use seeklab_core::{Completion, Duration, Instant};
+use seeklab_core::{Completion, Criticality, Duration, Instant, Reclassification};
 
 use super::{Due, before};
 
@@ -78,6 +78,18 @@ impl Answers {
     pub(super) fn confirm_all(&mut self) {
         self.fixed = self.answers.len();
         self.forget_handed();
+    }
+
+    /// Makes a request more pressing of which the answer is known, was not handed out and lies behind `now`. Returns the
+    /// class before if it changed.
+    pub(super) fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        let waiting = self.answers.iter_mut().filter(|answer| !answer.handed);
+        let mut completions = waiting.map(|answer| &mut answer.due.completion);
+        let completion = completions.find(|completion| completion.request.id == change.id)?;
+        if completion.completed <= now {
+            return None;
+        }
+        completion.request.reclassify(change.criticality)
     }
 
     /// Withdraws what is speculated.

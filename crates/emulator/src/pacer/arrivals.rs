@@ -16,7 +16,7 @@ pub struct Given {
 /// Arrivals given to the model later than their arrival at MP2 less the arrival error, by cause of the delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Clamped {
-    /// The arrival before: allowances differ between requests.
+    /// The arrival or change of class before: allowances differ between requests.
     pub by_arrival: u64,
     /// The last final completion.
     pub by_completion: u64,

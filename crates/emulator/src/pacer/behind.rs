@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use seeklab_core::{Completion, Device, Duration, Instant, Request, RequestId};
+use seeklab_core::{Completion, Device, Duration, Instant, Reclassification, Request, RequestId};
 
 /// Differences that the second instance found so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,14 +29,21 @@ const LOST: Instant = Instant::MAX;
 pub(super) struct Behind {
     model: Box<dyn Device>,
     clock: Instant,
-    /// Arrivals that the clock has not reached, in order of time.
-    waiting: VecDeque<(Instant, Request)>,
+    /// Arrivals and changes of class that the clock has not reached, in order of time.
+    waiting: VecDeque<(Instant, Input)>,
     /// Answers of the first instance that this instance has not given yet.
     answered: Vec<(RequestId, Instant)>,
     /// Answers of this instance that the first instance has not given yet.
     ahead: Vec<(RequestId, Instant)>,
     scratch: Vec<Completion>,
     changed: Changed,
+}
+
+/// An input of the instance.
+#[derive(Debug, Clone, Copy)]
+enum Input {
+    Request(Request),
+    Reclassification(Reclassification),
 }
 
 impl Behind {
@@ -58,8 +65,17 @@ impl Behind {
 
     /// `request` arrived at `time`, had nothing clamped it.
     pub(super) fn arrive(&mut self, time: Instant, request: Request) {
+        self.wait(time, Input::Request(request));
+    }
+
+    /// The class of a request changed at `time`.
+    pub(super) fn reclassify(&mut self, time: Instant, change: Reclassification) {
+        self.wait(time, Input::Reclassification(change));
+    }
+
+    fn wait(&mut self, time: Instant, input: Input) {
         let place = self.waiting.partition_point(|(other, _)| *other <= time);
-        self.waiting.insert(place, (time, request));
+        self.waiting.insert(place, (time, input));
     }
 
     /// The first instance's answer, which is final.
@@ -74,11 +90,19 @@ impl Behind {
 
     /// Runs the instance up to `until`.
     pub(super) fn run(&mut self, until: Instant) {
-        while let Some(&(time, request)) = self.waiting.front().filter(|(time, _)| *time <= until) {
+        while let Some(&(time, input)) = self.waiting.front().filter(|(time, _)| *time <= until) {
             self.waiting.pop_front();
             if time > self.clock {
                 self.advance(time);
             }
+            let request = match input {
+                Input::Request(request) => request,
+                Input::Reclassification(change) => {
+                    // Behind its clock, the change takes effect at once.
+                    self.model.reclassify(self.clock, &change);
+                    continue;
+                }
+            };
             if time < self.clock || self.model.submit(time, request).is_err() {
                 self.changed.lost += 1;
                 if take(&mut self.answered, request.id).is_none() {

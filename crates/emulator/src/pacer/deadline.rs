@@ -166,7 +166,9 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
-    use seeklab_core::{Breakdown, BufferOutcome, Completion, FaultSet, Operation, Outcome, Request};
+    use seeklab_core::{
+        Breakdown, BufferOutcome, ClassHistory, Completion, FaultSet, Operation, Outcome, Request,
+    };
 
     use super::*;
 
@@ -190,7 +192,8 @@ mod tests {
             queue_length: 0,
             faults: FaultSet::NONE,
         };
-        Due { completion, due: us(1_000), asked: us(105), known: us(110) }
+        let classes = ClassHistory::constant(request.criticality);
+        Due { completion, classes, due: us(1_000), asked: us(105), known: us(110) }
     }
 
     /// Each step as late as that step alone makes it.

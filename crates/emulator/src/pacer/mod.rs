@@ -10,7 +10,8 @@
 //! ```
 //! Like the models it takes time as an argument and never waits; model time is the time since the start
 //! of the run, see [`clock`](crate::clock). A loop around it goes:
-//! 1. hand in what has arrived ([`arrive`](Pacer::arrive)), before asking what is due;
+//! 1. hand in what has arrived ([`arrive`](Pacer::arrive)) and the changes of class that the host has reported
+//!    ([`reclassify`](Pacer::reclassify)), before asking what is due;
 //! 2. hand out what is due ([`due`](Pacer::due));
 //! 3. wait until [`next_deadline`](Pacer::next_deadline) or the next arrival; asking for it runs the model.
 //!
@@ -31,8 +32,8 @@
 //!   it \[Griffin 2004, eq. 5.11\].
 //!
 //! # Scope and limits
-//! The arrivals as handed to the model, replayed through [`simulate`](seeklab_core::simulate()), give the
-//! same completion times in the last two modes, to the nanosecond. Requests outstanding at the same time
+//! The arrivals and changes of class as handed to the model, replayed through [`simulate`](seeklab_core::simulate()), give
+//! the same completion times in the last two modes, to the nanosecond. Requests outstanding at the same time
 //! have different ids. Completions leave in order of their due; where allowances differ between
 //! operations, that is not always the order of completion. A model with less room than the host has
 //! requests stands behind a queue layer, which whoever builds the device puts there.
@@ -53,7 +54,8 @@ mod tests;
 use std::mem;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Device, Duration, Instant, Rejected, Request,
+    Absence, Capabilities, ClassHistory, ClassLedger, Completion, Coverage, Device, Duration, Instant,
+    Reclassification, Rejected, Request,
 };
 
 use answers::Answers;
@@ -75,6 +77,8 @@ const BEHIND_MAX: usize = 32;
 pub struct Due {
     /// Completion of the model.
     pub completion: Completion,
+    /// Class of the request at its arrival, and the changes as they were given to the model.
+    pub classes: ClassHistory,
     /// Due time at MP2: the model's completion less the early-completion allowance.
     pub due: Instant,
     /// The time given to the pacer before it ran the model for this answer.
@@ -108,6 +112,8 @@ pub struct Pacer {
     arrival_error_max: Duration,
     clamped: Clamped,
     given: Vec<Given>,
+    /// Changes of class of what is outstanding.
+    classes: ClassLedger,
     scratch: Vec<Completion>,
 }
 
@@ -131,6 +137,7 @@ impl Pacer {
             arrival_error_max: Duration::ZERO,
             clamped: Clamped::default(),
             given: Vec::new(),
+            classes: ClassLedger::new(),
             scratch: Vec::new(),
         }
     }
@@ -151,6 +158,31 @@ impl Pacer {
             self.run_to_completion(&request);
         }
         Ok(time)
+    }
+
+    /// The class of an outstanding request changed in the host at `at`, which is known at `now`. Like an arrival, the
+    /// change withdraws what was speculated behind it. Returns the time at which the model receives the change: `at`, or
+    /// the [settled](Self::settled) time if that is later. `None` if the change has no effect: the request completes before
+    /// that time, or is as pressing already.
+    ///
+    /// In the mode [`RunToCompletion`](Mode::RunToCompletion) answers are fixed, so the change shows in the class of the
+    /// completion alone.
+    pub fn reclassify(&mut self, now: Instant, at: Instant, change: &Reclassification) -> Option<Instant> {
+        self.now = self.now.max(now);
+        let wanted = at.min(self.now);
+        let time = wanted.max(self.settled());
+        self.advance_model_to(time);
+        let in_model = self.model.reclassify(time, change);
+        let before = match self.options.mode {
+            Mode::RunToCompletion => self.answers.reclassify(time, change),
+            Mode::Rollback | Mode::Synchronous => in_model,
+        }?;
+        self.last_arrival = time;
+        self.classes.note(time, change, before);
+        if let Some(behind) = &mut self.behind {
+            behind.reclassify(wanted, *change);
+        }
+        Some(time)
     }
 
     /// Time before which the model receives no further request.
@@ -198,7 +230,9 @@ impl Pacer {
             if self.options.mode == Mode::Rollback {
                 self.speculate(until);
             }
-            let Some(due) = self.answers.hand_out(until, self.early_max) else { break };
+            let Some(mut due) = self.answers.hand_out(until, self.early_max) else { break };
+            let request = &due.completion.request;
+            due.classes = self.classes.complete(request.id, request.criticality);
             self.last_final = self.last_final.max(due.completion.completed);
             self.adopt_fork(self.last_final);
             self.outstanding -= 1;
@@ -412,8 +446,14 @@ impl Pacer {
 
     fn answer(&self, completion: Completion) -> Due {
         let early = self.options.compensation.early_allowance(&completion.request);
-        Due { completion, due: before(completion.completed, early), asked: self.now, known: self.now }
+        let (due, classes) = (before(completion.completed, early), constant_class(&completion));
+        Due { completion, classes, due, asked: self.now, known: self.now }
     }
+}
+
+/// The history of a request whose class has not changed.
+const fn constant_class(completion: &Completion) -> ClassHistory {
+    ClassHistory::constant(completion.request.criticality)
 }
 
 /// The point `duration` before `instant`, zero if that lies before the start.

@@ -1,15 +1,17 @@
 //! The pacer in virtual time: nothing here waits.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use proptest::prelude::*;
 use seeklab_core::{
-    Arrival, Completion, Device, Duration, Instant, Limits, Operation, Rejected, Request, Seed, Status,
-    Stream, Workload, simulate,
+    Arrival, ClassHistory, Completion, Criticality, Device, Duration, Instant, Limits, Operation, Rejected,
+    Request, RequestId, Seed, Simulation, Status, Stream, TraceRecord, Workload, simulate,
 };
 use seeklab_devices::catalog;
 use seeklab_devices::fault::{FaultParameters, FaultTable};
 use seeklab_devices::layer::queue_before;
+use seeklab_workloads::replay::{self, Beyond, Replay, Settings};
 
 use super::*;
 
@@ -30,12 +32,15 @@ struct Host {
     compensation: Compensation,
     /// Compensation from half-way on, if it changes.
     then: Option<Compensation>,
+    /// Mean time between changes of class, if there are any.
+    changes: Option<Duration>,
 }
 
 impl Host {
     fn new(seed: u64, requests: u64, gap: Duration) -> Self {
         let (jitter, compensation) = (Duration::ZERO, Compensation::default());
-        Self { seed, requests, gap, overlap: true, jitter, restless: false, compensation, then: None }
+        let (overlap, restless) = (true, false);
+        Self { seed, requests, gap, overlap, jitter, restless, compensation, then: None, changes: None }
     }
 }
 
@@ -47,6 +52,8 @@ struct Played {
     handed: Vec<(Instant, Due)>,
     clamped: Clamped,
     changed: Changed,
+    /// Changes of class that had an effect.
+    reclassified: u64,
 }
 
 /// A device of the catalog behind a host's queue.
@@ -84,6 +91,8 @@ fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
     let mut handed: Vec<(Instant, Due)> = Vec::new();
     let mut due = Vec::new();
     let mut last_final = Instant::ZERO;
+    let mut changes = Seed(host.seed).stream("changes");
+    let (mut change_at, mut reclassified) = (Instant::ZERO, 0);
     loop {
         let arrives = (made < host.requests && (host.overlap || pacer.outstanding() == 0)).then_some(arrival);
         let deadline = pacer.next_deadline();
@@ -93,9 +102,25 @@ fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
             _ => deadline + stream.exponential(host.jitter),
         });
         let Some(next) = arrives.into_iter().chain(poll).min() else { break };
+        if let Some(gap) = host.changes.filter(|_| change_at <= next && made > 0) {
+            now = now.max(change_at);
+            let id = RequestId(made - 1 - changes.below(made.min(12)));
+            let criticality = Criticality::ALL[changes.below(3) as usize];
+            let change = Reclassification { id, device: 0, criticality };
+            // The change is known some time after it happened.
+            let at = before(now, changes.exponential(host.jitter));
+            let given = pacer.reclassify(now, at, &change);
+            assert!(given.is_none_or(|given| given >= last_final.max(at)), "{given:?} at {last_final}");
+            reclassified += u64::from(given.is_some());
+            change_at = now + changes.exponential(gap);
+            continue;
+        }
         now = now.max(next);
         if arrives == Some(next) {
-            let request = random_request(made, &mut stream, capacity_blocks);
+            let mut request = random_request(made, &mut stream, capacity_blocks);
+            if host.changes.is_some() {
+                request.criticality = Criticality::ALL[changes.below(3) as usize];
+            }
             pacer.arrive(now, request).unwrap();
             let given = *pacer.arrivals_given().last().unwrap();
             assert!(given.given >= last_final, "{given:?} lies before a final completion at {last_final}");
@@ -134,13 +159,13 @@ fn play(host: &Host, device: Box<dyn Device>, mode: Mode) -> Played {
     assert!(given.is_sorted_by_key(|given| given.given));
     let changed = pacer.finish_behind().unwrap();
     assert_eq!(changed.compared + changed.lost, made);
-    Played { given, handed, clamped: pacer.clamped(), changed }
+    Played { given, handed, clamped: pacer.clamped(), changed, reclassified }
 }
 
 /// The arrivals as they were handed to the model.
-struct Replay(std::vec::IntoIter<Given>);
+struct Arrivals(std::vec::IntoIter<Given>);
 
-impl Workload for Replay {
+impl Workload for Arrivals {
     fn next_arrival(&mut self, now: Instant) -> Arrival {
         match self.0.as_slice().first() {
             Some(given) if given.given <= now => Arrival::Request(self.0.next().unwrap().request),
@@ -153,17 +178,55 @@ impl Workload for Replay {
 
 fn simulated(given: Vec<Given>, mut device: Box<dyn Device>) -> BTreeMap<u64, Completion> {
     let mut completions = BTreeMap::new();
-    simulate(&mut Replay(given.into_iter()), &mut device, Limits::default(), |completion| {
+    simulate(&mut Arrivals(given.into_iter()), &mut device, Limits::default(), |completion| {
         completions.insert(completion.request.id.0, *completion);
     })
     .unwrap();
     completions
 }
 
+/// The trace of a run, replayed as any trace is.
+fn replayed(played: &Played, mut device: Box<dyn Device>) -> BTreeMap<u64, Completion> {
+    let mut records: Vec<(u64, TraceRecord)> = played
+        .handed
+        .iter()
+        .map(|(_, due)| (due.completion.request.id.0, TraceRecord::of(&due.completion, due.classes)))
+        .collect();
+    records.sort_by_key(|(id, _)| *id);
+    let settings = Settings {
+        mode: replay::Mode::Open,
+        beyond: Beyond::Error,
+        capacity_blocks: device.capabilities().capacity_blocks,
+        address_range_blocks: 0,
+        requests: None,
+        device: None,
+        devices: None,
+    };
+    let recorded: Vec<ClassHistory> = records.iter().map(|(_, record)| classes(record)).collect();
+    let mut workload =
+        Replay::new(records.into_iter().map(|(_, record)| Ok::<_, Infallible>(record)), settings);
+    let mut completions = BTreeMap::new();
+    Simulation::new(Limits::default())
+        .run_with_classes(&mut workload, &mut device, |completion, classes| {
+            let id = completion.request.id.0;
+            assert_eq!(classes, recorded[id as usize], "{completion:?}");
+            completions.insert(id, *completion);
+        })
+        .unwrap();
+    completions
+}
+
+fn classes(record: &TraceRecord) -> ClassHistory {
+    ClassHistory { at_arrival: record.criticality, became: record.became }
+}
+
 /// Emulated equals simulated.
 fn check(host: &Host, make: impl Fn() -> Box<dyn Device>, mode: Mode) -> Played {
     let played = play(host, make(), mode);
-    let simulated = simulated(played.given.clone(), make());
+    let simulated = match host.changes {
+        None => simulated(played.given.clone(), make()),
+        Some(_) => replayed(&played, make()),
+    };
     for (_, due) in &played.handed {
         let mut expected = simulated[&due.completion.request.id.0];
         if expected.completed == expected.submitted {
@@ -262,6 +325,113 @@ fn emulation_equals_simulation_for_every_kind_of_fault() {
         let shows = of_time.iter().all(|kind| !lines[0].starts_with(kind));
         assert!(struck || !shows, "nothing was struck by {lines:?}");
     }
+}
+
+/// The class of pending requests changes at any time: the trace replayed gives the same completions and classes.
+#[test]
+fn emulation_equals_simulation_while_classes_change() {
+    let us = Duration::from_us;
+    let mut reclassified = 0;
+    for (index, name) in (0..).zip(catalog::names()) {
+        let inside = || {
+            let mut description = catalog::find(name).unwrap();
+            description.set("queue.scheduler", "criticality-c-look").unwrap();
+            Box::new(
+                queue_before(description.build(Seed(7), "disk0").unwrap(), &"fcfs".parse().unwrap(), 1)
+                    .unwrap(),
+            ) as Box<dyn Device>
+        };
+        let has_queue = catalog::find(name).unwrap().set("queue.scheduler", "fcfs").is_ok();
+        let makes: [(&str, &dyn Fn() -> Box<dyn Device>); 3] = [
+            ("before", &|| device(name, "criticality-c-look", 1)),
+            ("before, deep", &|| device(name, "criticality-c-look", 4)),
+            ("inside", &inside),
+        ];
+        for (_, make) in makes.into_iter().filter(|(place, _)| *place != "inside" || has_queue) {
+            for mode in EXACT {
+                for gap in [us(9_000), us(2_000), us(100)] {
+                    let compensation = busy(us(80), us(120), us(60));
+                    let host = Host { changes: Some(us(1_500)), ..Host::new(index, 120, gap) };
+                    reclassified += check(&host, make, mode).reclassified;
+                    let host = Host { jitter: us(30), restless: true, compensation, ..host };
+                    reclassified += check(&host, make, mode).reclassified;
+                }
+            }
+        }
+    }
+    assert!(reclassified > 1_000, "{reclassified} changes had an effect");
+}
+
+#[test]
+fn emulation_equals_simulation_while_classes_change_and_faults_strike() {
+    let us = Duration::from_us;
+    for (index, line) in (0..).zip(FAULTS) {
+        let make = || {
+            let fault = vec![FaultTable::from_line(line).unwrap()];
+            let description = catalog::find("cheetah-36es").unwrap();
+            let device = description.beneath("fault", &FaultParameters { fault }).unwrap();
+            let device = device.build(Seed(7), "disk0").unwrap();
+            let scheduler = "criticality-c-look".parse().unwrap();
+            Box::new(queue_before(device, &scheduler, 1).unwrap()) as Box<dyn Device>
+        };
+        for mode in EXACT {
+            let compensation = busy(us(80), us(120), us(60));
+            let changes = Some(us(1_000));
+            let host = Host::new(index, 120, us(3_000));
+            let host = Host { jitter: us(30), restless: true, compensation, changes, ..host };
+            let played = check(&host, make, mode);
+            assert!(played.reclassified > 0, "{line}: no change had an effect");
+        }
+    }
+}
+
+/// A change withdraws what was speculated: the request that became time-critical is served next.
+#[test]
+fn change_of_class_rolls_a_speculation_back() {
+    let us = |us: u64| Instant::from_ns(us * 1_000);
+    let run = |mode, at: Option<u64>| {
+        let queue = queue_before(
+            catalog::find("constant").unwrap().build(Seed(7), "disk0").unwrap(),
+            &"criticality-c-look".parse().unwrap(),
+            1,
+        );
+        let mut pacer = Pacer::new(Box::new(queue.unwrap()), Options { mode, ..Options::default() });
+        for id in 0..4 {
+            let criticality = Criticality::TimeNoncritical;
+            let request = Request { criticality, ..Request::new(id, Operation::Read, 100 * id, 8) };
+            pacer.arrive(us(id), request).unwrap();
+        }
+        // Ten milliseconds for each: the first two completions are speculated, and one is handed out.
+        let mut due = Vec::new();
+        pacer.due(us(10_000), Duration::ZERO, &mut due);
+        pacer.next_deadline();
+        let change =
+            |id| Reclassification { id: RequestId(id), device: 0, criticality: Criticality::TimeCritical };
+        if let Some(at) = at {
+            assert_eq!(pacer.reclassify(us(15_000), us(at), &change(3)), Some(us(at.max(10_000))));
+            assert_eq!(pacer.reclassify(us(15_000), us(at), &change(3)), None, "it is as pressing already");
+            assert_eq!(pacer.reclassify(us(15_000), us(at), &change(0)), None, "it is complete");
+            assert_eq!(pacer.reclassify(us(15_000), us(at), &change(9)), None, "there is none");
+        }
+        while let Some(deadline) = pacer.next_deadline() {
+            pacer.due(deadline, Duration::ZERO, &mut due);
+        }
+        due.iter()
+            .map(|due| (due.completion.request.id.0, due.classes.became.time_critical().map(Instant::as_ns)))
+            .collect::<Vec<_>>()
+    };
+    for mode in EXACT {
+        assert_eq!(run(mode, None), [(0, None), (1, None), (2, None), (3, None)], "{mode:?}");
+        // Request 1 is being served.
+        let expected = [(0, None), (1, None), (3, Some(14_000_000)), (2, None)];
+        assert_eq!(run(mode, Some(14_000)), expected, "{mode:?}");
+        // What is handed out is final: the model receives the change after it.
+        let expected = [(0, None), (1, None), (3, Some(10_000_000)), (2, None)];
+        assert_eq!(run(mode, Some(3)), expected, "{mode:?}");
+    }
+    // Its answers were fixed as the requests arrived.
+    let expected = [(0, None), (1, None), (2, None), (3, Some(14_000_000))];
+    assert_eq!(run(Mode::RunToCompletion, Some(14_000)), expected);
 }
 
 #[test]

@@ -17,13 +17,13 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// A command, found and not yet started.
 #[derive(Debug)]
-pub(super) struct Child(Command);
+pub(crate) struct Child(Command);
 
 /// Exit of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// Exit code of the command; 128 plus the signal number if a signal ended it, as in shells.
-    pub(super) exit_code: i32,
+    pub(crate) exit_code: i32,
 }
 
 impl Child {
@@ -32,7 +32,7 @@ impl Child {
     ///
     /// # Errors
     /// If there is no such program.
-    pub(super) fn new(words: &[OsString], output_to_stderr: bool) -> Result<Self, Failure> {
+    pub(crate) fn new(words: &[OsString], output_to_stderr: bool) -> Result<Self, Failure> {
         let words = resolve(words).map_err(|missing| Failure::new(missing.what).hint(missing.remedy))?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -42,7 +42,7 @@ impl Child {
         Ok(Self(command))
     }
 
-    pub(super) fn start(mut self) -> Result<Running, Failure> {
+    pub(crate) fn start(mut self) -> Result<Running, Failure> {
         let program = self.0.get_program().to_owned();
         let failed =
             |error| Failure::from(error).context(format!("{}: cannot be started", program.display()));
@@ -52,7 +52,7 @@ impl Child {
 }
 
 /// A command that runs.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: std::process::Child,
     interrupted_ns: Option<u64>,
     /// Highest signal sent to the command: 0 for none, 1 for terminate, 2 for kill.
@@ -60,9 +60,14 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Number of the process.
+    pub(crate) fn number(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Handles a signal. The terminal has sent the first signal to the command too. A command that does not end
     /// soon afterwards is terminated, and a second signal kills it.
-    pub(super) fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         match self.interrupted_ns {
             None => self.interrupted_ns = Some(monotonic_ns()),
             Some(_) => self.send(2),
@@ -81,7 +86,7 @@ impl Running {
     }
 
     /// Returns the exit of the command if it has ended.
-    pub(super) fn look(&mut self) -> Result<Option<Ended>, Failure> {
+    pub(crate) fn look(&mut self) -> Result<Option<Ended>, Failure> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(Some(ended(status)));
         }
@@ -92,7 +97,7 @@ impl Running {
     }
 
     /// Waits for its end.
-    pub(super) fn wait(mut self, watch: &mut StopWatch) -> Result<Ended, Failure> {
+    pub(crate) fn wait(mut self, watch: &mut StopWatch) -> Result<Ended, Failure> {
         loop {
             if let Some(ended) = self.look()? {
                 return Ok(ended);

@@ -6,7 +6,7 @@
 //! Losses are counted at every step and recorded in the trace's metadata: `lost_events` (the kernel's buffers
 //! were full), `lost_requests` (the writer was too slow), `given_up`, `pending`, and so on.
 
-mod child;
+pub(crate) mod child;
 mod live;
 
 use std::collections::BTreeMap;

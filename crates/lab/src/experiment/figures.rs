@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_analysis::{BreakdownSummary, Metrics, MetricsSummary};
+use seeklab_analysis::{BreakdownSummary, CriticalitySummaries, Metrics, MetricsSummary};
 use seeklab_core::ByteSize;
 use seeklab_core::names::near_matches;
 use serde_json::Value;
@@ -34,6 +34,7 @@ pub(super) fn names() -> Vec<String> {
     };
     let mut summary = Metrics::new(ByteSize::from_bytes(512)).summary();
     summary.breakdown = Some(nothing);
+    summary.by_criticality = Some(CriticalitySummaries::default());
     entries(&summary).into_iter().map(|(name, _)| name).collect()
 }
 
@@ -41,16 +42,17 @@ fn entries(summary: &MetricsSummary) -> Vec<(String, Value)> {
     let Ok(Value::Object(object)) = serde_json::to_value(summary) else {
         unreachable!("a summary is an object")
     };
-    let mut entries = Vec::new();
-    for (key, value) in object {
-        match value {
-            Value::Object(inner) => {
-                entries.extend(inner.into_iter().map(|(name, value)| (format!("{key}.{name}"), value)));
-            }
-            value => entries.push((key, value)),
+    object.into_iter().flat_map(|(key, value)| leaves(key, value)).collect()
+}
+
+/// The values under a key, those of nested tables with a dot.
+fn leaves(key: String, value: Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Object(inner) => {
+            inner.into_iter().flat_map(|(name, value)| leaves(format!("{key}.{name}"), value)).collect()
         }
+        value => vec![(key, value)],
     }
-    entries
 }
 
 /// Checks a name; an error is a problem and a hint.
@@ -70,7 +72,11 @@ mod tests {
 
     #[test]
     fn default_figures_exist() {
-        for name in USUAL.into_iter().chain(["queue_length_max", "breakdown.seek_mean_ms"]) {
+        for name in USUAL.into_iter().chain([
+            "queue_length_max",
+            "breakdown.seek_mean_ms",
+            "by_criticality.time_noncritical.response_mean_ms",
+        ]) {
             assert_eq!(check(name), Ok(name.to_owned()));
         }
     }

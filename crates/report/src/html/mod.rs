@@ -10,6 +10,7 @@ mod chart;
 mod comparison;
 mod devices;
 mod experiment;
+mod host;
 mod json;
 mod page;
 mod points;
@@ -35,6 +36,7 @@ const SCRIPT: &str = concat!(include_str!("values.js"), include_str!("chart.js")
 pub fn render_html(report: &Report) -> String {
     let mut charts: Vec<Chart> = Vec::new();
     let application = report.application.as_ref().map(|section| application::context(section, &mut charts));
+    let host = (!report.hosts.is_empty()).then(|| host::context(&report.hosts, &mut charts));
     let overview = devices::charts(&report.devices, &mut charts);
     let maps = devices::maps(&report.devices, &mut charts);
     let points = report.points.iter().map(|section| (&section.comparison, Some(points::context(section))));
@@ -72,6 +74,7 @@ pub fn render_html(report: &Report) -> String {
                 context! { name => device.name.as_str(), description => device.description.as_str() }
             }).collect::<Vec<_>>(),
             application,
+            host,
             overview,
             maps,
             comparisons,

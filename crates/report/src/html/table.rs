@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use minijinja::{Value, context};
-use seeklab_analysis::{MetricsSummary, TimeSummary};
+use seeklab_analysis::{CriticalitySummary, MetricsSummary, TimeSummary};
+use seeklab_core::Criticality;
 
 use crate::document::{DeviceSection, Parameter};
 use crate::number::{TimeUnit, column, count, fixed};
@@ -39,6 +40,7 @@ pub(super) fn figures(devices: &[DeviceSection]) -> Value {
         ("Response time of reads", times_of(devices, unit, |summary| summary.read_response, None)),
         ("Response time of writes", times_of(devices, unit, |summary| summary.write_response, None)),
         ("Response time of failed requests", times_of(devices, unit, |summary| summary.error_response, None)),
+        ("Response time by criticality", criticalities(devices, unit)),
         ("Queue time", times_of(devices, unit, |summary| summary.queue, None)),
         ("Service time", times_of(devices, unit, |summary| summary.service, None)),
         ("Device", device(devices)),
@@ -112,6 +114,35 @@ fn load(devices: &[DeviceSection]) -> Vec<Row> {
             counts.filter(|(status, _)| *status == name).map(|(_, requests)| requests).sum()
         };
         rows.push(self::row(devices, &format!("status {name}"), "", Some(0), |s| unless_zero(of(s))));
+    }
+    rows
+}
+
+/// Requests and times of each class that occurs.
+fn criticalities(devices: &[DeviceSection], unit: TimeUnit) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, criticality) in Criticality::ALL.into_iter().enumerate() {
+        let class = |summary: &MetricsSummary| {
+            let classes = summary.by_criticality.as_ref()?;
+            Some(*classes.by_class()[index].1).filter(|class| class.requests > 0)
+        };
+        let name = criticality.name().replace('_', "-");
+        let mut counts = |what: &str, value: fn(&CriticalitySummary) -> u64| {
+            let value = |s: &MetricsSummary| class(s).and_then(|class| unless_zero(value(&class)));
+            rows.push(row(devices, &format!("{name}, {what}"), "", Some(0), value));
+        };
+        counts("requests", |class| class.requests);
+        counts("became time-critical", |class| class.became_time_critical);
+        let mut times = |what: &str, value: fn(&CriticalitySummary) -> Option<f64>| {
+            let value =
+                |s: &MetricsSummary| class(s).and_then(|class| value(&class)).map(|ms| unit.scale_ms(ms));
+            rows.push(row(devices, &format!("{name}, {what}"), unit.name, None, value));
+        };
+        times("mean", |class| class.response_mean_ms);
+        times("p99", |class| class.response_p99_ms);
+        times("longest", |class| class.response_max_ms);
+        times("mean wait of a process since then", |class| class.wait_mean_ms);
+        times("longest wait of a process since then", |class| class.wait_max_ms);
     }
     rows
 }

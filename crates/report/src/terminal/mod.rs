@@ -4,6 +4,7 @@ mod application;
 mod breakdown;
 mod comparison;
 mod experiment;
+mod host;
 mod plot;
 mod points;
 mod summary;
@@ -22,6 +23,9 @@ pub fn render_terminal(report: &Report) -> String {
         .map(|line| folded(line, 2))
         .collect();
     blocks.push(heading.join("\n"));
+    if !report.hosts.is_empty() {
+        blocks.push(host::render(&report.hosts));
+    }
     if !report.devices.is_empty() {
         blocks.push(summary::render(&report.devices));
         blocks.push(breakdown::render(&report.devices));

@@ -1,4 +1,8 @@
-//! The figures of several devices: a table of the load and one of response times, a row for each device.
+//! The figures of several devices: a table of the load and one of response times, a row for each device, and one of response
+//! times by criticality where there is more than one class.
+
+use seeklab_analysis::{CriticalitySummaries, CriticalitySummary};
+use seeklab_core::Criticality;
 
 use super::{shortened, table, wrapped};
 use crate::document::DeviceSection;
@@ -8,7 +12,7 @@ use crate::number::{TimeUnit, column, count};
 const NAME_WIDTH: usize = 22;
 
 pub(super) fn render(devices: &[DeviceSection]) -> String {
-    format!("{}\n\n{}{}", load(devices), responses(devices), errors(devices))
+    format!("{}\n\n{}{}{}", load(devices), responses(devices), errors(devices), criticalities(devices))
 }
 
 fn names(devices: &[DeviceSection]) -> Vec<String> {
@@ -46,11 +50,53 @@ fn responses(devices: &[DeviceSection]) -> String {
     ])
 }
 
+/// A table of the classes that occur, a row for each class of each device; nothing if no device has more than one.
+fn criticalities(devices: &[DeviceSection]) -> String {
+    let names = names(devices);
+    let classes = devices.iter().zip(&names).flat_map(|(device, name)| {
+        let classes = device.summary.by_criticality.iter().flat_map(CriticalitySummaries::by_class);
+        let classes = classes.filter(|(_, class)| class.requests > 0);
+        classes.map(move |(criticality, class)| (name.clone(), criticality, *class))
+    });
+    let classes: Vec<_> = classes.collect();
+    if classes.is_empty() {
+        return String::new();
+    }
+    let means = classes.iter().filter_map(|(.., class)| class.response_mean_ms);
+    let unit = TimeUnit::of_ms(means);
+    let times = |value: fn(&CriticalitySummary) -> Option<f64>| {
+        let times = classes.iter().map(|(.., class)| value(class).map(|ms| unit.scale_ms(ms)));
+        column(&times.collect::<Vec<_>>())
+    };
+    let counts = |value: fn(&CriticalitySummary) -> u64| {
+        classes.iter().map(|(.., class)| count(value(class))).collect::<Vec<_>>()
+    };
+    let words = |criticality: Criticality| criticality.name().replace('_', "-");
+    let mut columns = vec![
+        (format!("response {}", unit.name), classes.iter().map(|(name, ..)| name.clone()).collect()),
+        ("class".to_owned(), classes.iter().map(|(_, criticality, _)| words(*criticality)).collect()),
+        ("n".to_owned(), counts(|class| class.requests)),
+        ("mean".to_owned(), times(|class| class.response_mean_ms)),
+        ("p99".to_owned(), times(|class| class.response_p99_ms)),
+    ];
+    if classes.iter().any(|(.., class)| class.became_time_critical > 0) {
+        columns.push(("became critical".to_owned(), counts(|class| class.became_time_critical)));
+        columns.push(("wait".to_owned(), times(|class| class.wait_mean_ms)));
+    }
+    let table = of_columns_with_texts(columns, 2);
+    format!("\n\n{table}")
+}
+
 /// A table of columns with titles, the first of which names the rows.
 fn of_columns(columns: Vec<(String, Vec<String>)>) -> String {
+    of_columns_with_texts(columns, 1)
+}
+
+/// A table of columns with titles, the first `texts` of which name the rows.
+fn of_columns_with_texts(columns: Vec<(String, Vec<String>)>, texts: usize) -> String {
     let (header, columns): (Vec<String>, Vec<Vec<String>>) = columns.into_iter().unzip();
     let rows = (0..columns[0].len()).map(|row| columns.iter().map(|column| column[row].clone()).collect());
-    table(&header, &rows.collect::<Vec<_>>(), 1)
+    table(&header, &rows.collect::<Vec<_>>(), texts)
 }
 
 /// A line about requests with a status other than `ok`, by device; nothing if there are none.

@@ -78,6 +78,33 @@ pub enum CaptureError {
         /// Error reported by the operating system.
         source: io::Error,
     },
+    /// No file system of the device is mounted.
+    #[error("no file system of `{}` is mounted", path.display())]
+    NotMounted {
+        /// The device as it was named.
+        path: PathBuf,
+    },
+    /// The file system of the device cannot be traced.
+    #[error("`{}` has a file system of type `{kind}`, and a system-level trace needs one of the ext4 driver", path.display())]
+    FileSystem {
+        /// The device as it was named.
+        path: PathBuf,
+        /// Type of the file system.
+        kind: String,
+    },
+    /// The process is in a PID namespace, so the kernel's numbers of its children are unknown.
+    #[error("in a PID namespace, the kernel's numbers of the traced processes are unknown")]
+    PidNamespace,
+    /// Recorded events cannot be stored until the end.
+    #[error("cannot {action} recorded events in `{}`", path.display())]
+    Spool {
+        /// Action that failed.
+        action: &'static str,
+        /// Folder of the temporary files.
+        path: PathBuf,
+        /// Error reported by the operating system.
+        source: io::Error,
+    },
     /// The kernel refuses something else.
     #[error("cannot {action}")]
     Kernel {
@@ -121,6 +148,16 @@ impl CaptureError {
             Self::Buffers { .. } => Some(
                 "ask for smaller buffers, or raise kernel.perf_event_mlock_kb; root is not limited by it"
                     .to_owned(),
+            ),
+            Self::NotMounted { .. } => {
+                Some("mount its ext4 file system, and let COMMAND work on it".to_owned())
+            }
+            Self::FileSystem { .. } => {
+                Some("make it with `mkfs.ext4`, or `mkfs.ext2`, and mount it as ext4".to_owned())
+            }
+            Self::PidNamespace => Some("run outside of the container or namespace".to_owned()),
+            Self::Spool { .. } => Some(
+                "choose a folder with some GiB of free space: an event takes about 100 bytes until the end".to_owned(),
             ),
             Self::Kernel { source, .. } if source.raw_os_error() == Some(24) => {
                 Some("raise the limit of open files: one is needed for each processor and tracepoint; `ulimit -n 8192`".to_owned())

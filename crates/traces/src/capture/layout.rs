@@ -12,9 +12,9 @@ const RECORD_BYTES_MAX: usize = 4096;
 
 /// Position of a field in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Field {
-    offset: usize,
-    size: usize,
+pub(super) struct Field {
+    pub(super) offset: usize,
+    pub(super) size: usize,
 }
 
 /// Positions of the fields of one tracepoint.
@@ -92,7 +92,7 @@ impl Layout {
 
 /// The field of that name in lines such as `field:sector_t sector; offset:16; size:8; signed:0;` (between
 /// the parts are tabs).
-fn find(text: &str, name: &str) -> Result<Option<Field>, String> {
+pub(super) fn find(text: &str, name: &str) -> Result<Option<Field>, String> {
     for line in text.lines() {
         let Some(line) = line.trim().strip_prefix("field:") else { continue };
         let mut parts = line.split(';').map(str::trim);

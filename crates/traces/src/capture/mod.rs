@@ -34,6 +34,7 @@
 mod bios;
 mod device;
 mod error;
+mod instance;
 mod layout;
 mod pages;
 mod pipes;
@@ -41,6 +42,7 @@ mod record;
 pub mod recording;
 mod rings;
 mod rows;
+pub mod system;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -55,7 +55,7 @@ impl Holds {
 /// Optional field of a row: its column, its name, and a test for its presence.
 type Field = (Column, &'static str, fn(&TraceRecord) -> bool);
 
-const FIELDS: [Field; 14] = [
+const FIELDS: [Field; 15] = [
     (Column::CompletionNs, "response times", |row| row.completion.is_some()),
     (Column::IssueNs, "issue times", |row| row.issue.is_some_and(|issue| issue != row.arrival)),
     (Column::StartNs, "starts of service", |row| row.start.is_some_and(|start| start != row.arrival)),
@@ -64,6 +64,7 @@ const FIELDS: [Field; 14] = [
     (Column::Initiator, "initiators", |row| row.initiator != 0),
     (Column::Fua, "demands to bypass the write cache", |row| row.fua),
     (Column::Criticality, "criticalities", |row| row.criticality != Criticality::default()),
+    (Column::BecameTimeCriticalNs, "changes of criticality", |row| !row.became.is_none()),
     (Column::Priority, "priorities", |row| row.priority != 0),
     (Column::Status, "errors", |row| row.status != Status::Ok),
     (Column::OverheadNs, "parts of response times", |row| row.breakdown.is_some()),

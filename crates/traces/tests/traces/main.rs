@@ -17,3 +17,4 @@ mod shared;
 mod shared_binary;
 mod shared_survey;
 mod shared_text;
+mod system_tables;

@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, Criticality, Duration, Instant, MeasurementPoints, MissCause,
-    Operation, Status, TraceRecord,
+    Breakdown, BufferOutcome, ByteSize, ClassTimes, Criticality, Duration, Instant, MeasurementPoints,
+    MissCause, Operation, Status, TraceRecord,
 };
 use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
 
@@ -43,6 +43,15 @@ fn any_record() -> impl Strategy<Value = TraceRecord> {
                 initiator,
                 fua,
                 criticality: Criticality::ALL[criticality],
+                became: match Criticality::ALL[criticality] {
+                    Criticality::TimeNoncritical if priority % 4 > 0 => {
+                        let limited = (priority % 4 > 1).then_some(Instant::from_ns(arrival));
+                        let end = completion.unwrap_or(Instant::from_ns(arrival + 7));
+                        ClassTimes::new(limited, (priority % 4 < 3).then_some(end))
+                    }
+                    Criticality::TimeLimited if fua => ClassTimes::new(None, Some(Instant::from_ns(arrival))),
+                    _ => ClassTimes::NONE,
+                },
                 priority,
                 status: if failed { Status::MediumError } else { Status::Recovered },
                 good_blocks: (failed && priority % 2 == 0).then_some(blocks / 2),
@@ -226,6 +235,21 @@ fn unrepresentable_rows_are_refused() {
     check("csv", simple(0, None, false, 0, 0), "blocks is `0`");
     let odd = TraceRecord { breakdown: Some(Breakdown::default()), ..simple(0, Some(5), false, 0, 1) };
     check("csv", odd, "disagrees with the response time, which is 5");
+    let changed = |criticality, limited: Option<u64>, critical: Option<u64>| {
+        let time = |ns: Option<u64>| ns.map(Instant::from_ns);
+        let became = ClassTimes::new(time(limited), time(critical));
+        TraceRecord { criticality, became, ..simple(10, Some(50), false, 0, 1) }
+    };
+    use Criticality::{TimeCritical, TimeLimited, TimeNoncritical};
+    check("csv", changed(TimeNoncritical, Some(9), None), "became_time_limited_ns is `9`: it lies before 10");
+    check(
+        "csv",
+        changed(TimeNoncritical, Some(20), Some(19)),
+        "became_time_critical_ns is `19`: it lies before 20",
+    );
+    check("csv", changed(TimeNoncritical, None, Some(61)), "it lies behind the completion, 60");
+    check("csv", changed(TimeLimited, Some(20), None), "less pressing, and this one was `time_limited`");
+    check("csv", changed(TimeCritical, None, Some(20)), "less pressing, and this one was `time_critical`");
 }
 
 /// Returns a request with the measurement points of the emulator.

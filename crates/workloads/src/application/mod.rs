@@ -16,7 +16,8 @@
 //! # Scope and limits
 //! - No data: a runner that drives a real device generates the data and checks it.
 //! - Requests that touch the same pages are never outstanding together if one of them changes the pages;
-//!   the later one waits, as pages under write-back are locked by a kernel.
+//!   the later one waits, as pages under write-back are locked by a kernel. If a process waits for a background request in
+//!   this way, the request becomes time-critical.
 //! - Processes do not compete for processors: each has one of its own.
 //! - The file system's own limits are on its page.
 //!
@@ -35,8 +36,8 @@ mod process;
 use std::collections::{BTreeMap, VecDeque};
 
 use seeklab_core::{
-    Arrival, Completion, DescriptionError, Duration, Instant, Mistake, Operation, Request, RequestId, Seed,
-    Workload,
+    Arrival, Completion, Criticality, DescriptionError, Duration, Instant, Mistake, Operation,
+    Reclassification, Request, RequestId, Seed, Workload,
 };
 
 pub use self::build::BuildSpec;
@@ -181,7 +182,9 @@ pub struct Application {
     phases: Vec<Phase>,
     /// Requests that may be issued, in order.
     ready: VecDeque<(Io, Owner)>,
-    outstanding: BTreeMap<u64, (Io, Owner)>,
+    /// Requests in `ready` that a process waits for.
+    ready_awaited: usize,
+    outstanding: BTreeMap<u64, Outstanding>,
     group: GroupCommit,
     requests: u64,
     /// Transactions whose log record is durable.
@@ -208,6 +211,15 @@ enum Progress {
     Running,
     Unmounting,
     Finished,
+}
+
+/// A request that the device holds.
+#[derive(Debug)]
+struct Outstanding {
+    io: Io,
+    owner: Owner,
+    /// A process waits for it, though nobody did when it was issued.
+    is_needed: bool,
 }
 
 /// Owner of a request, who waits for it.
@@ -258,6 +270,7 @@ impl Application {
             unmounts: false,
             phases: Vec::new(),
             ready: VecDeque::new(),
+            ready_awaited: 0,
             outstanding: BTreeMap::new(),
             group: GroupCommit::default(),
             requests: 0,
@@ -293,8 +306,8 @@ impl Application {
     /// # Panics
     /// If the request is not outstanding.
     pub fn complete(&mut self, id: RequestId) {
-        let (_, owner) = self.outstanding.remove(&id.0).expect("an outstanding request completes");
-        match owner {
+        let outstanding = self.outstanding.remove(&id.0).expect("an outstanding request completes");
+        match outstanding.owner {
             Owner::Process(index) => self.processes[index].arrived(),
             Owner::Daemon => self.daemon.arrived(),
             Owner::Nobody => {}
@@ -308,14 +321,15 @@ impl Application {
         }
         let is_free = |index: usize| {
             let io = &self.ready[index].0;
-            !self.outstanding.values().any(|(other, _)| io.conflicts(other))
+            !self.outstanding.values().any(|other| io.conflicts(&other.io))
                 && !self.ready.iter().take(index).any(|(other, _)| io.conflicts(other))
         };
         let index = (0..self.ready.len()).find(|index| is_free(*index))?;
         let (io, owner) = self.ready.remove(index).expect("it was just found");
+        self.ready_awaited -= usize::from(matches!(owner, Owner::Process(_)));
         let id = self.requests;
         self.requests += 1;
-        self.outstanding.insert(id, (io, owner));
+        self.outstanding.insert(id, Outstanding { io, owner, is_needed: false });
         let phase = self.phases.last_mut().expect("requests are made in phases");
         phase.requests += 1;
         let bytes = u64::from(io.pages) * PAGE_BYTES;
@@ -327,10 +341,29 @@ impl Application {
         let blocks = u64::from(io.pages) * self.blocks_per_page;
         let request = Request::new(id, io.op, io.page * self.blocks_per_page, blocks as u32);
         let (initiator, criticality) = match owner {
-            Owner::Process(index) => (index as u32 + 1, seeklab_core::Criticality::TimeCritical),
-            Owner::Daemon | Owner::Nobody => (0, seeklab_core::Criticality::TimeNoncritical),
+            Owner::Process(index) => (index as u32 + 1, Criticality::TimeCritical),
+            Owner::Daemon | Owner::Nobody => (0, Criticality::TimeNoncritical),
         };
         Some(Request { fua: io.fua, initiator, criticality, ..request })
+    }
+
+    /// A background request for which a process has begun to wait: a request of the process touches the same pages.
+    fn reclassify(&mut self) -> Option<Reclassification> {
+        if self.ready_awaited == 0 {
+            return None;
+        }
+        let of_processes = self.ready.iter().filter(|(_, owner)| matches!(owner, Owner::Process(_)));
+        for (io, _) in of_processes {
+            let is_news = |other: &Outstanding| {
+                !other.is_needed && !matches!(other.owner, Owner::Process(_)) && io.conflicts(&other.io)
+            };
+            if let Some((id, other)) = self.outstanding.iter_mut().find(|(_, other)| is_news(other)) {
+                other.is_needed = true;
+                let criticality = Criticality::TimeCritical;
+                return Some(Reclassification { id: RequestId(*id), device: 0, criticality });
+            }
+        }
+        None
     }
 
     /// Lets everything that can go on go on; whether anything did.
@@ -446,6 +479,8 @@ impl Application {
         match step {
             Step::Issue { ios, is_waited_for } => {
                 let owner = if is_waited_for { owner } else { Owner::Nobody };
+                let is_awaited = matches!(owner, Owner::Process(_));
+                self.ready_awaited += if is_awaited { ios.len() } else { 0 };
                 self.ready.extend(ios.into_iter().map(|io| (io, owner)));
             }
             Step::Operation => self.phases.last_mut().expect("a phase runs").operations += 1,
@@ -492,6 +527,9 @@ impl Workload for Application {
         loop {
             if let Some(request) = self.dispatch() {
                 return Arrival::Request(request);
+            }
+            if let Some(change) = self.reclassify() {
+                return Arrival::Reclassification(change);
             }
             if !self.advance(now) {
                 break;

@@ -16,6 +16,8 @@
 //! # Scope and limits
 //! One record is held at a time, so a trace of any length is replayed in constant memory. Records
 //! come in arrival order; one that arrives before its predecessor arrives with it, and is counted.
+//! A recorded change of a pending request's class keeps its distance from the arrival of the request, which is divided like
+//! the arrivals when they are scaled. At equal times changes come after arrivals.
 //! Addresses are blocks of the device; whoever reads the trace converts them. The number of a device
 //! in the trace is kept, unless [`Settings::devices`] numbers them densely.
 //!
@@ -24,6 +26,7 @@
 
 mod arrivals;
 mod beyond;
+mod changes;
 mod dependencies;
 mod failure;
 mod following;
@@ -33,7 +36,9 @@ mod survey;
 use std::convert::Infallible;
 use std::iter;
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload};
+use seeklab_core::{
+    Arrival, ClassTimes, Completion, Duration, Instant, Ratio, Request, TraceRecord, Workload,
+};
 
 pub use arrivals::{ARRIVAL_MODES, ArrivalMode, ArrivalModeError, Population};
 pub use beyond::Beyond;
@@ -44,6 +49,7 @@ pub use spec::ReplaySpec;
 pub use survey::{DeviceMap, Survey};
 
 use beyond::{Fit, Place};
+use changes::Changes;
 
 /// Rule that the arrivals of a replay follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,6 +122,10 @@ pub struct Replay<I, E> {
     dependencies: Option<Dependencies>,
     /// The request that is next, not yet issued.
     next: Option<Next>,
+    /// Changes of class of the requests that were issued.
+    changes: Changes,
+    /// More records may be handed over.
+    is_fed: bool,
     /// No more records are wanted, or there are none.
     ended: bool,
     failure: Option<ReplayError<E>>,
@@ -126,6 +136,10 @@ struct Next {
     request: Request,
     /// In the trace.
     arrival: Instant,
+    /// In the trace, as it stands there.
+    recorded: Instant,
+    /// In the trace.
+    became: ClassTimes,
     /// In the trace; its arrival if that is not known.
     completion: Instant,
     /// Arrival here, once the request that it waits for has completed.
@@ -198,6 +212,8 @@ where
             pace,
             dependencies,
             next: None,
+            changes: Changes::default(),
+            is_fed: false,
             ended: false,
             failure: None,
         }
@@ -264,7 +280,8 @@ where
         }
         let arrival = self.arrival_of(record);
         let completion = record.completion.unwrap_or(arrival).max(arrival);
-        let next = Next { request, arrival, completion, due: None, think: record.think, row };
+        let TraceRecord { arrival: recorded, became, think, .. } = *record;
+        let next = Next { request, arrival, recorded, became, completion, due: None, think, row };
         if !request.op.addresses_blocks() {
             self.next = Some(next);
             return Ok(());
@@ -339,9 +356,16 @@ where
         Arrival::Finished
     }
 
-    fn issue(&mut self) -> Arrival {
+    fn issue(&mut self, now: Instant) -> Arrival {
         let next = self.next.take().expect("a request is issued only when there is one");
         self.counters.issued += 1;
+        if !next.became.is_none() {
+            let factor = match self.pace {
+                Pace::Open { factor, .. } => factor,
+                _ => 1.0,
+            };
+            self.changes.issued(now, &next.request, next.recorded, next.became, factor);
+        }
         match &mut self.pace {
             Pace::Open { .. } | Pace::Follow { .. } => {}
             Pace::Closed { vacancies } => *vacancies -= 1,
@@ -360,10 +384,16 @@ impl FedReplay {
     /// # Panics
     /// As [`new`](Self::new).
     pub fn fed(settings: Settings) -> Self {
-        Self::new(iter::empty(), settings)
+        Self { is_fed: true, ..Self::new(iter::empty(), settings) }
     }
 
-    /// Hands the next record over; the replay has finished whenever it has issued all that it got.
+    /// No record is handed over any more: the replay finishes after the last change of class.
+    pub fn end(&mut self) {
+        self.is_fed = false;
+    }
+
+    /// Hands the next record over; the replay has finished whenever it has issued all that it got. Changes of class behind
+    /// the last arrival wait for the next record, or for [`end`](Self::end).
     ///
     /// # Errors
     /// As [`into_result`](Self::into_result).
@@ -374,11 +404,12 @@ impl FedReplay {
     }
 }
 
-impl<I, E> Workload for Replay<I, E>
+impl<I, E> Replay<I, E>
 where
     I: Iterator<Item = Result<TraceRecord, E>>,
 {
-    fn next_arrival(&mut self, now: Instant) -> Arrival {
+    /// Returns the next arrival of a request.
+    fn next_request(&mut self, now: Instant) -> Arrival {
         if matches!(self.pace, Pace::Closed { vacancies: 0 } | Pace::Think(Thought::Waits { .. })) {
             return Arrival::WaitForCompletion;
         }
@@ -398,7 +429,26 @@ where
             },
             Pace::Closed { .. } | Pace::Think(Thought::Waits { .. }) => now,
         };
-        if time > now { Arrival::At(time) } else { self.issue() }
+        if time > now { Arrival::At(time) } else { self.issue(now) }
+    }
+}
+
+impl<I, E> Workload for Replay<I, E>
+where
+    I: Iterator<Item = Result<TraceRecord, E>>,
+{
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        let next = self.next_request(now);
+        let Some(change) = self.changes.next() else { return next };
+        match next {
+            Arrival::Request(_) | Arrival::Reclassification(_) => next,
+            Arrival::Finished if self.is_fed || self.failure.is_some() => next,
+            _ if change <= now => {
+                Arrival::Reclassification(self.changes.pop(now).expect("the change is due"))
+            }
+            Arrival::At(time) => Arrival::At(time.min(change)),
+            Arrival::WaitForCompletion | Arrival::Finished => Arrival::At(change),
+        }
     }
 
     fn completed(&mut self, completion: &Completion) {
@@ -418,8 +468,12 @@ where
         }
     }
 
-    /// Once the next arrival is known, no completion changes it.
+    /// Once the next arrival is known, no completion changes it. A change of class may come before that.
     fn heeds_completions(&self) -> bool {
-        !matches!(self.pace, Pace::Open { .. } | Pace::Follow { .. })
+        match self.pace {
+            Pace::Open { .. } => false,
+            Pace::Follow { .. } => !self.changes.is_empty(),
+            Pace::Closed { .. } | Pace::Think(_) => true,
+        }
     }
 }

@@ -69,6 +69,27 @@ pub(crate) fn parse(line: &str) -> Result<(String, Table), DescriptionError> {
         }
     }
     let mut given = Table::new();
+    put(items, &kind, &mut given)?;
+    merge(&mut base, given);
+    Ok((kind, base))
+}
+
+/// The table that a line of items alone stands for.
+///
+/// # Errors
+/// An item that is no `key=value`, or a key that stands twice.
+pub(crate) fn items(line: &str) -> Result<Table, DescriptionError> {
+    let mut given = Table::new();
+    put(line.split(',').map(str::trim).filter(|item| !item.is_empty()), "", &mut given)?;
+    Ok(given)
+}
+
+/// Puts items into a table, with the shorthands of a kind.
+fn put<'a>(
+    items: impl Iterator<Item = &'a str>,
+    kind: &str,
+    given: &mut Table,
+) -> Result<(), DescriptionError> {
     for item in items {
         let Some((key, value)) = item.split_once('=') else {
             return Err(DescriptionError::new(Mistake::Syntax, "", format!("`{item}` has no value"))
@@ -78,15 +99,14 @@ pub(crate) fn parse(line: &str) -> Result<(String, Table), DescriptionError> {
         match SHORTHANDS.iter().find(|short| short.kind == kind && short.key == key) {
             Some(short) => {
                 if let Some((implied, choice)) = short.implies {
-                    insert(&mut given, implied, choice, key)?;
+                    insert(given, implied, choice, key)?;
                 }
-                insert(&mut given, short.to, value, key)?;
+                insert(given, short.to, value, key)?;
             }
-            None => insert(&mut given, key, value, key)?,
+            None => insert(given, key, value, key)?,
         }
     }
-    merge(&mut base, given);
-    Ok((kind, base))
+    Ok(())
 }
 
 /// Puts a value under a dotted path; `written` is the key as the user wrote it.

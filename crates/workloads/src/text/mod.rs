@@ -12,7 +12,7 @@
 mod line;
 
 pub use line::{SHORTHANDS, Shorthand};
-pub(crate) use line::{merge, parse};
+pub(crate) use line::{items, merge, parse};
 
 /// The grammar of a line.
 pub const GRAMMAR: &str = "\

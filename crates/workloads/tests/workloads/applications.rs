@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{
-    Arrival, ByteSize, Duration, Instant, Operation, Request, RequestId, Seed, Stream, Workload,
+    Arrival, ByteSize, Criticality, Duration, Instant, Operation, Request, RequestId, Seed, Stream, Workload,
 };
 use seeklab_workloads::application::Phase;
 use seeklab_workloads::{AddressSpace, Application, Builtin, WorkloadSpec};
@@ -15,6 +15,8 @@ struct Run {
     end: Instant,
     outstanding_max: usize,
     is_full: bool,
+    /// Background requests for which a process began to wait.
+    reclassified: usize,
 }
 
 impl Run {
@@ -38,6 +40,7 @@ fn run_on(line: &str, target: AddressSpace, seed: u64, service: Duration) -> Run
     let mut random: Stream = Seed(seed).stream("test.device");
     let mut outstanding: BTreeMap<(Instant, u64), Request> = BTreeMap::new();
     let (mut now, mut requests, mut outstanding_max) = (Instant::ZERO, Vec::new(), 0);
+    let mut reclassified = 0;
     loop {
         let next = match application.next_arrival(now) {
             Arrival::Request(request) => {
@@ -52,6 +55,14 @@ fn run_on(line: &str, target: AddressSpace, seed: u64, service: Duration) -> Run
                 outstanding.insert((now + service + extra, request.id.0), request);
                 outstanding_max = outstanding_max.max(outstanding.len());
                 requests.push(request);
+                continue;
+            }
+            Arrival::Reclassification(change) => {
+                let mut requests = outstanding.values_mut();
+                let request = requests.find(|request| request.id == change.id).expect("it is outstanding");
+                let before = request.reclassify(change.criticality);
+                assert_eq!(before, Some(Criticality::TimeNoncritical), "{change:?} of {request:?}");
+                reclassified += 1;
                 continue;
             }
             Arrival::At(time) => {
@@ -74,7 +85,7 @@ fn run_on(line: &str, target: AddressSpace, seed: u64, service: Duration) -> Run
     }
     assert!(outstanding.is_empty());
     let (phases, is_full) = (application.phases().to_vec(), application.is_full());
-    Run { requests, phases, end: now, outstanding_max, is_full }
+    Run { requests, phases, end: now, outstanding_max, is_full, reclassified }
 }
 
 fn run(line: &str) -> Run {
@@ -97,6 +108,13 @@ fn requests_depend_on_the_seed_alone() {
         assert_eq!(run(1), run(1), "{line}");
         assert_ne!(run(1), run(2), "{line}");
     }
+}
+
+#[test]
+fn background_writes_that_a_process_waits_for_become_time_critical() {
+    let of = |line: &str| run_on(line, target(2048), 1, Duration::from_ms(20)).reclassified;
+    let reclassified: Vec<usize> = ALL.iter().map(|line| of(line)).collect();
+    assert!(reclassified.iter().sum::<usize>() > 0, "{reclassified:?}");
 }
 
 #[test]

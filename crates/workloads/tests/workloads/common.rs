@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use seeklab_core::{
-    Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Device, Duration, FaultSet,
-    Instant, Outcome, Rejected, Request, Seed, Stream, Workload,
+    Arrival, Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Criticality, Device, Duration,
+    FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream, Workload,
 };
 use seeklab_workloads::{AddressSpace, Supplied, Synthetic, SyntheticSpec};
 
@@ -35,6 +35,7 @@ pub(crate) fn arrivals(workload: &mut dyn Workload) -> Vec<(Instant, Request)> {
                 assert!(time > now, "{time} is not after {now}");
                 now = time;
             }
+            Arrival::Reclassification(change) => panic!("a synthetic workload changes no class: {change:?}"),
             Arrival::WaitForCompletion => panic!("an open workload waits"),
             Arrival::Finished => return arrivals,
         }
@@ -89,6 +90,11 @@ impl Device for Server {
         self.queue.push_back((request, now, start, self.free_at));
         self.outstanding_max = self.outstanding_max.max(self.queue.len());
         Ok(())
+    }
+
+    fn reclassify(&mut self, _: Instant, change: &Reclassification) -> Option<Criticality> {
+        let mut requests = self.queue.iter_mut().map(|(request, ..)| request);
+        requests.find(|request| request.id == change.id)?.reclassify(change.criticality)
     }
 
     fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {

@@ -216,6 +216,22 @@ fn check_that_does_not_end_is_ended() {
     assert_eq!(document["points"][0]["exit_code"], 124);
 }
 
+/// Runs an example that cuts the power, at so many points. Returns how many of them each run survived, and what it printed.
+fn held(example: &str, points: u32, settings: &[(&str, &str)]) -> (Vec<u32>, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example).join("run.sh");
+    let output = std::process::Command::new("timeout")
+        .args(["-k", "5", "240"])
+        .arg(script)
+        .args([&points.to_string(), SEEKLAB])
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let counts = text.lines().filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next());
+    let held = counts.map(|count| count.parse().unwrap()).collect();
+    (held, text + &String::from_utf8_lossy(&output.stderr))
+}
+
 #[test]
 fn settings_of_sqlite_keep_on_an_honest_disk_what_their_manual_says() {
     if !can_mount("the example of SQLite", &["mkfs.ext4", "e2fsck", "python3"]) {
@@ -226,20 +242,23 @@ fn settings_of_sqlite_keep_on_an_honest_disk_what_their_manual_says() {
         eprintln!("skipped: the example of SQLite: Python has no module sqlite3");
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sqlite-crash/run.sh");
-    let output = std::process::Command::new("timeout")
-        .args(["-k", "5", "240"])
-        .arg(script)
-        .args(["4", SEEKLAB])
-        .env("ROWS", "6")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let held: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next()).collect();
-    assert_eq!(held.len(), 8, "{text}{errors}");
-    assert_eq!(held[..3], ["4"; 3], "extra, truncate and the log with full synchronisation: {text}");
+    let (held, text) = held("sqlite-crash", 4, &[("ROWS", "6")]);
+    assert_eq!(held.len(), 8, "{text}");
+    assert_eq!(held[..3], [4; 3], "extra, truncate and the log with full synchronisation: {text}");
+}
+
+#[test]
+fn postgresql_as_packaged_keeps_every_promise_on_an_honest_disk() {
+    let name = "the example of PostgreSQL";
+    if !can_mount(name, &["mkfs.ext4", "e2fsck"]) {
+        return;
+    }
+    if !Path::new("/usr/lib/postgresql").is_dir() {
+        eprintln!("skipped: {name}: PostgreSQL is not installed");
+        return;
+    }
+    let (held, text) = held("postgresql-crash", 3, &[("TRANSACTIONS", "12")]);
+    assert_eq!((held.len(), held.first()), (4, Some(&3)), "{text}");
 }
 
 #[test]
@@ -247,17 +266,6 @@ fn ext4_under_postmark_survives_every_cut_of_an_honest_disk_that_writes_4_kib_as
     if !can_mount("the example of file systems", &["mkfs.ext4", "e2fsck", "postmark"]) {
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/file-systems-crash/run.sh");
-    let output = std::process::Command::new("timeout")
-        .args(["-k", "5", "240"])
-        .arg(script)
-        .args(["3", SEEKLAB])
-        .envs([("FILE_SYSTEMS", "ext4"), ("ROUNDS", "1")])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let held: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("this device")?.split_whitespace().next()).collect();
-    assert_eq!((held.len(), held.first()), (3, Some(&"3")), "{text}{errors}");
+    let (held, text) = held("file-systems-crash", 3, &[("FILE_SYSTEMS", "ext4"), ("ROUNDS", "1")]);
+    assert_eq!((held.len(), held.first()), (3, Some(&3)), "{text}");
 }

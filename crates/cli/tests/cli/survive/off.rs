@@ -168,7 +168,7 @@ fn mounted_block_device_ends_without_power_once_it_is_unmounted() {
     until(|| scene.left(pid, &held));
 }
 
-/// Writes until it cannot, which it tells by a file, and stays.
+/// A command that writes until a write fails, then makes the file `off`, and stays.
 fn command_line(scene: &Scene) -> String {
     let notice = scene.path("off");
     format!(

@@ -154,7 +154,8 @@ fn full_store_fails_flushes_until_there_is_space_and_ends_nothing() {
             let read = client.call(&Request::new(READ, *number, number << 16, 1 << 16)).unwrap();
             assert!(read.error == 0 && read.data.iter().all(|byte| *byte == *number as u8 + 1), "{number}");
         }
-        assert!(held.len() < 64 && refused > 64, "{} held, {refused} refused", held.len());
+        // 32 pieces have their place in the store, and at most 64 the buffer, which holds 4 MiB, has yet to write.
+        assert!(held.len() <= 96 && refused >= 31, "{} held, {refused} refused", held.len());
         if discards {
             let discard = Request::new(TRIM, 1 << 21, 1 << 16, 15 << 20);
             assert_eq!(client.call(&discard).unwrap().error, 0);

@@ -130,6 +130,11 @@ impl Requests {
         self.place(id).is_some()
     }
 
+    /// The request of that number.
+    pub(super) fn get_mut(&mut self, id: RequestId) -> Option<&mut Inside> {
+        self.place(id).map(|place| &mut self.entries[place].inside)
+    }
+
     /// The place of the request of that number.
     fn place(&self, id: RequestId) -> Option<usize> {
         let is_it =

@@ -1,0 +1,167 @@
+//! Simulated hosts: processes in TOML, their figures, settings that are overridden, and the examples of the paper.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::bench::{Bench, unfolded};
+
+const HOST: &str = "\
+kind = \"host\"
+task = \"writer\"
+
+[host]
+memory = \"1MiB\"
+sweep = \"100%\"
+
+[files.data]
+size = \"400KiB\"
+at = \"100MiB\"
+
+[files.log]
+size = \"400KiB\"
+new = true
+
+[processes.reader]
+program = \"repeat 100 { read data 4KiB; compute 2ms }\"
+
+[processes.writer]
+program = \"\"\"
+repeat 100 {
+  compute 10ms
+  write log 4KiB
+}
+sync
+\"\"\"
+";
+
+fn host(document: &Value, device: usize) -> &Value {
+    &document["devices"][device]["host"]
+}
+
+#[test]
+fn times_of_a_host_add_up_on_every_device() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST);
+    let document = bench.json(&["simulate", "hp-c2247a", "immediate", "-w", "host.toml"]);
+    for device in [0, 1] {
+        let host = host(&document, device);
+        let seconds = |key: &str| host[key].as_f64().unwrap_or_else(|| panic!("{key}: {host}"));
+        let parts: f64 = ["task_cpu_s", "other_cpu_s", "false_idle_s", "idle_s"].map(seconds).iter().sum();
+        assert!((parts - seconds("elapsed_s")).abs() < 1e-9, "{host}");
+        // 100 computing times, 101 calls and at most 100 submissions.
+        assert!((1.0101..1.0602).contains(&seconds("task_cpu_s")), "{host}");
+        assert_eq!(host["time_limited"]["requests"], 99);
+        assert_eq!(host["finished"], true);
+    }
+    let disk = host(&document, 0);
+    assert!(disk["elapsed_s"].as_f64() > host(&document, 1)["elapsed_s"].as_f64(), "{document}");
+    let page = bench.run(&["simulate", "hp-c2247a", "-w", "host.toml", "--report", "out.html"]).done();
+    for part in ["false idle s", "time-noncritical", "█ task CPU", "I/O waits"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let html = String::from_utf8(bench.read("out.html")).unwrap();
+    assert!(html.contains("Requests by criticality") && html.contains("time-limited"));
+}
+
+#[test]
+fn settings_of_a_host_are_overridden() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST);
+    let cpu = |settings: &str| {
+        let document = bench.json(&["simulate", "immediate", "-w", "host.toml", "--host", settings]);
+        host(&document, 0)["task_cpu_s"].as_f64().unwrap()
+    };
+    let (one, two) = (cpu("sweep_interval=100s"), cpu("sweep_interval=100s,cpu_speed=2"));
+    assert!((one / two - 2.0).abs() < 1e-6, "{one} {two}");
+    bench.run(&["simulate", "immediate", "-w", "host.toml", "--host", "memry=8MiB"]).fails(&[
+        "--host `memry=8MiB`",
+        "unknown key `memry`",
+        "memory",
+    ]);
+    bench.run(&["simulate", "immediate", "-w", "random", "--host", "cpus=2"]).fails(&["no workload of kind"]);
+    bench.run(&["simulate", "immediate", "-w", "host.toml", "--closed", "4"]).fails(&["is a host"]);
+    bench
+        .run(&["simulate", "immediate", "-w", "host.toml", "--requests", "4"])
+        .fails(&["follows from its programs"]);
+}
+
+#[test]
+fn mistake_in_a_program_names_its_line() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST.replace("compute 10ms", "compute 10"));
+    let run = bench.run(&["simulate", "immediate", "-w", "host.toml"]);
+    run.fails(&["processes.writer.program", "line 2, `compute 10`", "has no unit"]);
+    bench.write("host.toml", HOST.replace("write log", "write lg"));
+    let run = bench.run(&["simulate", "immediate", "-w", "host.toml"]);
+    run.fails(&["unknown file `lg`", "did you mean `log`"]);
+}
+
+#[test]
+fn process_whose_read_fails_ends_with_a_warning() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST);
+    let fault = "medium_error,op=read,probability=100%";
+    let document = bench.json(&["simulate", "hp-c2247a", "-w", "host.toml", "--fault", fault]);
+    assert_eq!(host(&document, 0)["failed_processes"], 1, "the reader");
+    let printed = bench.run(&["simulate", "hp-c2247a", "-w", "host.toml", "--fault", fault]).done();
+    assert!(unfolded(&printed).contains("1 process ended early because a request failed"), "{printed}");
+}
+
+#[test]
+fn workloads_of_the_paper_take_the_cpu_time_of_table_3() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ganger-patt");
+    let bench = Bench::new();
+    // Task CPU time in seconds, least number of requests.
+    for (name, cpu_s, requests) in [
+        ("compress", 162.0, 10_752),
+        ("uncompress", 90.3, 10_752),
+        ("copytree", 17.6, 8_500),
+        ("removetree", 3.05, 1_070),
+    ] {
+        let path = folder.join(format!("{name}.toml"));
+        assert!(fs::exists(&path).unwrap());
+        let document =
+            bench.json(&["simulate", "hp-c2247a", "-w", path.to_str().unwrap(), "--scheduler", "c-look"]);
+        let task = host(&document, 0)["task_cpu_s"].as_f64().unwrap();
+        assert!((task / cpu_s - 1.0).abs() < 0.01, "{name}: {task} s");
+        assert!(document["devices"][0]["requests"].as_u64().unwrap() >= requests, "{name}");
+    }
+}
+
+/// Figures of a workload of the paper on `hp-c2247a`.
+fn of_paper(bench: &Bench, name: &str, options: &[&str]) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/ganger-patt/{name}.toml"));
+    let arguments = ["simulate", "hp-c2247a", "-w", path.to_str().unwrap()];
+    bench.json(&[&arguments, options].concat())["devices"][0].clone()
+}
+
+#[test]
+fn criticality_scheduling_shortens_uncompress_as_the_paper_says() {
+    let bench = Bench::new();
+    // The paper states neither the share of a sweep nor the order of free memory.
+    for settings in ["sweep=1/30", "sweep=1/10", "sweep=1/60,contiguous=40MiB"] {
+        let figures =
+            |scheduler| of_paper(&bench, "uncompress", &["--scheduler", scheduler, "--host", settings]);
+        let (plain, critical) = (figures("c-look"), figures("criticality-c-look"));
+        let number = |device: &Value, path: &str| device.pointer(path).and_then(Value::as_f64).unwrap();
+        let gain = 1.0 - number(&critical, "/host/elapsed_s") / number(&plain, "/host/elapsed_s");
+        assert!(gain > 0.2, "{settings}: {gain}");
+        let responses = [&plain, &critical].map(|device| number(device, "/response_mean_ms"));
+        assert!(responses[1] > responses[0] * 2.0, "{settings}: {responses:?}");
+    }
+}
+
+#[test]
+fn awareness_of_the_buffer_lengthens_responses_of_compress_as_the_paper_says() {
+    let bench = Bench::new();
+    for settings in ["cpu_speed=1", "cpu_speed=2"] {
+        let response_ms = |scheduler| {
+            let device = of_paper(&bench, "compress", &["--scheduler", scheduler, "--host", settings]);
+            device["response_mean_ms"].as_f64().unwrap()
+        };
+        let (sptf, spctf) = (response_ms("sptf"), response_ms("spctf"));
+        assert!(spctf > sptf * 1.1, "{settings}: {sptf} ms, {spctf} ms");
+    }
+}

@@ -1,0 +1,240 @@
+//! The folder of a system-level trace.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use seeklab_columnar::{TypedTableReader, TypedTableWriter};
+use seeklab_files::OutputFile;
+use seeklab_traces::TraceError;
+use seeklab_traces::system::Output;
+use seeklab_traces::system::table::TableRow;
+use seeklab_traces::system::tables::{
+    CommitRow, CpuRow, ExtentRow, InitialRow, InterruptRow, LossRow, OccupiedRow, ProcessRow, StepRow,
+    TABLES_VERSION, WaitRow,
+};
+
+use super::metadata::{FILE, SystemMetadata, is_system_trace};
+use crate::failure::Failure;
+
+/// Name of the table of requests, which is a canonical trace.
+pub(super) const REQUESTS: &str = "requests";
+
+/// Path of the file of a table.
+fn file(folder: &Path, table: &str) -> PathBuf {
+    folder.join(format!("{table}.parquet"))
+}
+
+/// A system-level trace that can be read.
+#[derive(Debug, Clone)]
+pub struct SystemTrace {
+    folder: PathBuf,
+    metadata: SystemMetadata,
+}
+
+impl SystemTrace {
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// If there is no system-level trace, or one of another version.
+    pub fn open(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(FILE);
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Failure::from(error).context(format!("{}: cannot be read", path.display())))?;
+        let invalid = |problem: String| Failure::new(format!("{}: {problem}", path.display()));
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        let version = value.get("tables_version").and_then(serde_json::Value::as_u64);
+        if version != Some(u64::from(TABLES_VERSION)) {
+            let found = version.map_or_else(|| "absent".to_owned(), |version| format!("`{version}`"));
+            return Err(invalid(format!("tables_version is {found}: this program reads {TABLES_VERSION}"))
+                .hint("record the trace again"));
+        }
+        let metadata = serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { folder: folder.to_owned(), metadata })
+    }
+
+    /// Folder of the trace.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Metadata of the trace.
+    pub fn metadata(&self) -> &SystemMetadata {
+        &self.metadata
+    }
+
+    /// Path of the requests, which are a canonical trace.
+    pub fn requests(&self) -> PathBuf {
+        file(&self.folder, REQUESTS)
+    }
+
+    /// Rows of a table.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn rows<R: TableRow>(&self) -> Result<TypedTableReader<R>, TraceError> {
+        TypedTableReader::open(&file(&self.folder, R::TABLE), TABLES_VERSION)
+    }
+
+    /// All rows of a table. An error if their number is not the number in the metadata.
+    ///
+    /// # Errors
+    /// If the table cannot be read, or rows are missing.
+    pub fn all<R: TableRow>(&self) -> Result<Vec<R>, Failure> {
+        let rows = self.rows()?.collect::<Result<Vec<R>, TraceError>>()?;
+        let expected = self.metadata.tables.get(R::TABLE).copied().unwrap_or(0);
+        if rows.len() as u64 != expected {
+            let path = file(&self.folder, R::TABLE);
+            let message = format!("{}: {} rows, where {FILE} states {expected}", path.display(), rows.len());
+            return Err(Failure::new(message).hint("the files of a system-level trace belong together"));
+        }
+        Ok(rows)
+    }
+}
+
+/// Tables of a system-level trace that is written.
+pub(super) struct Tables {
+    processes: TypedTableWriter<ProcessRow>,
+    steps: TypedTableWriter<StepRow>,
+    waits: TypedTableWriter<WaitRow>,
+    occupied: TypedTableWriter<OccupiedRow>,
+    interrupts: TypedTableWriter<InterruptRow>,
+    initial: TypedTableWriter<InitialRow>,
+    extents: TypedTableWriter<ExtentRow>,
+    commits: TypedTableWriter<CommitRow>,
+    cpus: TypedTableWriter<CpuRow>,
+    losses: TypedTableWriter<LossRow>,
+    failed: Option<TraceError>,
+}
+
+fn create<R: TableRow>(folder: &Path) -> Result<TypedTableWriter<R>, TraceError> {
+    TypedTableWriter::create(&file(folder, R::TABLE), TABLES_VERSION)
+}
+
+impl Tables {
+    pub(super) fn create(folder: &Path) -> Result<Self, TraceError> {
+        Ok(Self {
+            processes: create(folder)?,
+            steps: create(folder)?,
+            waits: create(folder)?,
+            occupied: create(folder)?,
+            interrupts: create(folder)?,
+            initial: create(folder)?,
+            extents: create(folder)?,
+            commits: create(folder)?,
+            cpus: create(folder)?,
+            losses: create(folder)?,
+            failed: None,
+        })
+    }
+
+    /// Writes a row to its table. Requests are written elsewhere.
+    pub(super) fn write(&mut self, output: &Output) {
+        if self.failed.is_some() {
+            return;
+        }
+        let written = match output {
+            Output::Process(row) => self.processes.write(row),
+            Output::Step(row) => self.steps.write(row),
+            Output::Wait(row) => self.waits.write(row),
+            Output::Occupied(row) => self.occupied.write(row),
+            Output::Interrupt(row) => self.interrupts.write(row),
+            Output::Initial(row) => self.initial.write(row),
+            Output::Extent(row) => self.extents.write(row),
+            Output::Commit(row) => self.commits.write(row),
+            Output::Cpu(row) => self.cpus.write(row),
+            Output::Loss(row) => self.losses.write(row),
+            Output::Request(_) => Ok(()),
+        };
+        self.failed = written.err();
+    }
+
+    /// Completes the tables. Returns the name and number of rows of each.
+    pub(super) fn finish(self) -> Result<Vec<(&'static str, u64)>, TraceError> {
+        if let Some(failed) = self.failed {
+            return Err(failed);
+        }
+        Ok(vec![
+            (ProcessRow::TABLE, self.processes.finish()?),
+            (StepRow::TABLE, self.steps.finish()?),
+            (WaitRow::TABLE, self.waits.finish()?),
+            (OccupiedRow::TABLE, self.occupied.finish()?),
+            (InterruptRow::TABLE, self.interrupts.finish()?),
+            (InitialRow::TABLE, self.initial.finish()?),
+            (ExtentRow::TABLE, self.extents.finish()?),
+            (CommitRow::TABLE, self.commits.finish()?),
+            (CpuRow::TABLE, self.cpus.finish()?),
+            (LossRow::TABLE, self.losses.finish()?),
+        ])
+    }
+}
+
+/// Path of the requests within a folder.
+pub(super) fn requests(folder: &Path) -> PathBuf {
+    file(folder, REQUESTS)
+}
+
+/// Writes the metadata.
+pub(super) fn write_metadata(folder: &Path, metadata: &SystemMetadata) -> Result<(), Failure> {
+    let mut file = OutputFile::create(&folder.join(FILE))?;
+    let text = serde_json::to_string_pretty(metadata).expect("metadata has text keys");
+    file.write_all(text.as_bytes())?;
+    file.write_all(b"\n")?;
+    Ok(file.finish()?)
+}
+
+/// A folder that takes its name when the trace in it is complete.
+pub(super) struct Draft {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Draft {
+    /// Begins a folder beside `path`.
+    ///
+    /// # Errors
+    /// If nothing can be written there, or something other than a system-level trace has that name.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let refuse = |problem: &str| {
+            Failure::new(format!("{}: {problem}", path.display()))
+                .hint("choose another name: a system-level trace is a folder of its own")
+        };
+        let Some(name) = path.file_name() else { return Err(refuse("is no name of a folder")) };
+        if path.is_dir() {
+            let is_empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            if !is_empty && !is_system_trace(path) {
+                return Err(refuse("the folder exists and is no system-level trace"));
+            }
+        } else if fs::symlink_metadata(path).is_ok() {
+            return Err(refuse("exists and is no folder"));
+        }
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let prefix = format!(".{}.", name.to_string_lossy());
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(parent).map_err(|error| {
+            Failure::from(error).context(format!("{}: cannot be written", path.display()))
+        })?;
+        Ok(Self { folder, path: path.to_owned() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives the folder its name. A trace of that name is replaced.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        use std::os::unix::fs::PermissionsExt;
+        let failed = |error: std::io::Error| {
+            Failure::from(error).context(format!("{}: cannot be named", self.path.display()))
+        };
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        if self.path.is_dir() {
+            // The former trace goes when this does.
+            let parent = self.folder.path().parent().expect("the folder has one");
+            let former = tempfile::tempdir_in(parent).map_err(failed)?;
+            fs::rename(&self.path, former.path().join("former")).map_err(failed)?;
+        }
+        let draft = self.folder.keep();
+        fs::rename(&draft, &self.path).map_err(failed)
+    }
+}

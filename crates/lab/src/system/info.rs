@@ -1,0 +1,317 @@
+//! Describes a system-level trace: where the time of each process went.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use seeklab_traces::system::WaitCause;
+use seeklab_traces::system::tables::{CpuRow, ProcessRow};
+use serde::Serialize;
+
+use super::folder::{REQUESTS, SystemTrace};
+use crate::failure::Failure;
+
+/// Description of a system-level trace.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SystemInfo {
+    /// Path of the trace.
+    pub file: String,
+    /// The traced command and its arguments.
+    pub command: Vec<String>,
+    /// Path of the traced device.
+    pub device: String,
+    /// Type of the file system.
+    pub file_system: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Length of the trace. It begins before the command and ends after the last dirty block was written.
+    pub elapsed_s: f64,
+    /// Time from the start of the command to the end of its first process.
+    pub command_elapsed_s: f64,
+    /// Requests to the device.
+    pub requests: u64,
+    /// Sum of the times of all threads of the task.
+    pub task: ProcessTimes,
+    /// Threads of the command and its descendants, in the order of their beginning.
+    pub processes: Vec<ProcessTimes>,
+    /// Processors.
+    pub cpus: Vec<CpuTimes>,
+    /// Recorded events.
+    pub events: u64,
+    /// Events that the kernel could not record.
+    pub lost_events: u64,
+    /// Events that contradicted earlier ones, for example since the kernel did not record a switch from idle.
+    pub repairs: u64,
+    /// Share of the waits without a known cause in the elapsed time of the task.
+    pub unknown_pct: f64,
+    /// Notes on the result.
+    pub notes: Vec<String>,
+}
+
+/// Division of the elapsed time of a thread. `elapsed_s` is the sum of computing, interrupted, ready and waiting time.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ProcessTimes {
+    /// Number of the thread. 0 for a sum.
+    pub thread: u32,
+    /// Number of its process. 0 for a sum.
+    pub process: u32,
+    /// Number of the thread that made it. 0 for a sum.
+    pub parent: u32,
+    /// Name of its program.
+    pub name: String,
+    /// Time at which it was made, since the beginning of the trace.
+    pub begin_s: f64,
+    /// Time from its beginning to its end, or to the end of the trace.
+    pub elapsed_s: f64,
+    /// True if it ended within the trace.
+    pub has_ended: bool,
+    /// Time on a processor, without interrupts.
+    pub computing_s: f64,
+    /// Time on a processor that interrupts took.
+    pub interrupted_s: f64,
+    /// Time in which it could have run and had no processor.
+    pub ready_s: f64,
+    /// Waiting time by cause.
+    pub waits: WaitTimes,
+    /// Number of waits.
+    pub wait_count: u64,
+    /// Times that it left a processor.
+    pub switches: u64,
+}
+
+/// Waiting time by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct WaitTimes {
+    /// Data of files on the device.
+    pub data_read_s: f64,
+    /// Metadata of the file system.
+    pub metadata_read_s: f64,
+    /// End of writes.
+    pub write_s: f64,
+    /// Synchronisations that the process requested.
+    pub flush_s: f64,
+    /// The journal.
+    pub journal_s: f64,
+    /// Too many dirty pages.
+    pub throttle_s: f64,
+    /// A place in the request queue.
+    pub queue_s: f64,
+    /// Memory.
+    pub memory_s: f64,
+    /// Locks, pipes, ends and other progress of other processes.
+    pub process_s: f64,
+    /// A time.
+    pub timer_s: f64,
+    /// Data on other devices.
+    pub other_device_s: f64,
+    /// The world outside the traced processes.
+    pub outside_s: f64,
+    /// No known cause.
+    pub unknown_s: f64,
+}
+
+/// Division of the time of a processor.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CpuTimes {
+    /// Number of the processor.
+    pub cpu: u16,
+    /// Time of the task.
+    pub task_s: f64,
+    /// Time of kernel threads.
+    pub kernel_s: f64,
+    /// Time of the loop driver's work, which emulates devices.
+    pub emulator_s: f64,
+    /// Time of the recorder.
+    pub recorder_s: f64,
+    /// Time of other processes.
+    pub other_s: f64,
+    /// Time of interrupts and softirqs.
+    pub interrupt_s: f64,
+    /// Time in which no thread ran.
+    pub idle_s: f64,
+    /// Time in which nothing was recorded.
+    pub unknown_s: f64,
+    /// Number of interrupts, without softirqs.
+    pub interrupts: u64,
+    /// Number of softirqs.
+    pub softirqs: u64,
+    /// Number of context switches.
+    pub switches: u64,
+    /// Events that the kernel could not record.
+    pub lost_events: u64,
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl WaitTimes {
+    fn of(row: &ProcessRow) -> Self {
+        let wait = |cause| seconds(row.wait_ns(cause));
+        Self {
+            data_read_s: wait(WaitCause::DataRead),
+            metadata_read_s: wait(WaitCause::MetadataRead),
+            write_s: wait(WaitCause::Write),
+            flush_s: wait(WaitCause::Flush),
+            journal_s: wait(WaitCause::Journal),
+            throttle_s: wait(WaitCause::Throttle),
+            queue_s: wait(WaitCause::Queue),
+            memory_s: wait(WaitCause::Memory),
+            process_s: wait(WaitCause::Process),
+            timer_s: wait(WaitCause::Timer),
+            other_device_s: wait(WaitCause::OtherDevice),
+            outside_s: wait(WaitCause::Outside),
+            unknown_s: wait(WaitCause::Unknown),
+        }
+    }
+
+    /// Returns the causes with their names in words and their times, in a fixed order.
+    pub fn by_name(&self) -> [(&'static str, f64); 13] {
+        [
+            ("data read", self.data_read_s),
+            ("metadata read", self.metadata_read_s),
+            ("write", self.write_s),
+            ("flush", self.flush_s),
+            ("journal", self.journal_s),
+            ("throttle", self.throttle_s),
+            ("queue", self.queue_s),
+            ("memory", self.memory_s),
+            ("process", self.process_s),
+            ("timer", self.timer_s),
+            ("other device", self.other_device_s),
+            ("outside", self.outside_s),
+            ("unknown", self.unknown_s),
+        ]
+    }
+}
+
+impl ProcessTimes {
+    fn of(row: &ProcessRow) -> Self {
+        Self {
+            thread: row.thread,
+            process: row.process,
+            parent: row.parent,
+            name: row.name.to_string(),
+            begin_s: seconds(row.begin_ns),
+            elapsed_s: seconds(row.elapsed_ns),
+            has_ended: row.has_ended,
+            computing_s: seconds(row.computing_ns),
+            interrupted_s: seconds(row.interrupted_ns),
+            ready_s: seconds(row.ready_ns),
+            waits: WaitTimes::of(row),
+            wait_count: row.waits,
+            switches: row.switches,
+        }
+    }
+}
+
+impl From<&CpuRow> for CpuTimes {
+    fn from(row: &CpuRow) -> Self {
+        Self {
+            cpu: row.cpu,
+            task_s: seconds(row.task_ns),
+            kernel_s: seconds(row.kernel_ns),
+            emulator_s: seconds(row.emulator_ns),
+            recorder_s: seconds(row.recorder_ns),
+            other_s: seconds(row.other_ns),
+            interrupt_s: seconds(row.interrupt_ns),
+            idle_s: seconds(row.idle_ns),
+            unknown_s: seconds(row.unknown_ns),
+            interrupts: row.interrupts,
+            softirqs: row.softirqs,
+            switches: row.switches,
+            lost_events: row.lost_events,
+        }
+    }
+}
+
+/// Adds the times of `other` to `sum`.
+fn add(sum: &mut ProcessRow, other: &ProcessRow) {
+    sum.begin_ns = sum.begin_ns.min(other.begin_ns);
+    sum.has_ended &= other.has_ended;
+    let pairs = [
+        (&mut sum.elapsed_ns, other.elapsed_ns),
+        (&mut sum.computing_ns, other.computing_ns),
+        (&mut sum.interrupted_ns, other.interrupted_ns),
+        (&mut sum.ready_ns, other.ready_ns),
+        (&mut sum.waits, other.waits),
+        (&mut sum.switches, other.switches),
+    ];
+    for (sum, other) in pairs {
+        *sum = sum.saturating_add(other);
+    }
+    for cause in WaitCause::ALL {
+        let wait_ns = sum.wait_ns(*cause).saturating_add(other.wait_ns(*cause));
+        sum.set_wait_ns(*cause, wait_ns);
+    }
+}
+
+/// Describes the system-level trace at `path`.
+///
+/// # Errors
+/// If the trace cannot be read, or contradicts itself.
+pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
+    let trace = SystemTrace::open(path)?;
+    let metadata = trace.metadata();
+    let mut processes: Vec<ProcessRow> = trace.all()?;
+    let cpus: Vec<CpuRow> = trace.all()?;
+    for row in &processes {
+        if row.accounted_ns() != row.elapsed_ns {
+            return Err(Failure::new(format!(
+                "{}: the times of thread {} sum to {} ns, and its elapsed time is {} ns",
+                path.display(),
+                row.thread,
+                row.accounted_ns(),
+                row.elapsed_ns
+            )));
+        }
+    }
+    processes.sort_by_key(|row| (row.begin_ns, row.thread));
+    let Some(first) = processes.first() else {
+        return Err(Failure::new(format!("{}: no process of the command was recorded", path.display()))
+            .hint("record the trace again"));
+    };
+    let command_elapsed_s =
+        processes.iter().find(|row| row.thread == metadata.task).map_or(0.0, |row| seconds(row.elapsed_ns));
+    let mut sum = ProcessRow { thread: 0, process: 0, parent: 0, ..*first };
+    processes[1..].iter().for_each(|row| add(&mut sum, row));
+    let mut task = ProcessTimes::of(&sum);
+    task.name = "task".to_owned();
+    let unknown_pct = 100.0 * task.waits.unknown_s / task.elapsed_s.max(1e-9);
+    let events = &metadata.events;
+    let mut notes = Vec::new();
+    if events.lost_events > 0 {
+        notes.push(format!(
+            "{} events were lost, so times may belong to other threads or causes. Record again with a larger \
+             --kernel-buffer",
+            events.lost_events
+        ));
+    }
+    if !events.has_call_stacks {
+        notes.push(
+            "no call stacks were recorded, so the causes of waits come from the wakers alone. Set \
+             kernel.kptr_restrict to 0 and record as root"
+                .to_owned(),
+        );
+    }
+    if !events.missing_events.is_empty() {
+        notes.push(format!("the kernel lacks the events {}", events.missing_events.join(", ")));
+    }
+    Ok(SystemInfo {
+        file: path.display().to_string(),
+        command: metadata.command.clone(),
+        device: metadata.device.path.clone(),
+        file_system: metadata.mount.file_system.clone(),
+        kernel: metadata.kernel.clone(),
+        elapsed_s: seconds(metadata.elapsed_ns),
+        command_elapsed_s,
+        requests: metadata.tables.get(REQUESTS).copied().unwrap_or(0),
+        task,
+        processes: processes.iter().map(ProcessTimes::of).collect(),
+        cpus: cpus.iter().map(CpuTimes::from).collect(),
+        events: events.events,
+        lost_events: events.lost_events,
+        repairs: events.repairs.values().sum(),
+        unknown_pct,
+        notes,
+    })
+}

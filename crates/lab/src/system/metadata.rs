@@ -1,0 +1,108 @@
+//! Metadata of a system-level trace: the file `system.json`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the file.
+pub(super) const FILE: &str = "system.json";
+
+/// Metadata of a system-level trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemMetadata {
+    /// Version of the tables and of this file.
+    pub tables_version: u32,
+    /// Program that recorded the trace, and its version.
+    pub recorded_by: String,
+    /// Clock of all times, which count from the beginning of the trace.
+    pub clock: String,
+    /// Time of CLOCK_MONOTONIC at the beginning.
+    pub begin_ns: u64,
+    /// Length of the trace.
+    pub elapsed_ns: u64,
+    /// The traced command and its arguments.
+    pub command: Vec<String>,
+    /// Number of the first thread of the task.
+    pub task: u32,
+    /// Exit code of the command; 128 plus the signal number if a signal ended it.
+    pub command_exit_code: i32,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Architecture of the processors.
+    pub machine: String,
+    /// Processors that were online.
+    pub cpus: Vec<u16>,
+    /// Figures of `/proc/meminfo` at the beginning.
+    pub memory_bytes: BTreeMap<String, u64>,
+    /// Settings of the virtual memory and the request queue at the beginning.
+    pub settings: BTreeMap<String, String>,
+    /// The traced device.
+    pub device: DeviceFacts,
+    /// The traced file system.
+    pub mount: MountFacts,
+    /// Counts of events.
+    pub events: EventCounts,
+    /// Number of rows of each table.
+    pub tables: BTreeMap<String, u64>,
+}
+
+/// The traced device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceFacts {
+    /// Path of the device.
+    pub path: String,
+    /// Number of the whole device in the tables: the major number above 20 bits of minor.
+    pub number: u32,
+    /// Size of the device.
+    pub size_bytes: u64,
+    /// Size of a logical block.
+    pub block_bytes: u64,
+    /// First sector of the partition on the whole device.
+    pub partition_start_sector: Option<u64>,
+}
+
+/// The traced file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountFacts {
+    /// Folder at which it is mounted.
+    pub point: String,
+    /// Type of the file system.
+    pub file_system: String,
+    /// Options of the mount and the file system.
+    pub options: String,
+    /// Number of its device in the tables.
+    pub number: u32,
+}
+
+/// Counts of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventCounts {
+    /// Events, without losses.
+    pub events: u64,
+    /// Events that the kernel could not record.
+    pub lost_events: u64,
+    /// Records of an unknown form.
+    pub malformed_records: u64,
+    /// Events that contradicted earlier ones, by what they contradicted.
+    pub repairs: BTreeMap<String, u64>,
+    /// Events with a time before the previous event.
+    pub clock_steps: u64,
+    /// Requests with an event missing.
+    pub given_up_requests: u64,
+    /// Requests that were outstanding at the end.
+    pub pending_requests: u64,
+    /// True if the call stacks of waits could be read.
+    pub has_call_stacks: bool,
+    /// Tracepoints that the kernel lacks.
+    pub missing_events: Vec<String>,
+}
+
+/// Returns true if the path is a folder with a system-level trace.
+pub fn is_system_trace(path: &Path) -> bool {
+    path.join(FILE).is_file()
+}

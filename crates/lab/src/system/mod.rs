@@ -1,0 +1,19 @@
+//! System-level traces: a command with the host around it.
+//!
+//! ```text
+//! COMMAND, DEVICE ─▶ record ─▶ db.sys/ ─▶ info
+//!                              system.json   what was recorded, where, and how complete it is
+//!                              *.parquet     tables of typed rows; requests.parquet is a canonical trace
+//! ```
+//! # Scope and limits
+//! A `.sys` is a folder. It takes its name when it is complete.
+
+mod folder;
+mod info;
+mod metadata;
+mod record;
+
+pub use folder::SystemTrace;
+pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
+pub use metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata, is_system_trace};
+pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};

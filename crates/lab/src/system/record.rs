@@ -1,0 +1,250 @@
+//! Records a command with its host as a system-level trace.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use schemars::JsonSchema;
+use seeklab_core::{ByteSize, TraceRecord};
+use seeklab_traces::capture::system::{Recorded, SystemCapture, SystemOptions, write_back};
+use seeklab_traces::capture::{Rows, look_at};
+use seeklab_traces::system::tables::TABLES_VERSION;
+use seeklab_traces::system::{Output, Processed, Repairs};
+use seeklab_traces::{Metadata, TraceError, TraceWriter, recorder};
+use serde::Serialize;
+
+use super::folder::{Draft, REQUESTS, Tables, requests, write_metadata};
+use super::info::{SystemInfo, info};
+use super::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
+use crate::capture::child::{Child, Ended};
+use crate::failure::Failure;
+use crate::output::{VERSION, path_text};
+use crate::session::Session;
+
+/// Options of a system-level capture.
+#[derive(Debug, Clone)]
+pub struct SystemCaptureOptions {
+    /// Block device whose mounted file system the command uses.
+    pub device: PathBuf,
+    /// Folder of the trace.
+    pub output: PathBuf,
+    /// Bytes of each of the two kernel buffers of each processor.
+    pub buffer: Option<ByteSize>,
+    /// Command to run, with its arguments.
+    pub command: Vec<OsString>,
+    /// Write the output of the command to stderr.
+    pub output_to_stderr: bool,
+}
+
+/// Result of a system-level capture. Its serialized form is the JSON document.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SystemCaptureResult {
+    /// Block device.
+    #[serde(serialize_with = "path_text")]
+    pub device: PathBuf,
+    /// Folder of the trace.
+    #[serde(serialize_with = "path_text")]
+    pub output: PathBuf,
+    /// Program and version.
+    pub version: &'static str,
+    /// Exit code of the command; 128 plus the signal number if a signal ended it.
+    pub command_exit_code: i32,
+    /// Processor time of the command and its descendants that ended, as the operating system counts it.
+    pub command_cpu_s: f64,
+    /// Temporary space that the events took.
+    pub spooled_bytes: u64,
+    /// Description of the trace.
+    pub trace: SystemInfo,
+}
+
+/// Records the host from before the command starts until its last dirty block is on the device.
+///
+/// # Errors
+/// Missing requirements and their remedy, before the command starts. A trace that cannot be written.
+pub fn capture_system(
+    session: &Session,
+    options: &SystemCaptureOptions,
+) -> Result<SystemCaptureResult, Failure> {
+    if options.command.is_empty() {
+        return Err(Failure::new("a system-level capture records a command, and there is none")
+            .hint("write it at the end: `-- COMMAND`"));
+    }
+    let command = Child::new(&options.command, options.output_to_stderr)?;
+    let device = look_at(&options.device)?;
+    if device.takes_bios {
+        let message = format!("{}: has no request queue", options.device.display());
+        return Err(Failure::new(message).hint("record the device beneath it"));
+    }
+    let draft = Draft::create(&options.output)?;
+    let system = SystemOptions {
+        buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
+        folder: draft.path().to_owned(),
+    };
+    let capture = SystemCapture::start(&options.device, &system)?;
+    let cpu_before = children_cpu_s()?;
+    let running = capture.follow(|| command.start())??;
+    let task = running.number();
+    let mut watch = session.stop().watch();
+    let ended = running.wait(&mut watch)?;
+    let command_cpu_s = children_cpu_s()? - cpu_before;
+    // The trace ends when what the command wrote is on the device.
+    write_back(&capture.facts().mount)
+        .map_err(|error| Failure::from(error).context("cannot write back the file system"))?;
+    let recorded = capture.finish()?;
+    let spooled_bytes = recorded.spooled_bytes();
+    write(&draft, options, recorded, task, ended)?;
+    draft.finish()?;
+    let trace = info(&options.output)?;
+    Ok(SystemCaptureResult {
+        device: options.device.clone(),
+        output: options.output.clone(),
+        version: VERSION,
+        command_exit_code: ended.exit_code,
+        command_cpu_s,
+        spooled_bytes,
+        trace,
+    })
+}
+
+/// Processor time of all processes of this one that ended and were waited for.
+fn children_cpu_s() -> Result<f64, Failure> {
+    let usage =
+        getrusage(UsageWho::RUSAGE_CHILDREN).map_err(|error| Failure::from(std::io::Error::from(error)))?;
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+/// Writes the requests of the device.
+struct RequestWriter {
+    rows: Rows,
+    writer: Box<dyn TraceWriter>,
+    failed: Option<TraceError>,
+}
+
+impl RequestWriter {
+    fn create(
+        folder: &Path,
+        options: &SystemCaptureOptions,
+        recorded: &Recorded,
+    ) -> Result<Self, TraceError> {
+        let facts = &recorded.facts;
+        let mut metadata = Metadata {
+            block_size: ByteSize::from_bytes(facts.block_bytes),
+            version: Some(VERSION.to_owned()),
+            clock: Some("monotonic".to_owned()),
+            labels: vec![options.device.display().to_string()],
+            other: BTreeMap::from([(recorder::OBSERVED.to_owned(), "requests".to_owned())]),
+            ..Metadata::default()
+        };
+        metadata.set_capacity(0, ByteSize::from_bytes(facts.device_bytes));
+        let writer = seeklab_columnar::create(&requests(folder), None, &metadata)?;
+        Ok(Self { rows: Rows::new(facts.block_bytes), writer, failed: None })
+    }
+
+    fn finish(self) -> Result<u64, TraceError> {
+        let Self { rows, mut writer, mut failed } = self;
+        let (names, counts) = rows.finish(|record| write_record(&mut *writer, &mut failed, record));
+        if let Some(failed) = failed {
+            return Err(failed);
+        }
+        for (process, name) in names {
+            writer.annotate(&format!("process.{process}"), &name.to_string())?;
+        }
+        writer.finish()?;
+        Ok(counts.rows)
+    }
+}
+
+fn write_record(writer: &mut dyn TraceWriter, failed: &mut Option<TraceError>, record: &TraceRecord) {
+    if failed.is_none() {
+        *failed = writer.write(record).err();
+    }
+}
+
+/// Makes the pass over the events, and writes all files.
+fn write(
+    draft: &Draft,
+    options: &SystemCaptureOptions,
+    mut recorded: Recorded,
+    task: u32,
+    ended: Ended,
+) -> Result<(), Failure> {
+    let mut tables = Tables::create(draft.path())?;
+    let mut requests = RequestWriter::create(draft.path(), options, &recorded)?;
+    let processed = recorded.process(&[task], &mut |output| match output {
+        Output::Request(request) => {
+            let RequestWriter { rows, writer, failed } = &mut requests;
+            rows.push(&request, |record| write_record(&mut **writer, failed, record));
+        }
+        output => tables.write(&output),
+    })?;
+    let mut counts: BTreeMap<String, u64> =
+        tables.finish()?.into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
+    counts.insert(REQUESTS.to_owned(), requests.finish()?);
+    write_metadata(draft.path(), &metadata(options, &recorded, &processed, counts, task, ended))
+}
+
+fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
+    let counts = [
+        ("unrecorded_switch", repairs.unrecorded_switch),
+        ("current_thread", repairs.current_thread),
+        ("two_processors", repairs.two_processors),
+        ("not_woken", repairs.not_woken),
+        ("interrupts", repairs.interrupts),
+        ("existing_thread", repairs.existing_thread),
+    ];
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+fn metadata(
+    options: &SystemCaptureOptions,
+    recorded: &Recorded,
+    processed: &Processed,
+    tables: BTreeMap<String, u64>,
+    task: u32,
+    ended: Ended,
+) -> SystemMetadata {
+    let facts = &recorded.facts;
+    SystemMetadata {
+        tables_version: TABLES_VERSION,
+        recorded_by: VERSION.to_owned(),
+        clock: "monotonic".to_owned(),
+        begin_ns: recorded.begin_ns,
+        elapsed_ns: recorded.end_ns - recorded.begin_ns,
+        command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        task,
+        command_exit_code: ended.exit_code,
+        kernel: facts.kernel.clone(),
+        machine: facts.machine.clone(),
+        cpus: facts.cpus.clone(),
+        memory_bytes: facts.memory_bytes.clone(),
+        settings: facts.settings.clone(),
+        device: DeviceFacts {
+            path: options.device.display().to_string(),
+            number: recorded.device.requests,
+            size_bytes: facts.device_bytes,
+            block_bytes: facts.block_bytes,
+            partition_start_sector: recorded.device.partition.map(|(first, _)| first),
+        },
+        mount: MountFacts {
+            point: facts.mount.point.display().to_string(),
+            file_system: facts.mount.kind.clone(),
+            options: facts.mount.options.clone(),
+            number: facts.mount.device,
+        },
+        events: EventCounts {
+            events: processed.events,
+            lost_events: processed.lost_events.max(recorded.lost_events()),
+            malformed_records: recorded.malformed_records,
+            repairs: repairs(&processed.repairs),
+            clock_steps: processed.clock_steps,
+            given_up_requests: processed.requests.given_up,
+            pending_requests: processed.requests.pending,
+            has_call_stacks: recorded.has_symbols && !recorded.missing_events.contains(&"kernel_stack"),
+            missing_events: recorded.missing_events.iter().map(|name| (*name).to_owned()).collect(),
+        },
+        tables,
+    }
+}

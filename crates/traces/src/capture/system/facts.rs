@@ -1,0 +1,235 @@
+//! State and settings of the host at the beginning of a trace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::capture::device::{Target, processors};
+use crate::capture::error::CaptureError;
+use crate::system::table::process_name;
+use crate::system::{InitialThread, Role};
+
+/// Settings of the virtual memory that the trace records.
+const MEMORY_SETTINGS: [&str; 9] = [
+    "dirty_background_bytes",
+    "dirty_background_ratio",
+    "dirty_bytes",
+    "dirty_expire_centisecs",
+    "dirty_ratio",
+    "dirty_writeback_centisecs",
+    "laptop_mode",
+    "swappiness",
+    "vfs_cache_pressure",
+];
+
+/// Settings of the request queue that the trace records.
+const QUEUE_SETTINGS: [&str; 14] = [
+    "discard_max_bytes",
+    "fua",
+    "logical_block_size",
+    "max_sectors_kb",
+    "max_segments",
+    "nomerges",
+    "nr_requests",
+    "physical_block_size",
+    "read_ahead_kb",
+    "rotational",
+    "rq_affinity",
+    "scheduler",
+    "wbt_lat_usec",
+    "write_cache",
+];
+
+/// Figures of `/proc/meminfo` that the trace records.
+const MEMORY_FIGURES: [&str; 8] =
+    ["MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "Dirty", "Writeback"];
+
+/// Flag of `/proc/PID/stat` of a thread of the kernel.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Place at which a file system is mounted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mount {
+    /// Folder at which it is mounted.
+    pub point: PathBuf,
+    /// Type of the file system.
+    pub kind: String,
+    /// Options of the mount and the file system.
+    pub options: String,
+    /// Device of the file system: the major number above 20 bits of minor.
+    pub device: u32,
+}
+
+/// State and settings of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostFacts {
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Architecture of the processors.
+    pub machine: String,
+    /// Processors that are online.
+    pub cpus: Vec<u16>,
+    /// Figures of the memory in bytes, by the names of `/proc/meminfo`.
+    pub memory_bytes: BTreeMap<String, u64>,
+    /// Settings by name: `vm.` for the virtual memory, `queue.` for the request queue.
+    pub settings: BTreeMap<String, String>,
+    /// The traced file system.
+    pub mount: Mount,
+    /// Bytes of the device.
+    pub device_bytes: u64,
+    /// Bytes of a logical block of the device.
+    pub block_bytes: u64,
+}
+
+fn line(path: impl AsRef<Path>) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+impl HostFacts {
+    /// Collects the state and settings of this host and the device.
+    ///
+    /// # Errors
+    /// If the device has no mounted file system of the ext4 driver.
+    pub(super) fn collect(device: &Path) -> Result<Self, CaptureError> {
+        let target = Target::of(device)?;
+        let failed = |source| CaptureError::Device { path: device.to_owned(), source };
+        let metadata = fs::metadata(device).map_err(failed)?;
+        let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        let table = fs::read_to_string("/proc/self/mountinfo").map_err(failed)?;
+        let mount = find_mount(&table, major, minor)
+            .ok_or_else(|| CaptureError::NotMounted { path: device.to_owned() })?;
+        let described = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let described = described.canonicalize().map_err(failed)?;
+        let name = described.file_name().unwrap_or_default();
+        // The driver has a folder for each of its file systems, whatever their type is called.
+        if !Path::new("/sys/fs/ext4").join(name).is_dir() {
+            return Err(CaptureError::FileSystem { path: device.to_owned(), kind: mount.kind });
+        }
+        let whole = match described.join("partition").exists() {
+            true => described.parent().expect("a partition is within its device").to_owned(),
+            false => described.clone(),
+        };
+        let settings =
+            MEMORY_SETTINGS.iter().map(|name| (format!("vm.{name}"), format!("/proc/sys/vm/{name}")));
+        let queue = whole.join("queue");
+        let settings = settings.chain(
+            QUEUE_SETTINGS
+                .iter()
+                .map(|name| (format!("queue.{name}"), format!("{}/{name}", queue.display()))),
+        );
+        let settings = settings.filter_map(|(name, path)| Some((name, line(path)?))).collect();
+        Ok(Self {
+            kernel: line("/proc/sys/kernel/osrelease").unwrap_or_default(),
+            machine: std::env::consts::ARCH.to_owned(),
+            cpus: processors()?.into_iter().filter_map(|cpu| u16::try_from(cpu).ok()).collect(),
+            memory_bytes: memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+            settings,
+            mount,
+            device_bytes: target.size_bytes,
+            block_bytes: target.block_bytes,
+        })
+    }
+}
+
+/// Figures of `/proc/meminfo`: lines such as `MemTotal:  24684084 kB`.
+fn memory(text: &str) -> BTreeMap<String, u64> {
+    let figure = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        MEMORY_FIGURES.contains(&name).then(|| (name.to_owned(), kibibytes * 1024))
+    };
+    text.lines().filter_map(figure).collect()
+}
+
+/// Finds the device in `/proc/self/mountinfo`: `36 35 98:0 /root /point options … - type source options`.
+fn find_mount(table: &str, major: u32, minor: u32) -> Option<Mount> {
+    table.lines().find_map(|line| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let mount: Vec<&str> = mount.split(' ').collect();
+        let file_system: Vec<&str> = file_system.split(' ').collect();
+        (mount.get(2)? == &format!("{major}:{minor}")).then_some(())?;
+        Some(Mount {
+            point: PathBuf::from(unescape(mount.get(4)?)),
+            kind: (*file_system.first()?).to_owned(),
+            options: format!("{},{}", mount.get(5)?, file_system.get(2)?),
+            device: major << 20 | minor,
+        })
+    })
+}
+
+/// Undoes the kernel's escapes of blanks: `\040`.
+fn unescape(text: &str) -> String {
+    let pairs = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// All threads of the host.
+pub(super) fn threads() -> Vec<InitialThread> {
+    let mut threads = Vec::new();
+    let numbers = |path: &Path| -> Vec<u32> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    };
+    for process in numbers(Path::new("/proc")) {
+        let folder = PathBuf::from(format!("/proc/{process}/task"));
+        for thread in numbers(&folder) {
+            let stat = line(folder.join(thread.to_string()).join("stat"));
+            threads.extend(stat.and_then(|stat| initial(thread, process, &stat)));
+        }
+    }
+    threads
+}
+
+/// A thread by its `stat` file: `10 (name) S parent … flags …`; the name may contain anything.
+fn initial(thread: u32, process: u32, stat: &str) -> Option<InitialThread> {
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let flags: u64 = fields.get(6)?.parse().ok()?;
+    let role = match flags {
+        flags if flags & KERNEL_THREAD != 0 => Role::Kernel,
+        _ if process == std::process::id() => Role::Recorder,
+        _ => Role::Other,
+    };
+    Some(InitialThread {
+        thread,
+        process,
+        parent: fields.get(1)?.parse().ok()?,
+        name: process_name(name),
+        role,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_of_a_device_is_found() {
+        let table = "25 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+                     90 25 7:0 / /mnt/a\\040b rw,noatime shared:1 - ext2 /dev/loop0 rw,errors=continue\n";
+        let mount = find_mount(table, 7, 0).unwrap();
+        assert_eq!((mount.point, mount.kind.as_str()), (PathBuf::from("/mnt/a b"), "ext2"));
+        assert_eq!((mount.options.as_str(), mount.device), ("rw,noatime,rw,errors=continue", 7 << 20));
+        assert_eq!(find_mount(table, 7, 1), None);
+        assert_eq!(find_mount("broken\n - \n", 7, 1), None);
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_known_by_their_flags() {
+        let thread = |stat| initial(4663, 4663, stat).unwrap();
+        let kernel = thread("4663 (kworker/u8:4) I 2 0 0 0 -1 69238880 0 0 0 0");
+        assert_eq!((kernel.role, kernel.parent), (Role::Kernel, 2));
+        let other = thread("4663 (a) b) S 17 1 1 0 -1 4194304 0 0 0 0");
+        assert_eq!((other.role, other.parent, other.name.to_string()), (Role::Other, 17, "a) b".to_owned()));
+        assert_eq!(initial(1, 1, "1 (x"), None);
+        assert!(threads().iter().any(|thread| thread.role == Role::Recorder));
+    }
+
+    #[test]
+    fn memory_is_in_bytes() {
+        let memory = memory("MemTotal:       24684084 kB\nHugePages_Total:       0\nDirty:  12 kB\n");
+        assert_eq!(memory.get("MemTotal"), Some(&(24_684_084 * 1024)));
+        assert_eq!(memory.len(), 2);
+    }
+}

@@ -1,0 +1,486 @@
+//! Tracepoints of a system-level capture, and the decoding of their records.
+//!
+//! A tracepoint is one row of [`TRACEPOINTS`]: its fields by name, and the scope in which it is recorded. Offsets and
+//! sizes of the fields come from the `format` file of the running kernel.
+
+use seeklab_core::ProcessName;
+
+use super::symbols::Symbols;
+use crate::capture::layout::{Field, Layout, find};
+use crate::event::block_event::Kind;
+use crate::system::{
+    BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
+};
+
+/// Scope in which events are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Events of the whole host.
+    Host,
+    /// Events of the whole host that belong to the file system of the device.
+    FileSystem,
+    /// Events of the threads of the task.
+    Task,
+}
+
+/// Content of a tracepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Point {
+    Switch,
+    Waking,
+    Wakeup,
+    NewTask,
+    Exec,
+    Stack,
+    CallEnter,
+    CallExit,
+    Enter(InterruptSource),
+    Exit(InterruptSource),
+    FileRead,
+    FileFault,
+    FileWrite,
+    BufferRead,
+    BufferWrite,
+    Throttle,
+    CommitBegin,
+    CommitEnd,
+    Extent,
+    /// An extent that was looked up, if it was found.
+    FoundExtent,
+    WorkStart,
+    WorkEnd,
+    Block(Kind),
+}
+
+/// A tracepoint that is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tracepoint {
+    pub(super) point: Point,
+    pub(super) group: &'static str,
+    pub(super) name: &'static str,
+    pub(super) scope: Scope,
+    /// True if there is no capture without it.
+    pub(super) is_needed: bool,
+    fields: &'static [&'static str],
+}
+
+const fn row(
+    point: Point,
+    scope: Scope,
+    group: &'static str,
+    name: &'static str,
+    fields: &'static [&'static str],
+) -> Tracepoint {
+    Tracepoint { point, group, name, scope, is_needed: false, fields }
+}
+
+const fn needed(
+    point: Point,
+    scope: Scope,
+    group: &'static str,
+    name: &'static str,
+    fields: &'static [&'static str],
+) -> Tracepoint {
+    Tracepoint { is_needed: true, ..row(point, scope, group, name, fields) }
+}
+
+use InterruptSource as Source;
+use Scope::{FileSystem, Host, Task};
+
+/// The tracepoints, in the order in which they are switched on.
+pub(super) const TRACEPOINTS: &[Tracepoint] = &[
+    needed(
+        Point::Switch,
+        Host,
+        "sched",
+        "sched_switch",
+        &["prev_pid", "prev_state", "next_pid", "next_comm"],
+    ),
+    needed(Point::Waking, Host, "sched", "sched_waking", &["pid"]),
+    needed(Point::Wakeup, Host, "sched", "sched_wakeup", &["pid"]),
+    needed(Point::NewTask, Host, "task", "task_newtask", &["pid", "clone_flags"]),
+    row(Point::Exec, Host, "sched", "sched_process_exec", &["filename"]),
+    row(Point::Enter(Source::Device), Host, "irq", "irq_handler_entry", &["irq"]),
+    row(Point::Exit(Source::Device), Host, "irq", "irq_handler_exit", &["irq"]),
+    needed(Point::Enter(Source::Softirq), Host, "irq", "softirq_entry", &["vec"]),
+    needed(Point::Exit(Source::Softirq), Host, "irq", "softirq_exit", &["vec"]),
+    row(Point::Enter(Source::LocalTimer), Host, "irq_vectors", "local_timer_entry", &[]),
+    row(Point::Exit(Source::LocalTimer), Host, "irq_vectors", "local_timer_exit", &[]),
+    row(Point::Enter(Source::Reschedule), Host, "irq_vectors", "reschedule_entry", &[]),
+    row(Point::Exit(Source::Reschedule), Host, "irq_vectors", "reschedule_exit", &[]),
+    row(Point::Enter(Source::CallFunction), Host, "irq_vectors", "call_function_entry", &[]),
+    row(Point::Exit(Source::CallFunction), Host, "irq_vectors", "call_function_exit", &[]),
+    row(Point::Enter(Source::CallFunction), Host, "irq_vectors", "call_function_single_entry", &[]),
+    row(Point::Exit(Source::CallFunction), Host, "irq_vectors", "call_function_single_exit", &[]),
+    row(Point::Enter(Source::IrqWork), Host, "irq_vectors", "irq_work_entry", &[]),
+    row(Point::Exit(Source::IrqWork), Host, "irq_vectors", "irq_work_exit", &[]),
+    row(Point::WorkStart, Host, "workqueue", "workqueue_execute_start", &["function"]),
+    row(Point::WorkEnd, Host, "workqueue", "workqueue_execute_end", &[]),
+    needed(Point::Block(Kind::Complete), Host, "block", "block_rq_complete", &["dev"]),
+    row(Point::Block(Kind::Requeue), Host, "block", "block_rq_requeue", &["dev"]),
+    needed(Point::Block(Kind::Issue), Host, "block", "block_rq_issue", &["dev"]),
+    row(Point::Block(Kind::Queue), Host, "block", "block_getrq", &["dev"]),
+    row(Point::CommitBegin, FileSystem, "jbd2", "jbd2_start_commit", &["dev", "transaction"]),
+    row(Point::CommitEnd, FileSystem, "jbd2", "jbd2_end_commit", &["dev", "transaction"]),
+    row(Point::Extent, FileSystem, "ext4", "ext4_ext_map_blocks_exit", &EXTENT),
+    row(Point::Extent, FileSystem, "ext4", "ext4_ind_map_blocks_exit", &EXTENT),
+    row(
+        Point::FoundExtent,
+        FileSystem,
+        "ext4",
+        "ext4_es_lookup_extent_exit",
+        &["dev", "ino", "lblk", "pblk", "len", "status", "found"],
+    ),
+    row(Point::CallEnter, Task, "raw_syscalls", "sys_enter", &["id", "args"]),
+    row(Point::CallExit, Task, "raw_syscalls", "sys_exit", &["id", "ret"]),
+    row(Point::FileRead, Task, "filemap", "mm_filemap_get_pages", &["s_dev", "i_ino", "index", "last_index"]),
+    row(Point::FileFault, Task, "filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]),
+    row(Point::FileWrite, Task, "ext4", "ext4_da_write_begin", &["dev", "ino", "pos", "len"]),
+    row(Point::FileWrite, Task, "ext4", "ext4_write_begin", &["dev", "ino", "pos", "len"]),
+    row(Point::BufferRead, Task, "block", "block_touch_buffer", &["dev", "sector", "size"]),
+    row(Point::BufferWrite, Task, "block", "block_dirty_buffer", &["dev", "sector", "size"]),
+    row(Point::Throttle, Task, "writeback", "balance_dirty_pages", &[]),
+    // Its trigger records the call stacks of waits. The switches themselves are recorded for the whole host.
+    row(Point::Switch, Task, "sched", "sched_switch", &["prev_pid", "prev_state", "next_pid", "next_comm"]),
+];
+
+const EXTENT: [&str; 6] = ["dev", "ino", "lblk", "pblk", "len", "ret"];
+
+/// The call stack of a thread, which the trigger of `sched_switch` records.
+pub(super) const STACK: Tracepoint = row(Point::Stack, Task, "ftrace", "kernel_stack", &["caller"]);
+
+/// Bits of `common_flags`.
+const IN_INTERRUPT: u8 = 0x08;
+const IN_SOFTIRQ: u8 = 0x10;
+/// Flag of clone(2) that makes a thread of the same process.
+const CLONE_THREAD: u64 = 0x0001_0000;
+/// States of `prev_state`.
+const STATES: [(u64, RunState); 6] = [
+    (0x10 | 0x20, RunState::Ended),
+    (0x40 | 0x80, RunState::Idle),
+    (0x04 | 0x08, RunState::Stopped),
+    (0x02, RunState::Uninterruptible),
+    (0x01, RunState::Interruptible),
+    (0, RunState::Runnable),
+];
+/// States that threads report; flags above them say how a thread was preempted.
+const STATES_MASK: u64 = 0xff;
+/// Size of the pages that file offsets are counted in.
+const PAGE_BYTES: u64 = 4096;
+/// State of an extent: blocks are there, and their place is known.
+const EXTENT_PLACED: u64 = 0b11;
+
+/// Decoder of the records of one tracepoint.
+#[derive(Debug, Clone)]
+pub(super) struct Decoder {
+    pub(super) tracepoint: Tracepoint,
+    /// Number of the tracepoint in this kernel.
+    pub(super) id: u16,
+    flags: Field,
+    thread: Field,
+    fields: Vec<Field>,
+    block: Option<Layout>,
+}
+
+impl Decoder {
+    /// Reads the `format` file of the tracepoint. The error says what is missing or wrong in it.
+    pub(super) fn parse(tracepoint: Tracepoint, text: &str) -> Result<Self, String> {
+        let id = text
+            .lines()
+            .find_map(|line| line.strip_prefix("ID:"))
+            .and_then(|id| id.trim().parse().ok())
+            .ok_or("there is no line `ID:` with a number")?;
+        let field = |name: &str| find_any(text, name)?.ok_or_else(|| format!("there is no field `{name}`"));
+        Ok(Self {
+            tracepoint,
+            id,
+            flags: field("common_flags")?,
+            thread: field("common_pid")?,
+            fields: tracepoint.fields.iter().map(|name| field(name)).collect::<Result<_, _>>()?,
+            block: match tracepoint.point {
+                Point::Block(kind) => Some(Layout::parse(kind, text)?),
+                _ => None,
+            },
+        })
+    }
+
+    /// Decodes a record. `None` if it is too short; an event that says nothing has no kind.
+    pub(super) fn decode(
+        &self,
+        raw: &[u8],
+        time_ns: u64,
+        cpu: u16,
+        symbols: &Symbols,
+    ) -> Option<Option<SystemEvent>> {
+        let flags = *raw.get(self.flags.offset)?;
+        let context = match flags {
+            flags if flags & IN_INTERRUPT != 0 => Context::Interrupt,
+            flags if flags & IN_SOFTIRQ != 0 => Context::Softirq,
+            _ => Context::Process,
+        };
+        let thread = number(raw, self.thread)? as u32;
+        let kind = self.kind(raw, symbols)?;
+        Some(kind.map(|kind| SystemEvent { time_ns, cpu, thread, context, kind }))
+    }
+
+    fn kind(&self, raw: &[u8], symbols: &Symbols) -> Option<Option<EventKind>> {
+        let field = |index: usize| number(raw, self.fields[index]);
+        let kind = match self.tracepoint.point {
+            Point::Switch => EventKind::Switch {
+                previous: field(0)? as u32,
+                state: run_state(field(1)?),
+                next: field(2)? as u32,
+                next_name: ProcessName(bytes(raw, self.fields[3])?.try_into().ok()?),
+            },
+            Point::Waking => EventKind::Waking { thread: field(0)? as u32 },
+            Point::Wakeup => EventKind::Wakeup { thread: field(0)? as u32 },
+            Point::NewTask => {
+                EventKind::Fork { child: field(0)? as u32, is_thread: field(1)? & CLONE_THREAD != 0 }
+            }
+            Point::Exec => EventKind::Exec { name: file_name(raw, field(0)? as u32)? },
+            Point::Stack => EventKind::Stack(symbols.cause(raw.get(self.fields[0].offset..)?)),
+            Point::CallEnter => {
+                let arguments = self.fields[1];
+                let argument = |index: usize| {
+                    let size = arguments.size / 6;
+                    number(raw, Field { offset: arguments.offset + index * size, size })
+                };
+                let arguments = [argument(0)?, argument(1)?, argument(2)?];
+                EventKind::CallEnter { call: field(0)? as u16, arguments }
+            }
+            Point::CallExit => {
+                EventKind::CallExit { call: field(0)? as u16, result: field(1)?.cast_signed() }
+            }
+            Point::Enter(source) => EventKind::InterruptEnter { source, number: self.first(raw)? },
+            Point::Exit(source) => EventKind::InterruptExit { source, number: self.first(raw)? },
+            Point::FileRead => {
+                let (first, last) = (field(2)?, field(3)?);
+                EventKind::FileRead(FileRange {
+                    device: field(0)? as u32,
+                    inode: field(1)?,
+                    offset_bytes: first.saturating_mul(PAGE_BYTES),
+                    length_bytes: last.saturating_sub(first).saturating_add(1).saturating_mul(PAGE_BYTES),
+                })
+            }
+            Point::FileFault => EventKind::FileFault(FileRange {
+                device: field(0)? as u32,
+                inode: field(1)?,
+                offset_bytes: field(2)?.saturating_mul(PAGE_BYTES),
+                length_bytes: PAGE_BYTES,
+            }),
+            Point::FileWrite => EventKind::FileWrite(FileRange {
+                device: field(0)? as u32,
+                inode: field(1)?,
+                offset_bytes: field(2)?,
+                length_bytes: field(3)?,
+            }),
+            Point::BufferRead | Point::BufferWrite => EventKind::Buffer {
+                device: field(0)? as u32,
+                sector: field(1)?,
+                bytes: field(2)? as u32,
+                is_dirtied: self.tracepoint.point == Point::BufferWrite,
+            },
+            Point::Throttle => EventKind::Throttle,
+            Point::CommitBegin | Point::CommitEnd => EventKind::Commit {
+                device: field(0)? as u32,
+                transaction: field(1)? as u32,
+                begins: self.tracepoint.point == Point::CommitBegin,
+            },
+            Point::Extent => {
+                // A negative result is an error, and 0 is a hole.
+                let blocks = i64::from((field(5)? as u32).cast_signed());
+                if blocks <= 0 {
+                    return Some(None);
+                }
+                self.extent(raw, u32::try_from(blocks).ok()?)?
+            }
+            Point::FoundExtent => {
+                if field(6)? == 0 || field(5)? & EXTENT_PLACED == 0 {
+                    return Some(None);
+                }
+                self.extent(raw, field(4)? as u32)?
+            }
+            Point::WorkStart => {
+                let is_loop = symbols.is_loop_work(field(0)?);
+                EventKind::WorkStart(if is_loop { Work::LoopDevice } else { Work::Other })
+            }
+            Point::WorkEnd => EventKind::WorkEnd,
+            Point::Block(_) => EventKind::Block(BlockStep {
+                device: field(0)? as u32,
+                event: self.block.as_ref()?.decode(raw, number(raw, self.thread)? as u32)?,
+            }),
+        };
+        Some(Some(kind))
+    }
+
+    /// The number of an interrupt, 0 where it has none.
+    fn first(&self, raw: &[u8]) -> Option<u16> {
+        match self.fields.first() {
+            Some(field) => number(raw, *field).map(|number| number as u16),
+            None => Some(0),
+        }
+    }
+
+    fn extent(&self, raw: &[u8], blocks: u32) -> Option<EventKind> {
+        let field = |index: usize| number(raw, self.fields[index]);
+        Some(EventKind::Extent(FileExtent {
+            device: field(0)? as u32,
+            inode: field(1)?,
+            file_block: field(2)?,
+            device_block: field(3)?,
+            blocks,
+        }))
+    }
+}
+
+/// The field, also if its data lie elsewhere in the record.
+fn find_any(text: &str, name: &str) -> Result<Option<Field>, String> {
+    match find(text, name)? {
+        Some(field) => Ok(Some(field)),
+        None => find(&text.replace("__data_loc char[] ", "u32 "), name),
+    }
+}
+
+fn bytes(raw: &[u8], field: Field) -> Option<&[u8]> {
+    raw.get(field.offset..field.offset.checked_add(field.size)?)
+}
+
+/// The number in a field of 1 to 8 bytes, without its sign.
+fn number(raw: &[u8], field: Field) -> Option<u64> {
+    let bytes = bytes(raw, field)?;
+    Some(match bytes.len() {
+        1 => u64::from(bytes[0]),
+        2 => u64::from(u16::from_ne_bytes(bytes.try_into().ok()?)),
+        4 => u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),
+        8 => u64::from_ne_bytes(bytes.try_into().ok()?),
+        _ => return None,
+    })
+}
+
+/// The file name of a path in a record, whose place says offset and length.
+fn file_name(raw: &[u8], place: u32) -> Option<ProcessName> {
+    let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
+    let path = raw.get(offset..)?.get(..length)?;
+    let path = path.split(|byte| *byte == 0).next()?;
+    let name = path.rsplit(|byte| *byte == b'/').next()?;
+    let mut bytes = [0; 16];
+    let length = name.len().min(15);
+    bytes[..length].copy_from_slice(&name[..length]);
+    Some(ProcessName(bytes))
+}
+
+fn run_state(state: u64) -> RunState {
+    let state = state & STATES_MASK;
+    let found = STATES.iter().find(|(bits, _)| state & bits != 0 || (*bits == 0 && state == 0));
+    found.map_or(RunState::Runnable, |(_, found)| *found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As Linux 6.18 describes its `sched_switch`.
+    const SWITCH: &str = "\
+name: sched_switch
+ID: 372
+format:
+\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
+\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;
+\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;
+\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;
+
+\tfield:char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;
+\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;
+\tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;
+\tfield:long prev_state;\toffset:32;\tsize:8;\tsigned:1;
+\tfield:char next_comm[16];\toffset:40;\tsize:16;\tsigned:0;
+\tfield:pid_t next_pid;\toffset:56;\tsize:4;\tsigned:1;
+\tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;
+";
+
+    fn switch() -> Decoder {
+        Decoder::parse(TRACEPOINTS[0], SWITCH).unwrap()
+    }
+
+    #[test]
+    fn switch_is_decoded_with_the_kernels_description() {
+        let mut raw = [0; 64];
+        raw[2] = 0x10;
+        raw[4..8].copy_from_slice(&26_136_u32.to_ne_bytes());
+        raw[24..28].copy_from_slice(&26_136_u32.to_ne_bytes());
+        raw[32] = 2;
+        raw[40..42].copy_from_slice(b"cp");
+        raw[56..60].copy_from_slice(&7_u32.to_ne_bytes());
+        let decoder = switch();
+        assert_eq!(decoder.id, 372);
+        let event = decoder.decode(&raw, 99, 1, &Symbols::default()).unwrap().unwrap();
+        assert_eq!(
+            (event.time_ns, event.cpu, event.thread, event.context),
+            (99, 1, 26_136, Context::Softirq)
+        );
+        let EventKind::Switch { previous, state, next, next_name } = event.kind else { panic!("{event:?}") };
+        assert_eq!((previous, state, next), (26_136, RunState::Uninterruptible, 7));
+        assert_eq!(next_name.to_string(), "cp");
+        for length in 0..60 {
+            assert_eq!(decoder.decode(&raw[..length], 0, 0, &Symbols::default()), None, "{length} bytes");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_records_yield_a_result(
+            raw in prop::collection::vec(any::<u8>(), 0..120),
+            index in 0..TRACEPOINTS.len(),
+            offsets in prop::collection::vec((0_usize..130, prop::sample::select(vec![1_usize, 2, 4, 8, 16, 48])), 8),
+        ) {
+            let tracepoint = TRACEPOINTS[index];
+            let mut text = SWITCH.to_owned();
+            for (name, (offset, size)) in tracepoint.fields.iter().zip(offsets) {
+                text += &format!("\tfield:u64 {name};\toffset:{offset};\tsize:{size};\tsigned:0;\n");
+            }
+            if let Ok(decoder) = Decoder::parse(tracepoint, &text) {
+                let decoded = decoder.decode(&raw, 7, 3, &Symbols::default());
+                if let Some(Some(event)) = decoded {
+                    prop_assert_eq!((event.time_ns, event.cpu), (7, 3));
+                    prop_assert!(raw.len() >= 8, "an event has the number of its thread");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn states_are_those_of_the_kernel() {
+        assert_eq!(run_state(0), RunState::Runnable);
+        assert_eq!(run_state(0x100), RunState::Runnable, "preempted");
+        assert_eq!(run_state(1), RunState::Interruptible);
+        assert_eq!(run_state(2), RunState::Uninterruptible);
+        assert_eq!(run_state(0x80), RunState::Idle);
+        assert_eq!(run_state(0x20), RunState::Ended);
+        assert_eq!(run_state(4), RunState::Stopped);
+    }
+
+    #[test]
+    fn place_of_text_is_a_field() {
+        let text = "\tfield:__data_loc char[] filename;\toffset:8;\tsize:4;\tsigned:0;";
+        assert_eq!(find_any(text, "filename"), Ok(Some(Field { offset: 8, size: 4 })));
+        assert_eq!(find_any(text, "char"), Ok(None));
+    }
+
+    #[test]
+    fn description_without_a_field_is_refused() {
+        let problem = Decoder::parse(TRACEPOINTS[0], &SWITCH.replace("prev_state", "state")).unwrap_err();
+        assert_eq!(problem, "there is no field `prev_state`");
+        assert_eq!(Decoder::parse(TRACEPOINTS[0], "").unwrap_err(), "there is no line `ID:` with a number");
+    }
+
+    #[test]
+    fn name_of_a_program_is_the_last_part_of_its_path() {
+        let mut raw = vec![0; 8];
+        raw.extend(b"/usr/bin/cp\0");
+        let name = |place: u32| file_name(&raw, place).map(|name| name.to_string());
+        assert_eq!(name(8 | 12 << 16), Some("cp".to_owned()));
+        assert_eq!(name(8 | 13 << 16), None);
+    }
+}

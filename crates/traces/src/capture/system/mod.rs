@@ -1,0 +1,295 @@
+//! Live capture of a whole host while a command runs: the events of a system-level trace.
+//!
+//! ```text
+//!  instance `host`   switches, wake-ups, interrupts, requests of all devices, … of all threads  ─┐
+//!  instance `task`   system calls, page cache, metadata, call stacks of waits of the task        ─┤
+//!                                                                                                ▼
+//!  reader thread, every 50 ms: pages ─▶ temporary files ─▶ at the end: decode, merge by time ─▶ Processor
+//! ```
+//! Both instances are private and removed at the end. The kernel itself filters the events of the task
+//! (`set_event_pid` with `event-fork`): the thread that starts the command is followed, and so is everything that
+//! it makes. Pages are stored as they are and decoded after the end, so the recorder takes little time from the
+//! command.
+//!
+//! # Scope and limits
+//! - File systems of the ext4 driver, on a device with a request queue. Root, tracefs, and outside of PID namespaces.
+//! - The temporary files take about 100 bytes for each event, in the folder given. They have no name and vanish with
+//!   the process.
+//! - Events on processors that go online during a capture are not recorded.
+//! - If a buffer is full, the oldest events are lost. They are counted and located for each processor.
+//! - Without addresses of functions (`kernel.kptr_restrict`), causes of waits come from the wakers alone.
+//!
+//! # References
+//! Linux: Documentation/trace/ftrace.rst (`set_event_pid`, instances), Documentation/trace/events.rst (triggers).
+
+mod facts;
+mod format;
+mod spool;
+mod symbols;
+
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::device::{Target, tracefs};
+use super::error::CaptureError;
+use super::instance::{Instance, remove_orphans};
+use super::monotonic_ns;
+use crate::system::{InitialThread, Output, Processed, Processor, TracedDevice};
+use format::{Decoder, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
+use spool::{Spooled, Spooler};
+use symbols::Symbols;
+
+pub use facts::{HostFacts, Mount};
+
+/// Records the call stack of a thread that leaves its processor to wait.
+const STACK_TRIGGER: &str = "stacktrace if prev_state & 3";
+
+/// Options of a system-level capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemOptions {
+    /// Bytes of each of the two kernel buffers of each processor; by default a share of 64 MiB, between 1 MiB and
+    /// 16 MiB.
+    pub buffer_bytes: Option<usize>,
+    /// Folder of the temporary files.
+    pub folder: PathBuf,
+}
+
+/// A system-level capture that goes on until it is finished or dropped.
+#[derive(Debug)]
+pub struct SystemCapture {
+    stop: Arc<OwnedFd>,
+    reader: Option<JoinHandle<Result<Spooled, CaptureError>>>,
+    /// File of the instance `task` that names the followed threads.
+    followed: PathBuf,
+    begin_ns: u64,
+    device: TracedDevice,
+    initial: Vec<InitialThread>,
+    facts: HostFacts,
+    decoders: Vec<Decoder>,
+}
+
+/// Events of a finished capture.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Time at which the capture began, in nanoseconds of CLOCK_MONOTONIC.
+    pub begin_ns: u64,
+    /// Time at which it ended.
+    pub end_ns: u64,
+    /// The traced device.
+    pub device: TracedDevice,
+    /// Threads at the beginning.
+    pub initial: Vec<InitialThread>,
+    /// Settings and state of the host at the beginning.
+    pub facts: HostFacts,
+    /// True if call stacks could be turned into functions.
+    pub has_symbols: bool,
+    /// Tracepoints that this kernel lacks.
+    pub missing_events: Vec<&'static str>,
+    /// Records of an unknown form.
+    pub malformed_records: u64,
+    spooled: Spooled,
+    decoders: Vec<Decoder>,
+    symbols: Symbols,
+}
+
+impl SystemCapture {
+    /// Begins to record the host. When this returns, everything is recorded.
+    ///
+    /// # Errors
+    /// [`CaptureError`], naming what is missing and, in its hint, the remedy.
+    pub fn start(device: &Path, options: &SystemOptions) -> Result<Self, CaptureError> {
+        // The inode of the initial namespace is fixed: PROC_PID_INIT_INO of the kernel.
+        let namespace = fs::read_link("/proc/self/ns/pid");
+        if !namespace.is_ok_and(|namespace| namespace.as_os_str() == "pid:[4026531836]") {
+            return Err(CaptureError::PidNamespace);
+        }
+        let target = Target::of(device)?;
+        let facts = HostFacts::collect(device)?;
+        let traced = TracedDevice {
+            requests: target.number,
+            file_system: facts.mount.device,
+            partition: target.partition,
+        };
+        let tracefs = tracefs()?;
+        remove_orphans(&tracefs);
+        let decoders = decoders(&tracefs)?;
+        let pages = Instance::page_layout(&tracefs)?;
+        let host = Instance::create(&tracefs, options.buffer_bytes)?;
+        let task = Instance::create(&tracefs, options.buffer_bytes)?;
+        task.write("options/event-fork", "1")?;
+        // Nothing is followed yet: a number that no thread has.
+        task.write("set_event_pid", &u32::from(u16::MAX).saturating_mul(64).to_string())?;
+        let followed = task.folder().join("set_event_pid");
+        let spooler = Spooler::new(pages, host, task, &options.folder)?;
+        let initial = facts::threads();
+        for decoder in decoders.iter().filter(|decoder| decoder.tracepoint.point != Point::Stack) {
+            let Tracepoint { group, name, scope, point, .. } = decoder.tracepoint;
+            let instance = if scope == Scope::Task { &spooler.task } else { &spooler.host };
+            if scope == Scope::FileSystem {
+                let filter = format!("dev == {}", traced.file_system);
+                instance.write(&format!("events/{group}/{name}/filter"), &filter)?;
+            }
+            instance.write(&format!("events/{group}/{name}/enable"), "1")?;
+            if scope == Scope::Task && point == Point::Switch {
+                instance.write(&format!("events/{group}/{name}/trigger"), STACK_TRIGGER)?;
+            }
+        }
+        let failed = |action| move |source| CaptureError::Kernel { action, source };
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| failed("make an event descriptor")(error.into()))?;
+        let stop = Arc::new(stop);
+        let begin_ns = monotonic_ns();
+        let reader = thread::Builder::new()
+            .name("spooler".to_owned())
+            .spawn({
+                let stop = Arc::clone(&stop);
+                move || spooler.run(&stop)
+            })
+            .map_err(failed("start the reader's thread"))?;
+        Ok(Self { stop, reader: Some(reader), followed, begin_ns, device: traced, initial, facts, decoders })
+    }
+
+    /// Runs `start` on a thread that is followed: the processes that it makes, and their descendants, are the task.
+    ///
+    /// # Errors
+    /// If the kernel refuses to follow the thread.
+    ///
+    /// # Panics
+    /// If `start` panics.
+    pub fn follow<T: Send>(&self, start: impl FnOnce() -> T + Send) -> Result<T, CaptureError> {
+        let followed = &self.followed;
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let number = rustix::thread::gettid().as_raw_pid().to_string();
+                fs::write(followed, number)
+                    .map_err(|source| CaptureError::Tracefs { path: followed.clone(), source })?;
+                Ok(start())
+            });
+            thread.join().expect("the start of the command does not panic")
+        })
+    }
+
+    /// Time at which the capture began, in nanoseconds of CLOCK_MONOTONIC.
+    pub fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
+    /// Settings and state of the host at the beginning.
+    pub fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// If the events could not be stored.
+    pub fn finish(mut self) -> Result<Recorded, CaptureError> {
+        let reader = self.end().expect("only this and drop end a capture");
+        let spooled = reader.join().map_err(|_| CaptureError::SinkPanicked)??;
+        let symbols = Symbols::of_kernel();
+        let decoders = std::mem::take(&mut self.decoders);
+        let is_there = |tracepoint: &&Tracepoint| {
+            decoders.iter().any(|decoder| {
+                (decoder.tracepoint.group, decoder.tracepoint.name) == (tracepoint.group, tracepoint.name)
+            })
+        };
+        let missing = TRACEPOINTS.iter().chain([&STACK]).filter(|tracepoint| !is_there(tracepoint));
+        Ok(Recorded {
+            begin_ns: self.begin_ns,
+            end_ns: spooled.end_ns,
+            device: self.device,
+            initial: std::mem::take(&mut self.initial),
+            facts: std::mem::take(&mut self.facts),
+            has_symbols: !symbols.is_empty(),
+            missing_events: missing.map(|tracepoint| tracepoint.name).collect(),
+            malformed_records: 0,
+            spooled,
+            decoders,
+            symbols,
+        })
+    }
+
+    fn end(&mut self) -> Option<JoinHandle<Result<Spooled, CaptureError>>> {
+        // Fails only if the counter is at its end, when the reader was woken before.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        self.reader.take()
+    }
+}
+
+impl Drop for SystemCapture {
+    fn drop(&mut self) {
+        if let Some(reader) = self.end() {
+            let _ = reader.join();
+        }
+    }
+}
+
+impl Recorded {
+    /// Bytes of the recorded pages.
+    pub fn spooled_bytes(&self) -> u64 {
+        self.spooled.bytes
+    }
+
+    /// Lost events, as the kernel counts them.
+    pub fn lost_events(&self) -> u64 {
+        self.spooled.lost
+    }
+
+    /// Makes one pass over the events. The threads `roots` and their descendants are the task.
+    ///
+    /// # Errors
+    /// If the temporary files cannot be read.
+    pub fn process(
+        &mut self,
+        roots: &[u32],
+        sink: &mut impl FnMut(Output),
+    ) -> Result<Processed, CaptureError> {
+        let cpus = self.facts.cpus.iter().copied();
+        let mut processor = Processor::new(self.begin_ns, cpus, self.device, roots, &self.initial);
+        let end_ns = self.end_ns;
+        let malformed = self.spooled.read(&self.decoders, &self.symbols, |event| {
+            if event.time_ns <= end_ns {
+                processor.push(event, sink);
+            }
+        })?;
+        self.malformed_records = malformed;
+        Ok(processor.finish(end_ns, sink))
+    }
+}
+
+/// Reads the descriptions of all tracepoints that this kernel has.
+fn decoders(tracefs: &Path) -> Result<Vec<Decoder>, CaptureError> {
+    let mut decoders = Vec::new();
+    for tracepoint in TRACEPOINTS.iter().chain([&STACK]) {
+        let path = tracefs.join("events").join(tracepoint.group).join(tracepoint.name).join("format");
+        match fs::read_to_string(&path) {
+            Ok(text) => match Decoder::parse(*tracepoint, &text) {
+                Ok(decoder) => decoders.push(decoder),
+                Err(problem) => return Err(CaptureError::Description { path, problem }),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if tracepoint.is_needed {
+                    return Err(CaptureError::NoTracepoint { path });
+                }
+            }
+            Err(source) => return Err(CaptureError::Tracefs { path, source }),
+        }
+    }
+    Ok(decoders)
+}
+
+/// Writes all dirty blocks of a file system to its device, and waits for them.
+///
+/// # Errors
+/// If the folder cannot be opened, or a block cannot be written.
+pub fn write_back(mount: &Mount) -> io::Result<()> {
+    let folder = File::open(&mount.point)?;
+    Ok(rustix::fs::syncfs(folder)?)
+}

@@ -1,0 +1,259 @@
+//! A host: CPUs, processes, a page cache and a syncer in front of a device.
+//!
+//! ```text
+//! programs ──▶ processes ──▶ system calls ──▶ page cache ──requests──▶ device
+//!                 ▲  run queue                  ▲  │                      │
+//!                CPUs ◀──── interrupts ◀────────│──│──────completions─────┘
+//!                 ▲                             │  ▼
+//!               clock                          syncer
+//! ```
+//! A process is a sequence of events separated by computing times, as in the system-level model of Ganger and Patt. A
+//! CPU executes computing times. An event changes the state of the system: a process reads a block, waits, or ends.
+//! Requests, context switches and interrupts are effects. The model generates them, so their number and their times
+//! follow from the device. A [`Host`] is a [`Workload`]: which requests arrive, and when, depends on completions.
+//!
+//! # Scope and limits
+//! - A run ends when all processes have ended and everything dirty is on the device.
+//! - Events at one time happen in this order: interrupts of completions, timers, the
+//!   syncer, the clock, ends of computing times in the order in which they began.
+//! - Interrupts go to the first CPU. They nest: the last one runs first.
+//! - Processes are not stopped in the system: a process that computes may be preempted at any time.
+//! - Absent: virtual memory and swapping, pipes and locks between processes, several devices, file systems that choose
+//!   addresses. `docs/models/host.md` has the whole list.
+//!
+//! # References
+//! G. R. Ganger and Y. N. Patt, Using System-Level Models to Evaluate I/O Subsystem Designs, IEEE Transactions on
+//! Computers 47(6), 1998.
+
+mod cpu;
+mod criticality;
+mod figures;
+mod file;
+mod interrupt;
+mod list;
+mod page_cache;
+mod process;
+mod profile;
+mod program;
+mod run_queue;
+mod spec;
+mod start;
+mod syncer;
+mod system_call;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use seeklab_core::{Arrival, Completion, Duration, Instant, Request, Stream, Workload};
+
+pub use self::criticality::ClassFigures;
+pub use self::figures::{CpuTimes, HostFigures};
+pub use self::profile::Profile;
+pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec};
+
+use self::cpu::{Cpu, Use, Work};
+use self::criticality::Requests;
+use self::figures::Accounts;
+use self::file::File;
+use self::list::Links;
+use self::page_cache::PageCache;
+use self::process::{Definition, Process, WaitLists};
+use self::profile::Settings;
+use self::syncer::Syncer;
+
+/// Size of a block of a file, of a frame and of a request through the page cache.
+const PAGE_BYTES: u64 = 4096;
+
+/// Number of the syncer among the processes.
+const SYNCER: u32 = 0;
+
+/// A host that runs the processes of a description.
+#[derive(Debug, Clone)]
+pub struct Host {
+    settings: Settings,
+    now: Instant,
+    block_bytes: u64,
+    definitions: Vec<Definition>,
+    files: Vec<File>,
+    cpus: Vec<Cpu>,
+    /// Number of times that a CPU began to execute something.
+    begun: u64,
+    processes: Vec<Process>,
+    /// Processes that have ended, whose memory is free.
+    ended: Vec<u32>,
+    /// Lists that processes are on.
+    links: Links,
+    lists: WaitLists,
+    cache: PageCache,
+    syncer: Syncer,
+    /// Start of the next clock interrupt; `None` without a clock.
+    clock: Option<Instant>,
+    /// Ends of sleeps and starts of processes: time, order, process.
+    timers: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    timers_set: u64,
+    /// Requests that arrive now.
+    arrivals: VecDeque<Request>,
+    requests: Requests,
+    /// Completions whose interrupts have yet to arrive: request, success.
+    completions: VecDeque<(u64, bool)>,
+    stream: Stream,
+    /// Processes that have not ended, without the syncer.
+    alive: u64,
+    /// Processes of the task that have not ended.
+    task_alive: u64,
+    /// Processes that wait for I/O.
+    waiting_for_io: u64,
+    accounts: Accounts,
+    /// Accounts when the first process of the task started, and when the last ended.
+    task_start: Option<Accounts>,
+    task_end: Option<Accounts>,
+    time_critical: ClassFigures,
+    time_limited: ClassFigures,
+    time_noncritical: ClassFigures,
+    turned_critical: u64,
+    failed_requests: u64,
+    failed_processes: u64,
+}
+
+impl Host {
+    /// Figures of the run so far. Those of a task that has not ended cover the time until now.
+    pub fn figures(&self) -> HostFigures {
+        let start = self.task_start.as_ref().unwrap_or(&self.accounts);
+        let end = self.task_end.as_ref().unwrap_or(&self.accounts);
+        let sum = |of: fn(&CpuTimes) -> Duration| -> Duration {
+            end.cpus.iter().zip(&start.cpus).map(|(end, start)| of(end) - of(start)).sum()
+        };
+        HostFigures {
+            is_finished: self.task_end.is_some(),
+            cpus: self.settings.cpus,
+            elapsed: end.until - start.until,
+            task_cpu: sum(|cpu| cpu.task),
+            other_cpu: sum(|cpu| cpu.other),
+            false_idle: sum(|cpu| cpu.false_idle),
+            idle: sum(|cpu| cpu.idle),
+            interrupts: end.interrupts - start.interrupts,
+            context_switches: end.context_switches - start.context_switches,
+            io_waits: end.io_waits - start.io_waits,
+            io_wait: end.io_wait - start.io_wait,
+            time_critical: self.time_critical,
+            time_limited: self.time_limited,
+            time_noncritical: self.time_noncritical,
+            unneeded_read_ahead_blocks: self.cache.unneeded(),
+            turned_critical: self.turned_critical,
+            failed_requests: self.failed_requests,
+            failed_processes: self.failed_processes,
+        }
+    }
+
+    /// Times of each CPU during the lifetime of the task.
+    pub fn cpu_times(&self) -> Vec<CpuTimes> {
+        let start = self.task_start.as_ref().unwrap_or(&self.accounts);
+        let end = self.task_end.as_ref().unwrap_or(&self.accounts);
+        let times = end.cpus.iter().zip(&start.cpus).map(|(end, start)| CpuTimes {
+            task: end.task - start.task,
+            other: end.other - start.other,
+            false_idle: end.false_idle - start.false_idle,
+            idle: end.idle - start.idle,
+        });
+        times.collect()
+    }
+
+    /// Handles every event until `now`.
+    fn advance(&mut self, now: Instant) {
+        self.account(now);
+        self.now = now;
+        loop {
+            if let Some((request, is_ok)) = self.completions.pop_front() {
+                self.interrupt(Work::Complete { request, is_ok });
+            } else if self.timers.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
+                let Some(Reverse((.., pid))) = self.timers.pop() else { unreachable!("it was just there") };
+                self.start_or_wake(pid);
+                self.place();
+            } else if self.syncer.due <= now {
+                self.begin_sweep();
+                self.place();
+            } else if let Some(due) = self.clock.filter(|due| *due <= now) {
+                self.clock = Some(due + self.settings.clock_interval);
+                self.interrupt(Work::Clock);
+            } else if let Some(cpu) = self.due_cpu() {
+                self.end_of_work(cpu);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The CPU whose computing time is over, the one that began first if there are several.
+    fn due_cpu(&self) -> Option<usize> {
+        let is_due = |cpu: &Cpu| cpu.due.is_some_and(|due| due <= self.now);
+        let due = self.cpus.iter().enumerate().filter(|(_, cpu)| is_due(cpu));
+        due.min_by_key(|(_, cpu)| (cpu.due, cpu.order)).map(|(index, _)| index)
+    }
+
+    /// Adds the time until `now` to the accounts.
+    fn account(&mut self, now: Instant) {
+        let time = now - self.accounts.until;
+        if time.is_zero() {
+            return;
+        }
+        let idle = self.cpus.iter().filter(|cpu| cpu.current() == Use::Idle).count() as u64;
+        let is_false = self.waiting_for_io >= idle;
+        for (cpu, times) in self.cpus.iter().zip(&mut self.accounts.cpus) {
+            match cpu.current() {
+                Use::Process(pid) if self.processes[pid as usize].is_task => times.task += time,
+                Use::Process(_) | Use::System => times.other += time,
+                Use::Idle if is_false => times.false_idle += time,
+                Use::Idle => times.idle += time,
+            }
+        }
+        self.accounts.until = now;
+    }
+
+    /// Returns true if nothing is left to do.
+    fn is_finished(&self) -> bool {
+        self.alive == 0
+            && self.requests.is_empty()
+            && self.cache.dirty_count() == 0
+            && self.completions.is_empty()
+    }
+
+    /// Time of the next event.
+    fn next_event(&self) -> Instant {
+        let cpus = self.cpus.iter().filter_map(|cpu| cpu.due);
+        let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
+        cpus.chain(timer).chain(self.clock).chain([self.syncer.due]).min().expect("the syncer sweeps")
+    }
+
+    fn set_timer(&mut self, due: Instant, pid: u32) {
+        self.timers.push(Reverse((due, self.timers_set, pid)));
+        self.timers_set += 1;
+    }
+}
+
+impl Workload for Host {
+    fn next_arrival(&mut self, now: Instant) -> Arrival {
+        if let Some(request) = self.arrivals.pop_front() {
+            return Arrival::Request(request);
+        }
+        self.advance(now);
+        match self.arrivals.pop_front() {
+            Some(request) => Arrival::Request(request),
+            None if self.is_finished() => Arrival::Finished,
+            None => Arrival::At(self.next_event()),
+        }
+    }
+
+    fn completed(&mut self, completion: &Completion) {
+        let number = completion.request.id.0;
+        let is_ok = completion.outcome.status.is_success();
+        let class = self.requests.get_mut(number).expect("an outstanding request completes").class;
+        let figures = match class {
+            seeklab_core::Criticality::TimeCritical => &mut self.time_critical,
+            seeklab_core::Criticality::TimeLimited => &mut self.time_limited,
+            seeklab_core::Criticality::TimeNoncritical => &mut self.time_noncritical,
+        };
+        figures.complete(completion.response_time());
+        self.failed_requests += u64::from(!is_ok);
+        self.completions.push_back((number, is_ok));
+    }
+}

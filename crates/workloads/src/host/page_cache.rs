@@ -1,0 +1,283 @@
+//! The page cache: frames of memory that hold blocks of files.
+//!
+//! ```text
+//!            read complete                 write
+//! Reading ─────────────────▶ Clean ─────────────────▶ Dirty
+//!    ▲                       │   ▲                      │ syncer, sync
+//!    └── allocated ◀─────────┘   └── write complete ── Writing
+//!        (least recently used)
+//! ```
+//! # Scope and limits
+//! - Replacement is strictly by least recent use, among clean frames. A frame that was written to the device counts as
+//!   used when the write completed.
+//! - Frames are numbered in the order of their first use. The syncer sweeps over the numbers.
+
+use seeklab_core::Instant;
+
+use super::list::{Links, List, NONE};
+
+/// State of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrameState {
+    Free,
+    /// The device is reading, or will be when the process has submitted the request.
+    Reading,
+    Clean,
+    Dirty,
+    /// The device is writing, or will be.
+    Writing,
+}
+
+/// A frame of memory.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    /// The block that it holds, among those of all files.
+    pub(super) page: u64,
+    pub(super) state: FrameState,
+    /// Number of its request, while the state is `Reading` or `Writing` and the request is issued.
+    pub(super) request: Option<u64>,
+    /// Time at which a read-ahead was issued, until its block is needed.
+    pub(super) ahead_since: Option<Instant>,
+    /// Processes that wait for the frame.
+    pub(super) waiting: List,
+}
+
+/// Blocks of files in memory.
+#[derive(Debug, Clone)]
+pub(super) struct PageCache {
+    frames: Vec<Frame>,
+    frames_max: u32,
+    index: PageIndex,
+    links: Links,
+    free: List,
+    /// Least recently used first.
+    clean: List,
+    /// In the order in which they became dirty.
+    dirty: List,
+    writing: List,
+    /// Blocks read ahead that were evicted before they were needed.
+    unneeded: u64,
+}
+
+impl PageCache {
+    pub(super) const fn new(frames_max: u32) -> Self {
+        Self {
+            frames: Vec::new(),
+            frames_max,
+            index: PageIndex { leaves: Vec::new() },
+            links: Links { of: Vec::new() },
+            free: List::EMPTY,
+            clean: List::EMPTY,
+            dirty: List::EMPTY,
+            writing: List::EMPTY,
+            unneeded: 0,
+        }
+    }
+
+    pub(super) fn frame(&self, frame: u32) -> &Frame {
+        &self.frames[frame as usize]
+    }
+
+    pub(super) fn frame_mut(&mut self, frame: u32) -> &mut Frame {
+        &mut self.frames[frame as usize]
+    }
+
+    /// The frame that holds a block.
+    pub(super) fn find(&self, page: u64) -> Option<u32> {
+        self.index.get(page)
+    }
+
+    /// Frames that were ever in use.
+    pub(super) fn len(&self) -> u32 {
+        self.frames.len() as u32
+    }
+
+    /// Frames that are dirty or being written.
+    pub(super) const fn dirty_count(&self) -> u32 {
+        self.dirty.len + self.writing.len
+    }
+
+    /// The dirty frame that became dirty first.
+    pub(super) fn oldest_dirty(&self) -> Option<u32> {
+        (self.dirty.first != NONE).then_some(self.dirty.first)
+    }
+
+    /// The first dirty frame whose block `is_chosen`.
+    pub(super) fn find_dirty(&self, is_chosen: impl Fn(u64) -> bool) -> Option<u32> {
+        self.find_on(self.dirty, is_chosen)
+    }
+
+    /// The first frame that is being written whose block `is_chosen`.
+    pub(super) fn find_writing(&self, is_chosen: impl Fn(u64) -> bool) -> Option<u32> {
+        self.find_on(self.writing, is_chosen)
+    }
+
+    fn find_on(&self, list: List, is_chosen: impl Fn(u64) -> bool) -> Option<u32> {
+        let mut frame = list.first;
+        while frame != NONE {
+            if is_chosen(self.frames[frame as usize].page) {
+                return Some(frame);
+            }
+            frame = self.links.next(frame);
+        }
+        None
+    }
+
+    /// Number of blocks read ahead that nobody has needed.
+    pub(super) fn unneeded(&self) -> u64 {
+        let kept = self.frames.iter().filter(|frame| frame.ahead_since.is_some()).count();
+        self.unneeded + kept as u64
+    }
+
+    /// Takes a frame for a block that is not in memory, in state `Reading`. `None` if no frame is free or clean.
+    pub(super) fn allocate(&mut self, page: u64) -> Option<u32> {
+        let frame = if let Some(frame) = self.links.pop_front(&mut self.free) {
+            frame
+        } else if self.len() < self.frames_max {
+            self.links.add();
+            self.frames.push(Frame {
+                page,
+                state: FrameState::Free,
+                request: None,
+                ahead_since: None,
+                waiting: List::EMPTY,
+            });
+            self.len() - 1
+        } else {
+            let frame = self.links.pop_front(&mut self.clean)?;
+            let evicted = &mut self.frames[frame as usize];
+            self.unneeded += u64::from(evicted.ahead_since.take().is_some());
+            self.index.remove(evicted.page);
+            frame
+        };
+        let taken = &mut self.frames[frame as usize];
+        (taken.page, taken.state) = (page, FrameState::Reading);
+        self.index.insert(page, frame);
+        Some(frame)
+    }
+
+    /// A clean frame is used.
+    pub(super) fn touch(&mut self, frame: u32) {
+        if self.frames[frame as usize].state == FrameState::Clean {
+            self.links.remove(&mut self.clean, frame);
+            self.links.push_back(&mut self.clean, frame);
+        }
+    }
+
+    /// Gives a frame another state.
+    ///
+    /// # Panics
+    /// If a frame is freed while processes wait for it: a bug.
+    pub(super) fn set_state(&mut self, frame: u32, state: FrameState) {
+        let old = self.frames[frame as usize].state;
+        if let Some(list) = self.list_of(old) {
+            let mut taken = *list;
+            self.links.remove(&mut taken, frame);
+            *self.list_of(old).expect("it was just there") = taken;
+        }
+        if state == FrameState::Free {
+            let freed = &mut self.frames[frame as usize];
+            assert!(freed.waiting == List::EMPTY, "processes wait for a frame that is freed");
+            freed.ahead_since = None;
+            self.index.remove(freed.page);
+        }
+        self.frames[frame as usize].state = state;
+        if let Some(list) = self.list_of(state) {
+            let mut longer = *list;
+            self.links.push_back(&mut longer, frame);
+            *self.list_of(state).expect("it was just there") = longer;
+        }
+    }
+
+    fn list_of(&mut self, state: FrameState) -> Option<&mut List> {
+        match state {
+            FrameState::Free => Some(&mut self.free),
+            FrameState::Clean => Some(&mut self.clean),
+            FrameState::Dirty => Some(&mut self.dirty),
+            FrameState::Writing => Some(&mut self.writing),
+            FrameState::Reading => None,
+        }
+    }
+}
+
+/// Blocks in a leaf of the index.
+const LEAF_PAGES: u64 = 1024;
+
+/// The frame of each block: a table of leaves, of which those in use exist.
+#[derive(Debug, Clone)]
+struct PageIndex {
+    leaves: Vec<Option<Box<[u32]>>>,
+}
+
+impl PageIndex {
+    fn get(&self, page: u64) -> Option<u32> {
+        let leaf = self.leaves.get((page / LEAF_PAGES) as usize)?.as_ref()?;
+        Some(leaf[(page % LEAF_PAGES) as usize]).filter(|frame| *frame != NONE)
+    }
+
+    fn insert(&mut self, page: u64, frame: u32) {
+        let leaf = (page / LEAF_PAGES) as usize;
+        if leaf >= self.leaves.len() {
+            self.leaves.resize(leaf + 1, None);
+        }
+        let leaf =
+            self.leaves[leaf].get_or_insert_with(|| vec![NONE; LEAF_PAGES as usize].into_boxed_slice());
+        leaf[(page % LEAF_PAGES) as usize] = frame;
+    }
+
+    fn remove(&mut self, page: u64) {
+        if let Some(Some(leaf)) = self.leaves.get_mut((page / LEAF_PAGES) as usize) {
+            leaf[(page % LEAF_PAGES) as usize] = NONE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_recently_used_clean_frame_is_taken() {
+        let mut cache = PageCache::new(3);
+        let frames: Vec<u32> =
+            [7, 5000, 9].map(|page| cache.allocate(page).expect("there is memory")).to_vec();
+        assert_eq!(frames, [0, 1, 2]);
+        assert_eq!(cache.allocate(1), None, "the device is reading all of them");
+        frames.iter().for_each(|frame| cache.set_state(*frame, FrameState::Clean));
+        cache.touch(0);
+        cache.set_state(1, FrameState::Dirty);
+        assert_eq!(cache.allocate(1), Some(2), "1 is dirty, and 0 was used later");
+        assert_eq!((cache.find(9), cache.find(1), cache.find(5000)), (None, Some(2), Some(1)));
+        assert_eq!(cache.dirty_count(), 1);
+        cache.set_state(2, FrameState::Free);
+        assert_eq!((cache.find(1), cache.allocate(2), cache.allocate(3)), (None, Some(2), Some(0)));
+    }
+
+    #[test]
+    fn block_read_ahead_that_is_evicted_or_kept_was_not_needed() {
+        let mut cache = PageCache::new(2);
+        for page in [1, 2] {
+            let frame = cache.allocate(page).expect("there is memory");
+            cache.frame_mut(frame).ahead_since = Some(Instant::ZERO);
+            cache.set_state(frame, FrameState::Clean);
+        }
+        assert_eq!(cache.unneeded(), 2);
+        cache.frame_mut(0).ahead_since = None;
+        assert_eq!(cache.unneeded(), 1);
+        assert!(cache.allocate(3).is_some() && cache.allocate(4).is_some());
+        assert_eq!(cache.unneeded(), 1);
+    }
+
+    #[test]
+    fn dirty_frames_are_found_in_order() {
+        let mut cache = PageCache::new(8);
+        for page in [40, 10, 30] {
+            let frame = cache.allocate(page).expect("there is memory");
+            cache.set_state(frame, FrameState::Dirty);
+        }
+        assert_eq!((cache.oldest_dirty(), cache.find_dirty(|page| page < 40)), (Some(0), Some(1)));
+        cache.set_state(1, FrameState::Writing);
+        assert_eq!((cache.find_dirty(|page| page < 40), cache.find_writing(|_| true)), (Some(2), Some(1)));
+        assert_eq!((cache.oldest_dirty(), cache.dirty_count()), (Some(0), 3));
+    }
+}

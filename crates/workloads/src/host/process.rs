@@ -1,0 +1,215 @@
+//! Processes: their state, and their place in a program.
+
+use seeklab_core::{Duration, Instant};
+
+use super::list::{List, NONE};
+use super::program::{Instruction, Mode};
+
+/// Definition of a process, from which copies start.
+#[derive(Debug, Clone)]
+pub(super) struct Definition {
+    pub(super) program: Vec<Instruction>,
+    pub(super) is_task: bool,
+}
+
+/// Reason why a process does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// A request, memory, or fewer dirty blocks.
+    Io,
+    Time,
+    Children,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    /// On that CPU.
+    Running(u32),
+    Waiting(Wait),
+    Ended,
+}
+
+/// Priority of a process that is ready. A smaller one runs first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// The syncer.
+    System,
+    /// Processes that have not used up a time slice since they last waited.
+    Awakened,
+    /// Processes that have used up a time slice.
+    Expired,
+}
+
+impl Level {
+    pub(super) const ALL: [Self; 3] = [Self::System, Self::Awakened, Self::Expired];
+}
+
+/// A process.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    /// Number of its definition, [`NONE`] for the syncer.
+    pub(super) definition: u32,
+    pub(super) state: State,
+    pub(super) level: Level,
+    pub(super) activity: Activity,
+    /// Number of the next instruction.
+    pub(super) next: u32,
+    /// Repetitions left in each open loop, the innermost last.
+    pub(super) loops: Vec<u64>,
+    /// Byte at which the next transfer of each file begins.
+    pub(super) places: Vec<u64>,
+    /// Computing time until the next event of the process.
+    pub(super) remaining: Duration,
+    /// Time left in the time slice.
+    pub(super) slice: Duration,
+    pub(super) is_task: bool,
+    pub(super) parent: u32,
+    pub(super) children: u32,
+    /// True if one of its requests failed.
+    pub(super) is_failed: bool,
+    /// Start of the current wait.
+    pub(super) waiting_since: Instant,
+}
+
+impl Process {
+    pub(super) const fn new(definition: u32, level: Level) -> Self {
+        Self {
+            definition,
+            state: State::Waiting(Wait::Time),
+            level,
+            activity: Activity::Fetch,
+            next: 0,
+            loops: Vec::new(),
+            places: Vec::new(),
+            remaining: Duration::ZERO,
+            slice: Duration::ZERO,
+            is_task: false,
+            parent: NONE,
+            children: 0,
+            is_failed: false,
+            waiting_since: Instant::ZERO,
+        }
+    }
+
+    /// Begins anew, in the memory of a process that has ended.
+    pub(super) fn begin(&mut self, definition: u32, files: usize, is_task: bool, parent: u32) {
+        let (mut loops, mut places) = (std::mem::take(&mut self.loops), std::mem::take(&mut self.places));
+        loops.clear();
+        places.clear();
+        places.resize(files, 0);
+        *self = Self { loops, places, is_task, parent, ..Self::new(definition, Level::Awakened) };
+    }
+}
+
+/// Current activity of a process, between two events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// Goes on with the next instruction.
+    Fetch,
+    /// A transfer through the page cache.
+    Cached(Cached),
+    /// A transfer past the page cache.
+    Direct(Direct),
+    /// Writing what is dirty.
+    Sync(Sync),
+    /// Starting a child of that definition.
+    Fork(u32),
+    /// Waiting for children.
+    Wait,
+    /// The syncer at its work.
+    Sweep(Sweep),
+}
+
+/// A transfer through the page cache, block by block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cached {
+    pub(super) file: u32,
+    pub(super) writes: bool,
+    pub(super) mode: Mode,
+    /// First byte, and the byte after the last.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// True if it begins where the last transfer ended.
+    pub(super) is_sequential: bool,
+    /// The current block of the file.
+    pub(super) block: u64,
+    pub(super) frame: u32,
+    /// The next block to read in advance, and its frame.
+    pub(super) ahead: u64,
+    pub(super) ahead_frame: u32,
+    pub(super) phase: Phase,
+}
+
+/// Step of a transfer of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Lookup,
+    /// The CPU time to submit a read is over.
+    SubmitRead,
+    ReadAhead,
+    SubmitReadAhead,
+    AwaitRead,
+    /// The block is in memory and changed.
+    Changed,
+    SubmitWrite,
+    AwaitWrite,
+    Throttle,
+}
+
+/// A transfer past the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Direct {
+    pub(super) file: u32,
+    pub(super) writes: bool,
+    pub(super) is_async: bool,
+    /// The next byte, and the byte after the last.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// True if the CPU time to submit the next request is over.
+    pub(super) is_submitting: bool,
+}
+
+/// Writing what is dirty of a file, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sync {
+    pub(super) file: Option<u32>,
+    /// The frame whose write is being submitted.
+    pub(super) frame: u32,
+}
+
+/// Work of the syncer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sweep {
+    /// The frame whose write is being submitted.
+    pub(super) frame: u32,
+}
+
+/// Result of a step of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It computes.
+    Compute(Duration),
+    /// It waits.
+    Wait(Wait),
+    /// It goes on at once.
+    Continue,
+    End,
+}
+
+/// Lists of processes that wait for the same thing.
+#[derive(Debug, Clone)]
+pub(super) struct WaitLists {
+    /// Ready processes by level.
+    pub(super) ready: [List; 3],
+    /// Processes that wait for a free frame.
+    pub(super) memory: List,
+    /// Processes that wait for fewer dirty blocks.
+    pub(super) throttled: List,
+}
+
+impl WaitLists {
+    pub(super) const fn new() -> Self {
+        Self { ready: [List::EMPTY; 3], memory: List::EMPTY, throttled: List::EMPTY }
+    }
+}

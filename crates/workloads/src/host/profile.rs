@@ -1,0 +1,91 @@
+//! Profiles: the settings of a known operating system and machine.
+//!
+//! # References
+//! \[GP98\] G. R. Ganger and Y. N. Patt, Using System-Level Models to Evaluate I/O Subsystem Designs, IEEE Transactions
+//! on Computers 47(6), 1998. `docs/models/host.md` derives the CPU costs from its table 6.
+
+use schemars::JsonSchema;
+use seeklab_core::{ByteSize, Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+use super::PAGE_BYTES;
+use super::spec::HostSettings;
+
+/// Operating system and machine whose settings a host takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// UNIX SVR4 MP on the NCR 3433 of Ganger and Patt: one i486 at 33 MHz, 40 MiB of memory.
+    #[default]
+    Svr4,
+}
+
+/// Settings of a host, in the units of the model. All times are those of the host's own CPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settings {
+    /// Frames of the page cache.
+    pub(super) frames: u32,
+    pub(super) cpus: u32,
+    pub(super) speed: f64,
+    pub(super) sweep_interval: Duration,
+    /// Frames that one sweep passes.
+    pub(super) sweep_frames: u32,
+    /// Frames of a part of memory that the syncer passes in the order of their first use.
+    pub(super) contiguous_frames: u32,
+    /// Blocks read in advance.
+    pub(super) read_ahead: u64,
+    /// Frames that may be dirty before writers wait.
+    pub(super) dirty_frames: u32,
+    pub(super) system_call: Duration,
+    pub(super) submission: Duration,
+    pub(super) interrupt: Duration,
+    pub(super) context_switch: Duration,
+    pub(super) clock_interval: Duration,
+    pub(super) clock_interrupt: Duration,
+    pub(super) time_slice: Duration,
+    pub(super) wakeup_preemption: bool,
+}
+
+impl Settings {
+    /// The settings of a description, with those of its profile where it has none.
+    pub(super) fn new(given: &HostSettings) -> Self {
+        let speed = given.cpu_speed.map_or(1.0, Ratio::as_f64);
+        let cost = |given: Option<Duration>, of_profile| scaled(given.unwrap_or(of_profile), speed);
+        match given.profile {
+            Profile::Svr4 => {
+                let frames = pages(given.memory.unwrap_or(ByteSize::from_bytes(40 << 20)));
+                let share = |ratio: Ratio| ((f64::from(frames) * ratio.as_f64()).round() as u32).max(1);
+                Self {
+                    frames,
+                    cpus: given.cpus.unwrap_or(1),
+                    speed,
+                    sweep_interval: given.sweep_interval.unwrap_or(Duration::from_s(1)),
+                    // The paper does not state the share. 1/30 passes all memory in the 30 s of a conventional update.
+                    sweep_frames: share(given.sweep.unwrap_or(Ratio::from_const(1.0 / 30.0))),
+                    // Not in the paper: the free memory of a system that has run for a while lies anywhere.
+                    contiguous_frames: given.contiguous.map_or(1, |size| pages(size).max(1)),
+                    read_ahead: given.read_ahead.map_or(1, |size| size.as_bytes().div_ceil(PAGE_BYTES)),
+                    dirty_frames: share(given.dirty_limit.unwrap_or(Ratio::ONE)),
+                    system_call: cost(given.system_call, Duration::from_us(100)),
+                    submission: cost(given.submission, Duration::from_us(500)),
+                    interrupt: cost(given.interrupt, Duration::from_us(1000)),
+                    context_switch: cost(given.context_switch, Duration::from_us(100)),
+                    clock_interval: given.clock_interval.unwrap_or(Duration::from_ms(10)),
+                    clock_interrupt: cost(given.clock_interrupt, Duration::from_us(150)),
+                    time_slice: given.time_slice.unwrap_or(Duration::from_ms(100)),
+                    wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                }
+            }
+        }
+    }
+}
+
+/// Whole frames in a part of memory, below the number that stands for none.
+fn pages(size: ByteSize) -> u32 {
+    u32::try_from(size.as_bytes() / PAGE_BYTES).unwrap_or(u32::MAX).min(u32::MAX - 1)
+}
+
+/// A computing time on CPUs of that speed.
+pub(super) fn scaled(time: Duration, speed: f64) -> Duration {
+    if speed == 1.0 { time } else { Duration::from_ns_f64(time.as_ns() as f64 / speed) }
+}

@@ -1,0 +1,188 @@
+//! The description of a host: its settings, its files and its processes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use seeklab_core::description::schema::{check_ranges, schema_of, type_texts};
+use seeklab_core::description::{self, DescriptionError};
+use seeklab_core::{ByteSize, Duration, Ratio};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::profile::Profile;
+use crate::text;
+
+/// A host that runs processes, as it is described.
+///
+/// ```toml
+/// kind = "host"
+/// task = "compress"
+///
+/// [host]
+/// profile = "svr4"
+/// memory = "40MiB"
+///
+/// [files.in]
+/// size = "31MiB"
+///
+/// [files.out]
+/// size = "11MiB"
+/// new = true
+///
+/// [processes.compress]
+/// program = "repeat 7936 { read in 4KiB; compute 20ms; write out 1453B }"
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// Process whose elapsed time counts, with its children [default: all processes].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Settings of the host. `--host` overrides them.
+    #[serde(default)]
+    pub host: HostSettings,
+    /// Files by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, FileSpec>,
+    /// Processes by name. A process that no `fork` names starts by itself.
+    pub processes: BTreeMap<String, ProcessSpec>,
+}
+
+/// Settings of a host. The profile has the value of every setting that is omitted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostSettings {
+    /// Operating system and machine whose settings apply.
+    pub profile: Profile,
+    /// Memory of the page cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "256KiB"))]
+    pub memory: Option<ByteSize>,
+    /// Number of CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024), extend("x-unit" = "CPUs"))]
+    pub cpus: Option<u32>,
+    /// Speed of the CPUs relative to the profile and to the programs. All computing times are divided by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0.001", "x-maximum" = "1000000"))]
+    pub cpu_speed: Option<Ratio>,
+    /// Time from one sweep of the syncer to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub sweep_interval: Option<Duration>,
+    /// Share of the page cache that one sweep of the syncer passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
+    pub sweep: Option<Ratio>,
+    /// Size of the parts of memory whose frames are first used in the order in which the syncer passes them. The
+    /// order of the parts is random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub contiguous: Option<ByteSize>,
+    /// Data after a block that is read which the host reads as well, in advance. In whole blocks of 4 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-maximum" = "1MiB"))]
+    pub read_ahead: Option<ByteSize>,
+    /// Share of the page cache that may be dirty before processes that write must wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
+    pub dirty_limit: Option<Ratio>,
+    /// CPU time of entering and leaving the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_call: Option<Duration>,
+    /// CPU time to submit a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submission: Option<Duration>,
+    /// CPU time of the interrupt that completes a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupt: Option<Duration>,
+    /// CPU time until a process runs that was chosen to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_switch: Option<Duration>,
+    /// Time from one clock interrupt to the next, zero for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_interval: Option<Duration>,
+    /// CPU time of a clock interrupt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_interrupt: Option<Duration>,
+    /// Longest time that a process runs while others are ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1us"))]
+    pub time_slice: Option<Duration>,
+    /// True if a process that wakes up preempts a process that has used up its time slice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wakeup_preemption: Option<bool>,
+}
+
+/// A file, or several files of one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileSpec {
+    /// Size, rounded up to blocks of 4 KiB.
+    #[schemars(extend("x-minimum" = "1B"))]
+    pub size: ByteSize,
+    /// Address of the first block on the device [default: after the previous file, in the order of names].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<ByteSize>,
+    /// Size of each file if this entry stands for several files, one after another. Read-ahead stops at the end of
+    /// a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub each: Option<ByteSize>,
+    /// Size of each contiguous part on the device [default: `each`, or the whole file].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub extent: Option<ByteSize>,
+    /// Distance on the device from the start of a contiguous part to the start of the next [default: the size of
+    /// a part].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub distance: Option<ByteSize>,
+    /// True if the file is empty at the start. A write to a part of a block then reads nothing.
+    #[serde(default)]
+    pub new: bool,
+    /// True if the file is in the page cache at the start, as far as it fits.
+    #[serde(default)]
+    pub cached: bool,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessSpec {
+    /// Statements, in lines or separated by semicolons.
+    pub program: String,
+    /// Time at which the process starts.
+    #[serde(default)]
+    pub start: Duration,
+    /// Number of copies that start.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 100000), extend("x-unit" = "processes"))]
+    pub count: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl HostSpec {
+    /// Overrides settings of the host by those of a line such as `memory=40MiB,cpu_speed=2`.
+    ///
+    /// # Errors
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn override_settings(&mut self, line: &str) -> Result<(), DescriptionError> {
+        let mut given = text::items(line)?;
+        type_texts(&schema_of::<HostSettings>(), &mut given);
+        let own = Value::try_from(&self.host).expect("settings have text keys");
+        let Value::Table(mut table) = own else { unreachable!("settings are a table") };
+        text::merge(&mut table, given);
+        self.host = read_settings(&table)?;
+        Ok(())
+    }
+}
+
+fn read_settings(table: &Table) -> Result<HostSettings, DescriptionError> {
+    let settings: HostSettings = description::read(table)?;
+    check_ranges(&settings)?;
+    Ok(settings)
+}

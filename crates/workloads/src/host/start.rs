@@ -1,0 +1,213 @@
+//! The start of a host from its description, and the start and end of processes.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use seeklab_core::{DescriptionError, Instant, Mistake, Seed};
+
+use super::criticality::Requests;
+use super::figures::{Accounts, CpuTimes};
+use super::list::{Links, NONE};
+use super::page_cache::FrameState;
+use super::process::{Activity, Definition, Level, State, Sweep, Wait, WaitLists};
+use super::profile::{Settings, scaled};
+use super::program::{Instruction, Names, parse};
+use super::{ClassFigures, Cpu, Host, HostSpec, PAGE_BYTES, PageCache, Process, SYNCER, Syncer, file};
+use crate::synthetic::AddressSpace;
+
+impl Host {
+    /// The host in front of `target`, at time zero.
+    ///
+    /// # Errors
+    /// A program with a mistake, a name that does not exist, or a device that is too small or whose blocks are too
+    /// large.
+    pub fn new(spec: &HostSpec, target: AddressSpace, seed: Seed) -> Result<Self, DescriptionError> {
+        let block_bytes = target.block_size.as_bytes();
+        if !PAGE_BYTES.is_multiple_of(block_bytes) {
+            let problem = format!("blocks of {} do not divide blocks of 4 KiB", target.block_size);
+            return Err(DescriptionError::new(Mistake::DoesNotFit, "", problem)
+                .hint("choose a device with blocks of 512 B to 4 KiB"));
+        }
+        let settings = Settings::new(&spec.host);
+        let files = file::lay_out(&spec.files, target.capacity_blocks / (PAGE_BYTES / block_bytes))?;
+        let (definitions, is_forked) = definitions(spec, settings.speed)?;
+        let accounts =
+            Accounts { cpus: vec![CpuTimes::default(); settings.cpus as usize], ..Accounts::default() };
+        let mut host = Self {
+            now: Instant::ZERO,
+            block_bytes,
+            definitions,
+            files,
+            cpus: vec![Cpu::new(); settings.cpus as usize],
+            begun: 0,
+            processes: Vec::new(),
+            ended: Vec::new(),
+            links: Links::default(),
+            lists: WaitLists::new(),
+            cache: PageCache::new(settings.frames),
+            syncer: Syncer::new(&settings, seed.stream("host.frames")),
+            clock: (!settings.clock_interval.is_zero()).then_some(Instant::ZERO + settings.clock_interval),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            arrivals: VecDeque::new(),
+            requests: Requests::default(),
+            completions: VecDeque::new(),
+            stream: seed.stream("host.places"),
+            alive: 0,
+            task_alive: 0,
+            waiting_for_io: 0,
+            accounts,
+            task_start: None,
+            task_end: None,
+            time_critical: ClassFigures::default(),
+            time_limited: ClassFigures::default(),
+            time_noncritical: ClassFigures::default(),
+            turned_critical: 0,
+            failed_requests: 0,
+            failed_processes: 0,
+            settings,
+        };
+        host.add_syncer();
+        host.fill_cache();
+        for (number, process) in spec.processes.values().enumerate().filter(|(number, _)| !is_forked[*number])
+        {
+            for _ in 0..process.count {
+                let is_task = host.definitions[number].is_task;
+                let pid = host.add_process(number as u32, is_task, NONE);
+                host.set_timer(Instant::ZERO + process.start, pid);
+            }
+        }
+        Ok(host)
+    }
+
+    fn add_syncer(&mut self) {
+        let mut syncer = Process::new(NONE, Level::System);
+        syncer.activity = Activity::Sweep(Sweep { frame: NONE });
+        self.processes.push(syncer);
+        self.links.add();
+        debug_assert_eq!(self.processes.len() as u32 - 1, SYNCER);
+    }
+
+    /// Brings the files that are cached at the start into memory, as far as they fit.
+    fn fill_cache(&mut self) {
+        for file in self.files.iter().filter(|file| file.is_cached) {
+            for page in file.first_page..file.first_page + file.pages {
+                if self.cache.len() == self.settings.frames {
+                    return;
+                }
+                if let Some(frame) = self.cache.allocate(page) {
+                    self.cache.set_state(frame, FrameState::Clean);
+                }
+            }
+        }
+    }
+
+    /// Adds a process that has yet to start.
+    fn add_process(&mut self, definition: u32, is_task: bool, parent: u32) -> u32 {
+        let pid = self.ended.pop().unwrap_or_else(|| {
+            self.processes.push(Process::new(definition, Level::Awakened));
+            self.links.add();
+            self.processes.len() as u32 - 1
+        });
+        self.processes[pid as usize].begin(definition, self.files.len(), is_task, parent);
+        self.alive += 1;
+        self.task_alive += u64::from(is_task);
+        pid
+    }
+
+    /// A timer is due: the process starts, or its sleep ends.
+    pub(super) fn start_or_wake(&mut self, pid: u32) {
+        if self.processes[pid as usize].is_task && self.task_start.is_none() {
+            self.task_start = Some(self.accounts.clone());
+        }
+        self.wake(pid);
+    }
+
+    /// Starts a child of a process.
+    pub(super) fn fork_process(&mut self, parent: u32, definition: u32) {
+        let is_task =
+            self.processes[parent as usize].is_task || self.definitions[definition as usize].is_task;
+        let child = self.add_process(definition, is_task, parent);
+        self.processes[parent as usize].children += 1;
+        self.start_or_wake(child);
+    }
+
+    /// The process that runs ends.
+    pub(super) fn end_process(&mut self, pid: u32) {
+        let process = &mut self.processes[pid as usize];
+        let State::Running(cpu) = process.state else { unreachable!("a process that ends has run") };
+        process.state = State::Ended;
+        let (is_task, parent) = (process.is_task, process.parent);
+        if process.children > 0 {
+            for orphan in self.processes.iter_mut().filter(|other| other.parent == pid) {
+                orphan.parent = NONE;
+            }
+        }
+        self.cpus[cpu as usize].process = NONE;
+        self.ended.push(pid);
+        self.alive -= 1;
+        if is_task {
+            self.task_alive -= 1;
+            if self.task_alive == 0 {
+                self.task_end = Some(self.accounts.clone());
+            }
+        }
+        if parent != NONE {
+            let parent_process = &mut self.processes[parent as usize];
+            parent_process.children -= 1;
+            if parent_process.children == 0 && parent_process.state == State::Waiting(Wait::Children) {
+                self.wake(parent);
+            }
+        }
+    }
+}
+
+/// The definitions of all processes, and which of them others start.
+fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool>), DescriptionError> {
+    let files: Vec<&str> = spec.files.keys().map(String::as_str).collect();
+    let processes: Vec<&str> = spec.processes.keys().map(String::as_str).collect();
+    if processes.is_empty() {
+        return Err(DescriptionError::new(Mistake::Missing, "processes", "is empty")
+            .hint("write for example `processes.reader.program = \"compute 1s\"`"));
+    }
+    if let Some(task) = spec.task.as_deref().filter(|task| !processes.contains(task)) {
+        let names = processes.iter().copied();
+        return Err(DescriptionError::unknown(Mistake::UnknownName, "process", task, names).under("task"));
+    }
+    let mut definitions = Vec::with_capacity(processes.len());
+    for (name, process) in &spec.processes {
+        let mut program = parse(&process.program, Names { files: &files, processes: &processes })
+            .map_err(|error| error.under("program").under(name).under("processes"))?;
+        for instruction in &mut program {
+            if let Instruction::Compute(time) = instruction {
+                *time = scaled(*time, speed);
+            }
+        }
+        let is_task = spec.task.as_ref().is_none_or(|task| task == name);
+        definitions.push(Definition { program, is_task });
+    }
+    let mut is_forked = vec![false; definitions.len()];
+    let children = |number: usize| {
+        definitions[number].program.iter().filter_map(|instruction| match instruction {
+            Instruction::Fork(child) => Some(*child as usize),
+            _ => None,
+        })
+    };
+    for (number, name) in processes.iter().enumerate() {
+        children(number).for_each(|child| is_forked[child] = true);
+        // A process that starts itself, at whatever distance, never ends.
+        let mut reached = vec![false; definitions.len()];
+        let mut open: Vec<usize> = children(number).collect();
+        while let Some(child) = open.pop() {
+            if child == number {
+                return Err(DescriptionError::invalid("program", "starts itself, directly or by a child")
+                    .hint("remove the `fork` that closes the circle")
+                    .under(name)
+                    .under("processes"));
+            }
+            if !std::mem::replace(&mut reached[child], true) {
+                open.extend(children(child));
+            }
+        }
+    }
+    Ok((definitions, is_forked))
+}

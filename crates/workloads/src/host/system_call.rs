@@ -1,0 +1,475 @@
+//! System calls: the steps of a process in the system, with the requests and waits that follow from them.
+//!
+//! A step ends with computing time, a wait, or at once. Effects happen between computing times, so that a request is
+//! issued when the time to submit it is over.
+
+use seeklab_core::{Criticality, Operation, Request, RequestId};
+
+use super::criticality::{Outstanding, Owner};
+use super::list::NONE;
+use super::page_cache::FrameState;
+use super::process::{Activity, Cached, Direct, Next, Phase, Sync, Wait};
+use super::program::{Instruction, Mode, Place, Transfer};
+use super::{Host, PAGE_BYTES};
+
+impl Host {
+    /// Goes on with a process until it computes, waits or ends.
+    pub(super) fn step(&mut self, pid: u32) -> Next {
+        loop {
+            let next = match self.processes[pid as usize].activity {
+                Activity::Fetch => self.fetch(pid),
+                Activity::Cached(cached) => self.cached(pid, cached),
+                Activity::Direct(direct) => self.direct(pid, direct),
+                Activity::Sync(sync) => self.sync(pid, sync),
+                Activity::Fork(definition) => {
+                    self.processes[pid as usize].activity = Activity::Fetch;
+                    self.fork_process(pid, definition);
+                    Next::Continue
+                }
+                Activity::Wait => {
+                    if self.processes[pid as usize].children > 0 {
+                        Next::Wait(Wait::Children)
+                    } else {
+                        self.processes[pid as usize].activity = Activity::Fetch;
+                        Next::Continue
+                    }
+                }
+                Activity::Sweep(sweep) => self.sweep(pid, sweep),
+            };
+            match next {
+                Next::Continue => {}
+                Next::Compute(time) if time.is_zero() => {}
+                next => return next,
+            }
+        }
+    }
+
+    /// Begins the next instruction.
+    fn fetch(&mut self, pid: u32) -> Next {
+        let process = &mut self.processes[pid as usize];
+        if process.is_failed {
+            self.failed_processes += 1;
+            return Next::End;
+        }
+        let Some(instruction) =
+            self.definitions[process.definition as usize].program.get(process.next as usize).copied()
+        else {
+            return Next::End;
+        };
+        process.next += 1;
+        let call = self.settings.system_call;
+        match instruction {
+            Instruction::Compute(time) => Next::Compute(time),
+            Instruction::Repeat { count, .. } => {
+                process.loops.push(count);
+                Next::Continue
+            }
+            Instruction::Next { first } => {
+                let left = process.loops.last_mut().expect("the parser matches loops");
+                *left -= 1;
+                if *left == 0 {
+                    process.loops.pop();
+                } else {
+                    process.next = first;
+                }
+                Next::Continue
+            }
+            Instruction::Sleep(time) => {
+                self.set_timer(self.now + time, pid);
+                Next::Wait(Wait::Time)
+            }
+            Instruction::Fork(definition) => {
+                process.activity = Activity::Fork(definition);
+                Next::Compute(call)
+            }
+            Instruction::Wait => {
+                process.activity = Activity::Wait;
+                Next::Compute(call)
+            }
+            Instruction::Sync(file) => {
+                process.activity = Activity::Sync(Sync { file, frame: NONE });
+                Next::Compute(call)
+            }
+            Instruction::Transfer(transfer) => {
+                self.begin_transfer(pid, transfer);
+                Next::Compute(call)
+            }
+            Instruction::Exit => Next::End,
+        }
+    }
+
+    fn begin_transfer(&mut self, pid: u32, transfer: Transfer) {
+        let file = &self.files[transfer.file as usize];
+        let place = &mut self.processes[pid as usize].places[transfer.file as usize];
+        let start = match transfer.place {
+            Place::Next if *place < file.size_bytes => *place,
+            Place::Next => 0,
+            Place::Random => self.stream.below(file.pages) * PAGE_BYTES,
+            Place::At(offset) => offset,
+        };
+        let is_sequential = start == *place || start == 0;
+        let end = (start.saturating_add(transfer.bytes)).min(file.size_bytes);
+        *place = end;
+        let process = &mut self.processes[pid as usize];
+        process.activity = if start >= end {
+            Activity::Fetch
+        } else if transfer.direct {
+            Activity::Direct(Direct {
+                file: transfer.file,
+                writes: transfer.writes,
+                is_async: transfer.mode == Mode::Async,
+                start,
+                end,
+                is_submitting: false,
+            })
+        } else {
+            let block = start / PAGE_BYTES;
+            Activity::Cached(Cached {
+                file: transfer.file,
+                writes: transfer.writes,
+                mode: transfer.mode,
+                start,
+                end,
+                is_sequential,
+                block,
+                frame: NONE,
+                ahead: block + 1,
+                ahead_frame: NONE,
+                phase: Phase::Lookup,
+            })
+        };
+    }
+
+    /// A step of a transfer through the page cache.
+    fn cached(&mut self, pid: u32, mut state: Cached) -> Next {
+        if self.processes[pid as usize].is_failed {
+            self.processes[pid as usize].activity = Activity::Fetch;
+            return Next::Continue;
+        }
+        let page = self.files[state.file as usize].first_page + state.block;
+        let mut next = Next::Continue;
+        match state.phase {
+            Phase::Lookup => next = self.look_up(pid, page, &mut state),
+            Phase::SubmitRead => {
+                self.issue_frame(pid, state.frame, Operation::Read, Criticality::TimeCritical);
+                state.phase = if state.writes { Phase::AwaitRead } else { Phase::ReadAhead };
+            }
+            Phase::ReadAhead => next = self.read_ahead(&mut state),
+            Phase::SubmitReadAhead => {
+                self.issue_frame(pid, state.ahead_frame, Operation::Read, Criticality::TimeLimited);
+                state.ahead += 1;
+                state.phase = Phase::ReadAhead;
+            }
+            Phase::AwaitRead => {
+                let frame = self.cache.frame(state.frame);
+                if frame.page == page && frame.state == FrameState::Reading {
+                    self.wait_for_frame(pid, state.frame);
+                    next = Next::Wait(Wait::Io);
+                } else if state.writes {
+                    state.phase = Phase::Lookup;
+                } else {
+                    return self.next_block(pid, state);
+                }
+            }
+            Phase::Changed => match state.mode {
+                Mode::Usual => state.phase = Phase::Throttle,
+                Mode::Sync | Mode::Async => {
+                    self.cache.set_state(state.frame, FrameState::Writing);
+                    state.phase = Phase::SubmitWrite;
+                    next = Next::Compute(self.settings.submission);
+                }
+            },
+            Phase::SubmitWrite => {
+                let (class, phase) = match state.mode {
+                    Mode::Sync => (Criticality::TimeCritical, Phase::AwaitWrite),
+                    _ => (Criticality::TimeLimited, Phase::Throttle),
+                };
+                self.issue_frame(pid, state.frame, Operation::Write, class);
+                state.phase = phase;
+            }
+            Phase::AwaitWrite => {
+                let frame = self.cache.frame(state.frame);
+                if frame.page == page && frame.state == FrameState::Writing {
+                    self.wait_for_frame(pid, state.frame);
+                    next = Next::Wait(Wait::Io);
+                } else {
+                    return self.next_block(pid, state);
+                }
+            }
+            Phase::Throttle => {
+                if self.cache.dirty_count() <= self.settings.dirty_frames {
+                    return self.next_block(pid, state);
+                }
+                let excess = self.cache.dirty_count() - self.settings.dirty_frames;
+                self.request_write_back(excess);
+                self.links.push_back(&mut self.lists.throttled, pid);
+                next = Next::Wait(Wait::Io);
+            }
+        }
+        self.processes[pid as usize].activity = Activity::Cached(state);
+        next
+    }
+
+    /// Finds the block in memory, or takes a frame for it.
+    fn look_up(&mut self, pid: u32, page: u64, state: &mut Cached) -> Next {
+        let Some(frame) = self.cache.find(page) else {
+            let Some(frame) = self.cache.allocate(page) else {
+                self.request_write_back(WRITE_BACK_FRAMES);
+                self.links.push_back(&mut self.lists.memory, pid);
+                return Next::Wait(Wait::Io);
+            };
+            state.frame = frame;
+            if state.writes && !self.is_needed_before_write(state) {
+                self.cache.set_state(frame, FrameState::Dirty);
+                self.hold(state);
+                state.phase = Phase::Changed;
+                return Next::Continue;
+            }
+            state.phase = Phase::SubmitRead;
+            return Next::Compute(self.settings.submission);
+        };
+        state.frame = frame;
+        match (self.cache.frame(frame).state, state.writes) {
+            (FrameState::Writing, true) => {
+                self.wait_for_frame(pid, frame);
+                Next::Wait(Wait::Io)
+            }
+            (FrameState::Reading, true) => {
+                self.need(frame);
+                state.phase = Phase::AwaitRead;
+                Next::Continue
+            }
+            (_, true) => {
+                self.need(frame);
+                self.cache.touch(frame);
+                if self.cache.frame(frame).state == FrameState::Clean {
+                    self.cache.set_state(frame, FrameState::Dirty);
+                }
+                self.hold(state);
+                state.phase = Phase::Changed;
+                Next::Continue
+            }
+            (_, false) => {
+                self.need(frame);
+                self.cache.touch(frame);
+                state.phase = Phase::ReadAhead;
+                Next::Continue
+            }
+        }
+    }
+
+    /// The file holds what is being written.
+    fn hold(&mut self, state: &Cached) {
+        let end = state.end.min((state.block + 1) * PAGE_BYTES);
+        let file = &mut self.files[state.file as usize];
+        file.held_bytes = file.held_bytes.max(end);
+    }
+
+    /// Returns true if the write changes a part of a block that holds data.
+    fn is_needed_before_write(&self, state: &Cached) -> bool {
+        let held = self.files[state.file as usize].held_bytes;
+        let first = state.block * PAGE_BYTES;
+        let data_end = held.min(first + PAGE_BYTES);
+        first < held && (state.start > first || state.end < data_end)
+    }
+
+    /// Takes a frame for the next block to read in advance, if there is one and memory for it.
+    fn read_ahead(&mut self, state: &mut Cached) -> Next {
+        let file = &self.files[state.file as usize];
+        let end = file.end_of_file(state.block).min(state.block + 1 + self.settings.read_ahead);
+        while state.is_sequential && state.ahead < end {
+            let page = file.first_page + state.ahead;
+            if self.cache.find(page).is_none()
+                && let Some(frame) = self.cache.allocate(page)
+            {
+                state.ahead_frame = frame;
+                state.phase = Phase::SubmitReadAhead;
+                return Next::Compute(self.settings.submission);
+            }
+            state.ahead += 1;
+        }
+        state.phase = Phase::AwaitRead;
+        Next::Continue
+    }
+
+    fn next_block(&mut self, pid: u32, state: Cached) -> Next {
+        let block = state.block + 1;
+        self.processes[pid as usize].activity = if block * PAGE_BYTES >= state.end {
+            Activity::Fetch
+        } else {
+            let ahead = state.ahead.max(block + 1);
+            Activity::Cached(Cached { block, ahead, is_sequential: true, phase: Phase::Lookup, ..state })
+        };
+        Next::Continue
+    }
+
+    /// A step of a transfer past the page cache.
+    fn direct(&mut self, pid: u32, state: Direct) -> Next {
+        if state.start >= state.end || self.processes[pid as usize].is_failed {
+            self.processes[pid as usize].activity = Activity::Fetch;
+            return Next::Continue;
+        }
+        if !state.is_submitting {
+            self.processes[pid as usize].activity = Activity::Direct(Direct { is_submitting: true, ..state });
+            return Next::Compute(self.settings.submission);
+        }
+        let file = &mut self.files[state.file as usize];
+        let block = state.start / PAGE_BYTES;
+        let part_end = (block + file.contiguous(block)) * PAGE_BYTES;
+        let end = state.end.min(part_end);
+        let offset = file.address(block) * PAGE_BYTES + state.start % PAGE_BYTES;
+        if state.writes {
+            file.held_bytes = file.held_bytes.max(end);
+        }
+        let lbn = offset / self.block_bytes;
+        let blocks = (offset + end - state.start).div_ceil(self.block_bytes) - lbn;
+        let op = if state.writes { Operation::Write } else { Operation::Read };
+        let (owner, class) = if state.is_async {
+            (Owner::Nobody, Criticality::TimeLimited)
+        } else {
+            (Owner::Process(pid), Criticality::TimeCritical)
+        };
+        self.issue(pid, owner, class, op, lbn, blocks as u32);
+        self.processes[pid as usize].activity =
+            Activity::Direct(Direct { start: end, is_submitting: false, ..state });
+        if state.is_async { Next::Continue } else { Next::Wait(Wait::Io) }
+    }
+
+    /// A step of writing what is dirty.
+    fn sync(&mut self, pid: u32, state: Sync) -> Next {
+        if self.processes[pid as usize].is_failed {
+            self.processes[pid as usize].activity = Activity::Fetch;
+            return Next::Continue;
+        }
+        if state.frame != NONE {
+            self.issue_frame(pid, state.frame, Operation::Write, Criticality::TimeCritical);
+            self.processes[pid as usize].activity = Activity::Sync(Sync { frame: NONE, ..state });
+            return Next::Continue;
+        }
+        let pages = state.file.map_or(0..u64::MAX, |file| {
+            let file = &self.files[file as usize];
+            file.first_page..file.first_page + file.pages
+        });
+        if let Some(frame) = self.cache.find_dirty(|page| pages.contains(&page)) {
+            self.cache.set_state(frame, FrameState::Writing);
+            self.processes[pid as usize].activity = Activity::Sync(Sync { frame, ..state });
+            return Next::Compute(self.settings.submission);
+        }
+        if let Some(frame) = self.cache.find_writing(|page| pages.contains(&page)) {
+            self.wait_for_frame(pid, frame);
+            return Next::Wait(Wait::Io);
+        }
+        self.processes[pid as usize].activity = Activity::Fetch;
+        Next::Continue
+    }
+
+    /// A process needs the block of a frame: the time limit of a read-ahead ends.
+    fn need(&mut self, frame: u32) {
+        let frame = self.cache.frame_mut(frame);
+        if let Some(issued) = frame.ahead_since.take() {
+            let is_met = frame.state != FrameState::Reading;
+            self.time_limited.need(self.now.saturating_since(issued), is_met);
+        }
+    }
+
+    /// Adds a process to those that wait for a frame.
+    fn wait_for_frame(&mut self, pid: u32, frame: u32) {
+        let frame = self.cache.frame_mut(frame);
+        self.links.push_back(&mut frame.waiting, pid);
+        if let Some(request) = frame.request {
+            self.await_request(request);
+        }
+    }
+
+    /// A process waits for a request from now on.
+    pub(super) fn await_request(&mut self, number: u64) {
+        if let Some(request) = self.requests.get_mut(number)
+            && request.class == Criticality::TimeNoncritical
+            && !request.is_awaited
+        {
+            request.is_awaited = true;
+            self.turned_critical += 1;
+        }
+    }
+
+    /// Issues the request of a frame.
+    pub(super) fn issue_frame(&mut self, pid: u32, frame: u32, op: Operation, class: Criticality) {
+        let held = self.cache.frame(frame);
+        // A process that waits already makes the request time-critical.
+        let class = if held.waiting.len > 0 { Criticality::TimeCritical } else { class };
+        let is_read_ahead = op == Operation::Read && class == Criticality::TimeLimited;
+        let address = self.address(held.page);
+        let per_page = PAGE_BYTES / self.block_bytes;
+        let number = self.issue(pid, Owner::Frame(frame), class, op, address * per_page, per_page as u32);
+        let held = self.cache.frame_mut(frame);
+        held.request = Some(number);
+        held.ahead_since = is_read_ahead.then_some(self.now);
+    }
+
+    fn issue(
+        &mut self,
+        pid: u32,
+        owner: Owner,
+        class: Criticality,
+        op: Operation,
+        lbn: u64,
+        blocks: u32,
+    ) -> u64 {
+        let number = self.requests.add(Outstanding { owner, class, issued: self.now, is_awaited: false });
+        self.arrivals.push_back(Request {
+            initiator: pid,
+            criticality: class,
+            ..Request::new(number, op, lbn, blocks)
+        });
+        debug_assert_eq!(self.arrivals.back().map(|request| request.id), Some(RequestId(number)));
+        number
+    }
+
+    /// Address on the device of a block among those of all files.
+    fn address(&self, page: u64) -> u64 {
+        let after = self.files.partition_point(|file| file.first_page <= page);
+        let file = &self.files[after - 1];
+        file.address(page - file.first_page)
+    }
+
+    /// A request is complete: its frame changes, and who waits goes on.
+    pub(super) fn complete_request(&mut self, number: u64, is_ok: bool) {
+        let request = self.requests.remove(number);
+        let is_noncritical = request.class == Criticality::TimeNoncritical && !request.is_awaited;
+        match request.owner {
+            Owner::Nobody => {}
+            Owner::Process(pid) => {
+                self.processes[pid as usize].is_failed |= !is_ok;
+                self.wake(pid);
+            }
+            Owner::Frame(frame) => {
+                let held = self.cache.frame_mut(frame);
+                let was_reading = held.state == FrameState::Reading;
+                held.request = None;
+                while let Some(pid) = self.links.pop_front(&mut self.cache.frame_mut(frame).waiting) {
+                    let is_own = was_reading || request.class == Criticality::TimeCritical;
+                    self.processes[pid as usize].is_failed |= !is_ok && is_own;
+                    self.wake(pid);
+                }
+                let state = if was_reading && !is_ok { FrameState::Free } else { FrameState::Clean };
+                self.cache.set_state(frame, state);
+                let mut is_turned = false;
+                // All of them: one that finds its block read by another leaves the frame to the next.
+                while let Some(pid) = self.links.pop_front(&mut self.lists.memory) {
+                    self.wake(pid);
+                    is_turned = true;
+                }
+                if self.cache.dirty_count() <= self.settings.dirty_frames {
+                    while let Some(pid) = self.links.pop_front(&mut self.lists.throttled) {
+                        self.wake(pid);
+                        is_turned = true;
+                    }
+                }
+                self.turned_critical += u64::from(is_turned && is_noncritical);
+            }
+        }
+    }
+}
+
+/// Frames that the syncer writes at a time when no frame is free.
+const WRITE_BACK_FRAMES: u32 = 64;
