@@ -195,7 +195,7 @@ impl Device for Disk {
         Ok(())
     }
 
-    /// What waits here waits for a command that is served, so a change brings no command forward at once.
+    /// Changes the class of a request. Requests wait here for a command that is served, so a change brings none forward at once.
     fn reclassify(&mut self, _now: Instant, change: &Reclassification) -> Option<Criticality> {
         let mut serving = self.serving.iter_mut().map(|completion| &mut completion.request);
         match serving.find(|request| request.id == change.id) {
