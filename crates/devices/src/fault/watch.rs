@@ -28,7 +28,7 @@ pub struct Watch {
     /// Of each fault the window of which the next change is to be noted, and true if its start has been.
     windows: Vec<(Window, bool)>,
     spoilt: VecDeque<Spoilt>,
-    /// What the blocks of such writes keep, if a fault can spoil a write.
+    /// Earlier data of the blocks of such writes, if a fault can spoil a write.
     buffered: Option<Box<Buffered>>,
     /// Time of the last request that the device got.
     issued: Instant,

@@ -113,7 +113,7 @@ impl Device for Queue {
         Ok(())
     }
 
-    /// What waits here waits because the device has no room, so a change brings no request forward at once.
+    /// Changes the class of a request. Requests wait here because the device has no room, so a change brings none forward.
     fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
         let waiting = self.scheduler.reclassify(change.id, change.criticality);
         waiting.or_else(|| self.device.reclassify(now, change))
