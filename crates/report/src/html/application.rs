@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::chart::{Axis, Chart, Kind, Mark, Series};
+use super::chart::{Axis, Chart, Mark, Series};
 use crate::document::{ApplicationRow, ApplicationSection};
 use crate::number::{count, fixed};
 
@@ -60,14 +60,6 @@ fn chart(section: &ApplicationSection) -> Chart {
         .collect();
     series.push(Series::new("sync and unmount", Mark::Part, series.len(), bars(&|row| row.flush_s)));
     let total = |row: &ApplicationRow| format!("{} s", fixed(row.elapsed_s.mean + row.flush_s, 2));
-    Chart {
-        id: "application".to_owned(),
-        kind: Kind::Stack,
-        x: Axis::linear("time", "s"),
-        y: Axis::linear("", ""),
-        categories: section.rows.iter().map(|row| row.device.clone()).collect(),
-        totals: section.rows.iter().map(total).collect(),
-        series,
-        bands: Vec::new(),
-    }
+    let bars = section.rows.iter().map(|row| (row.device.clone(), total(row)));
+    Chart::stack("application", Axis::linear("time", "s"), bars, series)
 }

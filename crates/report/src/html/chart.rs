@@ -147,6 +147,18 @@ impl Chart {
         Self { id: id.to_owned(), kind: Kind::Plot, x, y, categories, totals, series, bands }
     }
 
+    /// Stacked bars, one for each category with its total beside it. A bar shows a length, so the axis begins at zero.
+    pub(super) fn stack(
+        id: &str,
+        x: Axis,
+        bars: impl IntoIterator<Item = (String, String)>,
+        series: Vec<Series>,
+    ) -> Self {
+        let (categories, totals) = bars.into_iter().unzip();
+        let chart = Self::plot(id, x.starting_at(0.0), Axis::linear("", ""), series);
+        Self { kind: Kind::Stack, categories, totals, ..chart }
+    }
+
     /// The same with shaded spans, each a name, a start and an end.
     pub(super) fn with_bands(mut self, bands: impl IntoIterator<Item = (String, f64, f64)>) -> Self {
         let band = |(name, from, to)| Band { name, from: plotted(from), to: plotted(to) };

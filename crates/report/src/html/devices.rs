@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 use seeklab_analysis::{CdfPoint, TimeBin};
 use seeklab_core::Operation;
 
-use super::chart::{Axis, Chart, Kind, Mark, Series};
+use super::chart::{Axis, Chart, Mark, Series};
 use crate::document::{DeviceSection, FaultBand};
 use crate::number::{TimeUnit, column, count};
 
@@ -132,7 +132,7 @@ fn breakdown(devices: &[DeviceSection], unit: TimeUnit) -> Chart {
     let is_relative =
         totals().fold(0.0, f64::max) > ABSOLUTE_RATIO_MAX * totals().fold(f64::INFINITY, f64::min);
     let totals = column(&totals().map(|total| Some(unit.scale_ms(total))).collect::<Vec<_>>());
-    let totals = totals.into_iter().map(|total| format!("{total} {}", unit.name)).collect();
+    let totals = totals.into_iter().map(|total| format!("{total} {}", unit.name));
     let names = known.first().map_or([""; 9], |(_, first)| first.parts_ms().map(|(name, _)| name));
     let series = (0..names.len()).filter_map(|part| {
         let values: Vec<f64> = known
@@ -155,16 +155,8 @@ fn breakdown(devices: &[DeviceSection], unit: TimeUnit) -> Chart {
     } else {
         Axis::linear("mean response time", unit.name)
     };
-    Chart {
-        id: "breakdown".to_owned(),
-        kind: Kind::Stack,
-        x: axis.starting_at(0.0),
-        y: Axis::linear("", ""),
-        series: series.collect(),
-        categories: known.iter().map(|(name, _)| (*name).clone()).collect(),
-        totals,
-        bands: Vec::new(),
-    }
+    let bars = known.iter().map(|(name, _)| (*name).clone()).zip(totals);
+    Chart::stack("breakdown", axis, bars, series.collect())
 }
 
 fn over_time(

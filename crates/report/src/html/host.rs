@@ -2,7 +2,7 @@
 
 use minijinja::{Value, context};
 
-use super::chart::{Axis, Chart, Kind, Mark, Series};
+use super::chart::{Axis, Chart, Mark, Series};
 use crate::document::HostRow;
 use crate::number::{count, fixed};
 
@@ -46,14 +46,6 @@ fn chart(rows: &[HostRow]) -> Chart {
         let seconds = rows.iter().enumerate().map(|(bar, row)| (bar as f64, row.summary.parts_s()[part].1));
         Series::new(name, Mark::Part, part, seconds)
     });
-    Chart {
-        id: "host".to_owned(),
-        kind: Kind::Stack,
-        x: Axis::linear("time of all CPUs", "s"),
-        y: Axis::linear("", ""),
-        categories: rows.iter().map(|row| row.device.clone()).collect(),
-        totals: rows.iter().map(|row| format!("{} s", fixed(row.summary.elapsed_s, 2))).collect(),
-        series: series.collect(),
-        bands: Vec::new(),
-    }
+    let bars = rows.iter().map(|row| (row.device.clone(), format!("{} s", fixed(row.summary.elapsed_s, 2))));
+    Chart::stack("host", Axis::linear("time of all CPUs", "s"), bars, series.collect())
 }

@@ -176,6 +176,28 @@ fn page_of_plots_contains_its_tables_and_makes_no_network_requests() {
     assert_eq!(html.matches("<figure data-chart").count(), 1);
 }
 
+#[test]
+fn axis_of_stacked_bars_begins_at_zero() {
+    let page = render_html(&synthetic::report(300));
+    let begin = "<script type=\"application/json\" id=\"charts\">";
+    let data = page.split(begin).nth(1).and_then(|rest| rest.split("</script>").next()).expect("charts");
+    let charts: Vec<serde_json::Value> = serde_json::from_str(data).unwrap();
+    let stacks: Vec<_> = charts.iter().filter(|chart| chart["kind"] == "stack").collect();
+    assert!(!stacks.is_empty());
+    for chart in stacks {
+        assert_eq!(chart["x"]["min"], 0.0, "{}", chart["id"]);
+        let bars = chart["categories"].as_array().unwrap().len();
+        assert_eq!(chart["totals"].as_array().unwrap().len(), bars);
+        assert!(
+            chart["series"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|part| part["points"].as_array().unwrap().len() == bars)
+        );
+    }
+}
+
 /// Values that the page's script shows for each series of chart `id` at `x`, null where it shows none; `None` if
 /// there is no interpreter for the script.
 fn values_under_cursor(page: &str, id: &str, x: f64) -> Option<serde_json::Value> {
