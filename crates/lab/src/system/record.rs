@@ -77,6 +77,7 @@ pub fn capture_system(
         let message = format!("{}: has no request queue", options.device.display());
         return Err(Failure::new(message).hint("record the device beneath it"));
     }
+    let _held = session.hold();
     let draft = Draft::create(&options.output)?;
     let system = SystemOptions {
         buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
