@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
     Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
-    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected, Request, Status,
+    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected,
+    Request, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
@@ -523,14 +524,10 @@ impl Fault {
             (None, None) => Arrival::Device(fate),
         }
     }
-}
 
-impl Device for Fault {
-    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
-        let is_quiet = self.is_quiet(now);
-        if is_quiet && self.lets_pass(&request) {
-            return self.pass_request(now, request);
-        }
+    /// Takes a request that a fault may strike. Apart from the short way, which is to save no registers for it.
+    #[inline(never)]
+    fn receive(&mut self, now: Instant, request: Request, is_quiet: bool) -> Result<(), Rejected> {
         self.device.capabilities().check(&request)?;
         let outstanding = self.outstanding();
         if outstanding >= self.depth {
@@ -565,14 +562,9 @@ impl Device for Fault {
         Ok(())
     }
 
-    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
-        self.reclassify_outstanding(now, change)
-    }
-
-    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
-        if self.is_quiet(now) {
-            return self.pass_completions(now, completions);
-        }
+    /// Takes what completes in the device, hangs or is held.
+    #[inline(never)]
+    fn hand_out(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         self.advance(now);
         while self.held.front().is_some_and(|completion| completion.completed <= now) {
             let Some(completion) = self.held.pop_front() else { break };
@@ -582,16 +574,43 @@ impl Device for Fault {
         self.settle();
     }
 
-    fn next_event(&self) -> Option<Instant> {
-        if self.is_quiet(self.now) {
-            return Some(self.device.next_event()?.min(self.quiet_until));
-        }
+    /// The next event of a layer that is not quiet.
+    #[inline(never)]
+    fn next_of_all(&self) -> Option<Instant> {
         if self.outstanding() == 0 {
             return None;
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
         all.into_iter().flatten().min().map(|event| event.max(self.now))
+    }
+}
+
+impl Device for Fault {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        let is_quiet = self.is_quiet(now);
+        if is_quiet && self.lets_pass(&request) {
+            return self.pass_request(now, request);
+        }
+        self.receive(now, request, is_quiet)
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.reclassify_outstanding(now, change)
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        if self.is_quiet(now) {
+            return self.pass_completions(now, completions);
+        }
+        self.hand_out(now, completions);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        if self.is_quiet(self.now) {
+            return Some(self.device.next_event()?.min(self.quiet_until));
+        }
+        self.next_of_all()
     }
 
     fn capabilities(&self) -> &Capabilities {
