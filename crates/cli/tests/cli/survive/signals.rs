@@ -51,6 +51,29 @@ fn serve_goes_on_after_a_hangup_that_was_ignored_at_start() {
 }
 
 #[test]
+fn simulated_host_that_only_computes_ends_by_a_signal() {
+    let scene = Scene::new("computes");
+    let workload = scene.path("host.toml");
+    let endless =
+        "kind = \"host\"\n[processes.p]\nprogram = \"repeat 18446744073709551615 { compute 1s }\"\n";
+    fs::write(&workload, endless).unwrap();
+    let mut command = scene.seeklab();
+    command.args(["simulate", "immediate", "--workload", &workload]);
+    let mut child = Guarded(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until(|| match named(&status(child.0.id()), "SigCgt", &[Signal::INT])[..] {
+        [] => Err("it does not handle signals".to_owned()),
+        _ => Ok(()),
+    });
+    child.signal(Signal::INT);
+    let mut ended = None;
+    until(|| {
+        ended = child.0.try_wait().unwrap();
+        ended.map(drop).ok_or_else(|| "it does not end".to_owned())
+    });
+    assert_eq!(ended.unwrap().code(), Some(1));
+}
+
+#[test]
 #[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
 fn run_ends_by_sigterm_where_interrupts_and_hangups_are_ignored() {
     if !can_mount("run_ends_by_sigterm_where_interrupts_and_hangups_are_ignored", &["mkfs.ext4"]) {
