@@ -14,11 +14,13 @@ use std::thread::JoinHandle;
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use seeklab_core::Duration;
+use seeklab_core::{ByteSize, Duration};
 
 use crate::account::Account;
+use crate::cpu_list::CpuList;
 use crate::error::Error;
 use crate::file_system::FileSystem;
+use crate::memory_group::{MemoryFigures, MemoryGroup};
 use crate::mount_options::MountOptions;
 use crate::phase::{Phase, PhaseResult};
 use crate::place;
@@ -59,6 +61,10 @@ pub struct StageOptions {
     pub nbd: Option<OsString>,
     /// Time between SIGTERM and SIGKILL for processes to end.
     pub grace: Duration,
+    /// Limit of the memory of commands, with the page cache that they fill. mkfs has no limit.
+    pub memory: Option<ByteSize>,
+    /// Processors of the commands; the caller's if none.
+    pub cpus: Option<CpuList>,
 }
 
 impl StageOptions {
@@ -74,6 +80,8 @@ impl StageOptions {
             output: Output::default(),
             nbd: None,
             grace: Duration::from_s(2),
+            memory: None,
+            cpus: None,
         }
     }
 }
@@ -90,6 +98,8 @@ pub struct Stage {
     inside: OwnedFd,
     keeper: Option<JoinHandle<io::Result<ExitStatus>>>,
     mount: Option<PathBuf>,
+    /// Removed after the process inside and its commands have ended.
+    memory: Option<(ByteSize, MemoryGroup)>,
 }
 
 impl Stage {
@@ -98,7 +108,7 @@ impl Stage {
     /// `stop` stops this stage from now on, instead of the one that it stopped before.
     ///
     /// # Errors
-    /// A stage that was stopped already, and namespaces or private mounts that are refused.
+    /// A stage that was stopped already; namespaces, private mounts or a memory cgroup that are refused.
     /// [`preflight`](crate::preflight()) knows before.
     pub fn open(options: &StageOptions, stop: &Stop) -> Result<Self, Error> {
         let start = |what| move |source| Error::Start { what, source };
@@ -106,6 +116,8 @@ impl Stage {
             let error = io::Error::other("no directory for a mount exists and is empty");
             start("find where to mount")(error)
         })?;
+        let memory = options.memory.map(|limit| MemoryGroup::create(limit).map(|group| (limit, group)));
+        let memory = memory.transpose()?;
         let (ours, theirs) = UnixStream::pair().map_err(start("make a control socket"))?;
         let writer = ours.try_clone().map_err(start("make a control socket"))?;
         let (inside, keeper) = keep(theirs)?;
@@ -116,6 +128,7 @@ impl Stage {
             inside,
             keeper: Some(keeper),
             mount: (options.file_system != FileSystem::None).then(|| place.join(place::NAME)),
+            memory,
         };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let output = match options.output {
@@ -134,6 +147,8 @@ impl Stage {
             drop_caches: options.drop_caches,
             nbd: options.nbd.clone(),
             grace: options.grace,
+            memory_group: stage.memory.as_ref().map(|(_, group)| group.entrance()),
+            cpus: options.cpus.clone(),
         };
         stage.ask(&Request::Open(setting))?;
         stop.attach(&stage.control);
@@ -143,6 +158,17 @@ impl Stage {
     /// Returns the directory where commands see the device mounted, or `None` without a file system.
     pub fn mount(&self) -> Option<&Path> {
         self.mount.as_deref()
+    }
+
+    /// Returns the memory of the commands so far, or `None` without a limit.
+    ///
+    /// # Errors
+    /// Figures that cannot be read.
+    pub fn memory(&self) -> Result<Option<MemoryFigures>, Error> {
+        let read = |(limit, group): &(ByteSize, MemoryGroup)| {
+            group.figures().map_err(|source| Error::Memory { limit: *limit, source })
+        };
+        self.memory.as_ref().map(read).transpose()
     }
 
     /// Makes the file system and gives its root directory to the user that commands run as. Without a file

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::cpu_list::CpuList;
 use crate::error::Trouble;
 use crate::file_system::FileSystem;
 use crate::mount_options::MountOptions;
@@ -38,6 +39,9 @@ pub(crate) struct Setting {
     pub(crate) drop_caches: bool,
     pub(crate) nbd: Option<OsString>,
     pub(crate) grace: Duration,
+    /// File through which commands enter a memory cgroup.
+    pub(crate) memory_group: Option<PathBuf>,
+    pub(crate) cpus: Option<CpuList>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ mod exactness;
 mod figures;
 mod host;
 mod join;
+mod limits;
 mod prepare;
 mod repetition;
 mod report;
@@ -46,6 +47,7 @@ pub(crate) use prepare::Prepared;
 pub use builtin::{Persistence, RECONNECT_WITHIN};
 pub use exactness::Exactness;
 pub use figures::{Figures, PhaseFigures};
+pub use limits::{CommandLimits, HostLimits};
 pub use result::{ApplicationResult, DeviceResult, SeriesResult, Statistics};
 
 /// A series: devices, application and repetitions.
@@ -141,6 +143,8 @@ pub struct Commands {
     pub drop_caches: bool,
     /// User who runs the commands.
     pub user: Option<String>,
+    /// Limits on the commands.
+    pub limits: CommandLimits,
 }
 
 /// Tests the requirements of the series, before anything is made.
@@ -161,6 +165,7 @@ pub(crate) fn check(series: &Series) -> Result<(), Failure> {
 pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
     check(series)?;
     let _held = session.hold();
+    let _kept_off = limits::keep_off(series);
     let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];

@@ -9,7 +9,7 @@ use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::{Address, Uri};
 use seeklab_emulator::store::Store;
-use seeklab_stage::{CommandLine, Phase, Stage, resolve};
+use seeklab_stage::{CommandLine, MemoryFigures, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
 
 use super::figures::{Figures, Observation, PhaseFigures};
@@ -30,6 +30,8 @@ use crate::session::Session;
 /// Result of an application.
 pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
+    /// Memory of the commands, if it was limited.
+    pub(super) memory: Option<MemoryFigures>,
     /// Requests of the host that were not recorded.
     pub(super) lost: u64,
     /// Failed requests that a built-in application sent again.
@@ -135,8 +137,8 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        let Ran { phases, retries, reconnections, .. } = ran;
-        Ok(Figures { retries, reconnections, ..Figures::of(phases, &seen) })
+        let Ran { phases, memory, retries, reconnections, .. } = ran;
+        Ok(Figures { memory, retries, reconnections, ..Figures::of(phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -155,7 +157,9 @@ impl Repetition<'_> {
         host: Sender<HostMessage>,
     ) -> Result<Ran, Failure> {
         let block = running.block().expect("the emulation was started with it").path();
-        let options = host::options(self.series, commands, block, None)?;
+        let mut options = host::options(self.series, commands, block, None)?;
+        options.memory = commands.limits.memory;
+        options.cpus = commands.limits.cpus.clone();
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let capture = watch(block, running.clock().origin_ns(), host)?;
         let mut figures = Vec::new();
@@ -182,10 +186,12 @@ impl Repetition<'_> {
                 break;
             }
         }
+        let memory = stage.memory().map_err(host::failure)?;
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
         Ok(Ran {
             phases: figures,
+            memory,
             lost: captured.lost_events + captured.given_up,
             retries: None,
             reconnections: None,

@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::command::{CommandLine, SHELL, find_program};
+use crate::cpu_list::CpuList;
 use crate::error::Trouble;
-use crate::os::{monotonic_ns, spawn};
+use crate::os::{Limits, monotonic_ns, spawn};
 use crate::phase::{Phase, PhaseResult};
 use crate::wire::Setting;
 
@@ -40,7 +42,7 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
         .stdin(Stdio::null())
         .stdout(both()?)
         .stderr(both()?);
-    let (child, _) = spawn(command, None).map_err(failed)?;
+    let (child, _) = spawn(command, None, Limits::default()).map_err(failed)?;
     let Ended { status, stopped, .. } = attend(&child, control, setting.grace)?;
     if stopped {
         return Ok(false);
@@ -66,10 +68,11 @@ impl Inside {
             std::fs::write("/proc/sys/vm/drop_caches", "3")
                 .map_err(|error| Trouble::io("drop caches", error))?;
         }
+        let limits = self.limits()?;
         let mount_start_ns = monotonic_ns();
         self.mounts.mount(&self.setting)?;
         let start_ns = monotonic_ns();
-        let ran = spawn(command, self.setting.account.as_ref())
+        let ran = spawn(command, self.setting.account.as_ref(), limits)
             .map_err(|error| Trouble::io(format!("run {program:?}"), error))
             .and_then(|(child, exec_ns)| {
                 Ok((attend(&child, &mut self.control, self.setting.grace)?, exec_ns))
@@ -93,6 +96,19 @@ impl Inside {
             max_rss_bytes: ended.usage.max_rss_bytes,
             left_running: ended.left_running,
             flush_error: flushed?,
+        })
+    }
+
+    /// The limits of the next command.
+    fn limits(&self) -> Result<Limits, Trouble> {
+        let open = |path: &PathBuf| {
+            let file = File::options().write(true).open(path);
+            file.map_err(|error| Trouble::io(format!("open {}", path.display()), error))
+        };
+        let Setting { memory_group, cpus, .. } = &self.setting;
+        Ok(Limits {
+            memory_group: memory_group.as_ref().map(open).transpose()?,
+            cpus: cpus.as_ref().map(CpuList::set),
         })
     }
 

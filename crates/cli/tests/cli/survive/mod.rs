@@ -8,6 +8,7 @@ mod durable;
 mod errors;
 mod examples;
 pub(crate) mod harness;
+mod limits;
 mod off;
 mod power;
 mod run;
