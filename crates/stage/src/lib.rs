@@ -74,7 +74,7 @@ pub use self::{
     mount_options::{MountOptions, MountOptionsError},
     phase::{Exit, Phase, PhaseResult},
     preflight::{Needs, preflight},
-    stage::{Output, Stage, StageOptions},
+    stage::{Mounted, Output, Stage, StageOptions},
     stop::Stop,
 };
 

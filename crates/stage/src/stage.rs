@@ -86,6 +86,14 @@ impl StageOptions {
     }
 }
 
+/// A phase whose device is mounted and whose command has not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mounted {
+    /// Number of the process that starts the command, in the pid namespace of the caller. Its mount namespace has the
+    /// device.
+    pub process: u32,
+}
+
 /// A block device in a mount namespace of its own, and the process that holds it.
 ///
 /// All methods block until what they do is done. To be called from another thread than the one that serves
@@ -96,6 +104,8 @@ pub struct Stage {
     replies: Lines,
     stop: Stop,
     inside: OwnedFd,
+    /// Number of the process inside, as the caller sees it.
+    process: u32,
     keeper: Option<JoinHandle<io::Result<ExitStatus>>>,
     mount: Option<PathBuf>,
     /// Removed after the process inside and its commands have ended.
@@ -120,12 +130,13 @@ impl Stage {
         let memory = memory.transpose()?;
         let (ours, theirs) = UnixStream::pair().map_err(start("make a control socket"))?;
         let writer = ours.try_clone().map_err(start("make a control socket"))?;
-        let (inside, keeper) = keep(theirs)?;
+        let (inside, process, keeper) = keep(theirs)?;
         let mut stage = Self {
             control: Arc::new(Control(Mutex::new(writer))),
             replies: Lines::new(ours),
             stop: stop.clone(),
             inside,
+            process,
             keeper: Some(keeper),
             mount: (options.file_system != FileSystem::None).then(|| place.join(place::NAME)),
             memory,
@@ -204,6 +215,35 @@ impl Stage {
         }
     }
 
+    /// As [`run_phase`](Self::run_phase), and calls `ready` once the device is mounted, before the command starts.
+    ///
+    /// # Errors
+    /// As [`run_phase`](Self::run_phase), and errors of `ready`, after which the device is unmounted.
+    pub fn run_phase_when_ready<E: From<Error>>(
+        &mut self,
+        phase: &Phase,
+        ready: impl FnOnce(Mounted) -> Result<(), E>,
+    ) -> Result<PhaseResult, E> {
+        match self.ask(&Request::RunOnStart(phase.clone()))? {
+            Reply::Mounted => {}
+            _ => return Err(self.died().into()),
+        }
+        if let Err(error) = ready(Mounted { process: self.process }) {
+            // It answers that the command was stopped, or is gone.
+            let _ = self.control.send(&Request::Cancel);
+            let _ = self.replies.next::<Reply>();
+            return Err(error);
+        }
+        // Sent even if a stop came meanwhile, which the process inside knows: it waits for one of two answers.
+        if self.control.send(&Request::Start).is_err() {
+            return Err(self.died().into());
+        }
+        match self.answer()? {
+            Reply::PhaseResult(result) => Ok(result),
+            _ => Err(self.died().into()),
+        }
+    }
+
     /// Ends the process inside and waits until it, and with it everything that it held, is gone.
     ///
     /// # Errors
@@ -221,6 +261,10 @@ impl Stage {
         if self.control.send(request).is_err() {
             return Err(self.died());
         }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<Reply, Error> {
         match self.replies.next() {
             Ok(Some(Reply::Failed(trouble))) => Err(trouble.into()),
             Ok(Some(Reply::Stopped)) => Err(Error::Stopped),
@@ -266,7 +310,7 @@ impl Drop for Stage {
 ///
 /// The thread, because children see a new pid namespace only after their parent has left its own for its
 /// children, and because the parent-death signal comes when the *thread* that is the parent ends.
-fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatus>>), Error> {
+fn keep(control: UnixStream) -> Result<(OwnedFd, u32, JoinHandle<io::Result<ExitStatus>>), Error> {
     let (sender, receiver) = mpsc::channel();
     let keeper = std::thread::Builder::new()
         .name("stage keeper".to_owned())
@@ -287,12 +331,12 @@ fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatu
                 }
             };
             let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from);
-            let _ = sender.send(pidfd);
+            let _ = sender.send(pidfd.map(|pidfd| (pidfd, child.id())));
             child.wait()
         })
         .map_err(|source| Error::Start { what: "start a thread", source })?;
     let inside = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("its keeper panicked")));
-    let inside =
+    let (inside, process) =
         inside.map_err(|source| Error::Start { what: "start a process in a new pid namespace", source })?;
-    Ok((inside, keeper))
+    Ok((inside, process, keeper))
 }

@@ -50,6 +50,10 @@ pub(crate) enum Request {
     MakeFileSystem,
     GiveToUser,
     Run(Phase),
+    /// As `Run`, but the command waits for `Start` or `Cancel` once the device is mounted.
+    RunOnStart(Phase),
+    Start,
+    Cancel,
     Stop,
     End,
 }
@@ -57,6 +61,7 @@ pub(crate) enum Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
+    Mounted,
     PhaseResult(PhaseResult),
     Stopped,
     Failed(Trouble),

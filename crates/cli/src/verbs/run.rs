@@ -104,6 +104,9 @@ pub(crate) struct Arguments {
     /// and faults that struck
     #[arg(long, value_name = "FOLDER")]
     events: Option<PathBuf>,
+    /// Write a system-level trace of each command in each repetition to this folder. Needs ext4 or ext2, and tracefs
+    #[arg(long, value_name = "FOLDER", conflicts_with = "builtin")]
+    system: Option<PathBuf>,
     /// Save each result to this file, so that an interrupted series can be resumed
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -165,6 +168,7 @@ impl Arguments {
             application,
             record: self.record.clone(),
             events: self.events.clone(),
+            system: self.system.clone(),
             journal: self.results.clone(),
             fresh: self.fresh,
             output_to_stderr: self.json,

@@ -98,6 +98,7 @@ fn figures(phase: &Phase) -> PhaseFigures {
         user_s: 0.0,
         system_s: 0.0,
         exit_code: 0,
+        system_trace: None,
     }
 }
 

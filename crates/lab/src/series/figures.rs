@@ -105,6 +105,9 @@ pub struct PhaseFigures {
     pub system_s: f64,
     /// Exit code; 0 is success.
     pub exit_code: i32,
+    /// Folder of its system-level trace. `None` if there is none.
+    #[serde(default)]
+    pub system_trace: Option<String>,
 }
 
 /// Measurements of a repetition.

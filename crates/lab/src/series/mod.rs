@@ -21,6 +21,7 @@ mod prepare;
 mod repetition;
 mod report;
 mod result;
+mod system;
 mod trust;
 mod uncounted;
 
@@ -69,6 +70,8 @@ pub struct Series {
     pub record: Option<PathBuf>,
     /// Folder for the events inside each device in each repetition.
     pub events: Option<PathBuf>,
+    /// Folder for a system-level trace of each command in each repetition.
+    pub system: Option<PathBuf>,
     /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.
@@ -153,7 +156,10 @@ pub struct Commands {
 /// All missing requirements, each with its remedy.
 pub(crate) fn check(series: &Series) -> Result<(), Failure> {
     match &series.application {
-        Application::Commands(commands) => host::check(commands),
+        Application::Commands(commands) => {
+            host::check(commands)?;
+            system::check(series, commands)
+        }
         Application::Builtin { .. } => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ use super::figures::{Figures, Observation, PhaseFigures};
 use super::host::{self, Interruption};
 use super::join::Join;
 use super::prepare::Prepared;
-use super::{Application, Commands, Series, builtin};
+use super::{Application, Commands, Series, builtin, system};
 use crate::devices::Resolved;
 use crate::emulate::{
     FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
@@ -163,8 +163,22 @@ impl Repetition<'_> {
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let capture = watch(block, running.clock().origin_ns(), host)?;
         let mut figures = Vec::new();
-        for phase in plan(commands)? {
-            let result = stage.run_phase(&phase).map_err(host::failure)?;
+        let phases = plan(commands)?;
+        for (number, phase) in phases.iter().enumerate() {
+            let (result, system_trace) = match &self.series.system {
+                None => (stage.run_phase(phase).map_err(host::failure)?, None),
+                Some(_) => {
+                    let suffix = if phases.len() == 1 { String::new() } else { format!("-{}", number + 1) };
+                    let path = self.output_path(
+                        self.series.system.as_deref(),
+                        "--system",
+                        &format!("{suffix}.sys"),
+                    )?;
+                    let path = path.expect("the folder was named");
+                    let result = system::traced(self.session, &mut stage, phase, running, &path)?;
+                    (result, Some(path.display().to_string()))
+                }
+            };
             if !result.is_success() {
                 self.session.remark(format!(
                     "{}: phase `{}`: {}",
@@ -175,12 +189,13 @@ impl Repetition<'_> {
             }
             let code = if result.is_success() { 0 } else { result.exit.code().max(1) };
             figures.push(PhaseFigures {
-                name: phase.name,
+                name: phase.name.clone(),
                 elapsed_s: result.elapsed().as_s(),
                 flush_s: result.flush().as_s(),
                 user_s: result.user.as_s(),
                 system_s: result.system.as_s(),
                 exit_code: code,
+                system_trace,
             });
             if code != 0 {
                 break;
@@ -200,7 +215,7 @@ impl Repetition<'_> {
 
     /// The trace of this repetition, if there is to be one.
     fn writer(&self) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
-        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", "parquet")? else {
+        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", ".parquet")? else {
             return Ok(None);
         };
         let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
@@ -209,7 +224,7 @@ impl Repetition<'_> {
     }
 
     fn event_writer(&self) -> Result<Option<EventWriter>, Failure> {
-        let path = self.output_path(self.series.events.as_deref(), "--events", "events.csv")?;
+        let path = self.output_path(self.series.events.as_deref(), "--events", ".events.csv")?;
         path.map(|path| EventFile::create(self.session, &path).map(EventFile::beside)).transpose()
     }
 
@@ -218,12 +233,12 @@ impl Repetition<'_> {
         &self,
         folder: Option<&Path>,
         option: &str,
-        extension: &str,
+        ending: &str,
     ) -> Result<Option<PathBuf>, Failure> {
         let Some(folder) = folder else { return Ok(None) };
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("{option} {}", folder.display())))?;
-        let name = format!("{}-{}.{extension}", file_name(&self.device.label()), self.number + 1);
+        let name = format!("{}-{}{ending}", file_name(&self.device.label()), self.number + 1);
         Ok(Some(folder.join(name)))
     }
 }

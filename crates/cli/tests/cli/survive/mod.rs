@@ -16,5 +16,6 @@ mod served;
 mod signals;
 mod simulated;
 mod spoilt;
+mod system_run;
 
 pub(crate) use harness::can_mount;
