@@ -3,7 +3,7 @@
 //! A step ends with computing time, a wait, or at once. Effects happen between computing times, so that a request is
 //! issued when the time to submit it is over.
 
-use seeklab_core::{Criticality, Operation, Request, RequestId};
+use seeklab_core::{Arrival, Criticality, Operation, Reclassification, Request, RequestId};
 
 use super::criticality::{Outstanding, Owner};
 use super::list::NONE;
@@ -381,14 +381,22 @@ impl Host {
         }
     }
 
-    /// A process waits for a request from now on.
+    /// A process waits for a request from now on: the request becomes time-critical, for the device too.
     pub(super) fn await_request(&mut self, number: u64) {
-        if let Some(request) = self.requests.get_mut(number)
-            && request.class == Criticality::TimeNoncritical
-            && !request.is_awaited
-        {
-            request.is_awaited = true;
-            self.turned_critical += 1;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        if request.class == Criticality::TimeCritical || request.is_awaited {
+            return;
+        }
+        request.is_awaited = true;
+        self.turned_critical += u64::from(request.class == Criticality::TimeNoncritical);
+        // Of a request that is complete, the process waits for the interrupt.
+        if !request.is_complete {
+            let (id, criticality) = (RequestId(number), Criticality::TimeCritical);
+            self.arrivals.push_back(Arrival::Reclassification(Reclassification {
+                id,
+                device: 0,
+                criticality,
+            }));
         }
     }
 
@@ -415,13 +423,12 @@ impl Host {
         lbn: u64,
         blocks: u32,
     ) -> u64 {
-        let number = self.requests.add(Outstanding { owner, class, issued: self.now, is_awaited: false });
-        self.arrivals.push_back(Request {
+        let number = self.requests.add(Outstanding::new(owner, class, self.now));
+        self.arrivals.push_back(Arrival::Request(Request {
             initiator: pid,
             criticality: class,
             ..Request::new(number, op, lbn, blocks)
-        });
-        debug_assert_eq!(self.arrivals.back().map(|request| request.id), Some(RequestId(number)));
+        }));
         number
     }
 
