@@ -183,7 +183,8 @@ impl Requests {
 
     /// The request of that number, and true if it has been answered.
     pub(super) fn get_mut(&mut self, id: RequestId) -> Option<(&mut Request, bool)> {
-        let entry = &mut self.entries[self.place(id)?];
+        let place = self.place(id)?;
+        let entry = &mut self.entries[place];
         Some((&mut entry.request, entry.answered))
     }
 
