@@ -15,6 +15,8 @@ mod record;
 
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
-pub use metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata, is_system_trace};
+pub use metadata::{
+    DeviceFacts, EventCounts, MountFacts, RecordingCostFacts, SystemMetadata, is_system_trace,
+};
 pub(crate) use record::{Recording, Surroundings, Traced};
 pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};
