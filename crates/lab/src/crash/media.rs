@@ -2,11 +2,11 @@
 
 use seeklab_core::{ByteSize, Completion, EventKind, Instant, Operation, Seed};
 use seeklab_devices::power_loss::{PowerLossParameters, TornSector};
+use seeklab_devices::torn::{AtCut, Part, TornUnit};
 use seeklab_emulator::store::Store;
 
 use super::record::{Durability, Record};
 use super::result::LostWrite;
-use super::torn::{AtCut, Part, TornUnit};
 use crate::failure::Failure;
 
 /// The media of a recorded device. Moments come in order of time.

@@ -9,8 +9,9 @@
 
 use schemars::JsonSchema;
 use seeklab_core::{Event, EventKind, Instant};
-use seeklab_devices::power_loss::TornSector;
 use serde::Serialize;
+
+use crate::power_loss::TornSector;
 
 /// Blocks that the heads were writing at a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,22 +24,24 @@ pub struct TornUnit {
 
 /// Blocks of an event that are on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub struct Part {
     /// Number of the event.
-    pub(super) event: usize,
-    pub(super) lbn: u64,
-    pub(super) blocks: u32,
+    pub event: usize,
+    /// First of the blocks.
+    pub lbn: u64,
+    /// Number of blocks.
+    pub blocks: u32,
 }
 
 /// The media at a cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct AtCut {
+pub struct AtCut {
     /// Events before this one are on the media as a whole.
-    pub(super) settled: usize,
+    pub settled: usize,
     /// Of the others, the blocks that are on the media, in order of the events.
-    pub(super) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// Units that were being written.
-    pub(super) torn: Vec<TornUnit>,
+    pub torn: Vec<TornUnit>,
 }
 
 /// First block of an event, and the block behind its last.
@@ -60,7 +63,7 @@ fn goes_on(event: &Event, next: &Event) -> bool {
 
 impl AtCut {
     /// The media at `cut`, from the events of a run in order of time.
-    pub(super) fn new(events: &[Event], cut: Instant, unit_blocks: u64, torn_sector: TornSector) -> Self {
+    pub fn new(events: &[Event], cut: Instant, unit_blocks: u64, torn_sector: TornSector) -> Self {
         let reached = events.partition_point(|event| event.time <= cut);
         // What is written after the cut has begun within the time of one media write, which a later one may follow.
         let writing = (reached..events.len()).filter(|index| begun(&events[*index]) <= cut);
