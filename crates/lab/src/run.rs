@@ -31,6 +31,7 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::stop::Stop;
 use crate::system::{Programs, SystemTrace, programs};
 use crate::workload::ResolvedWorkload;
 
@@ -512,6 +513,7 @@ fn drive_once<W: Workload, D: Device>(
 ) -> Result<SimulationResult, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
     let interrupted = Cell::new(false);
+    let stop = progress.stop();
     let mut observer = Observer {
         metrics,
         writer: outputs.trace.as_deref_mut(),
@@ -520,7 +522,7 @@ fn drive_once<W: Workload, D: Device>(
         progress,
         interrupted: &interrupted,
     };
-    let mut workload = Interruptible { workload, interrupted: &interrupted };
+    let mut workload = Interruptible { workload, stop, waits: 0, interrupted: &interrupted };
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
@@ -555,16 +557,35 @@ fn drive_once<W: Workload, D: Device>(
     })
 }
 
+/// Times named by a workload between two looks at the stop token.
+const STRIDE: u32 = 1 << 12;
+
 /// A workload that has finished as soon as the run is interrupted.
+///
+/// The progress of completions notices that. A host that only computes has none, so its times are looked at too.
 struct Interruptible<'a, W> {
     workload: &'a mut W,
+    stop: Stop,
+    /// Times that the workload named instead of a request.
+    waits: u32,
     interrupted: &'a Cell<bool>,
 }
 
 impl<W: Workload> Workload for Interruptible<'_, W> {
     #[inline]
     fn next_arrival(&mut self, now: Instant) -> Arrival {
-        if self.interrupted.get() { Arrival::Finished } else { self.workload.next_arrival(now) }
+        if self.interrupted.get() {
+            return Arrival::Finished;
+        }
+        let next = self.workload.next_arrival(now);
+        if matches!(next, Arrival::At(_)) {
+            self.waits = self.waits.wrapping_add(1);
+            if self.waits.is_multiple_of(STRIDE) && self.stop.is_stopped() {
+                self.interrupted.set(true);
+                return Arrival::Finished;
+            }
+        }
+        next
     }
 
     #[inline]
