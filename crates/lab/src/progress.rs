@@ -54,6 +54,11 @@ impl Progress {
         self.tell()
     }
 
+    /// The token that stops the task.
+    pub(crate) fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
     /// Names the step at hand.
     pub fn begin(&mut self, step: &str) {
         self.listener.step(step);

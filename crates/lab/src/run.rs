@@ -9,18 +9,19 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::{HostSummary, Metrics};
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, Device, Duration,
-    Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, DescriptionError,
+    Device, Duration, Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
+use seeklab_workloads::host::SystemSpec;
 use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Host, HostSpec, Retries, RetryCounts, Retrying, Supplied, Synthetic,
+    AddressSpace, Application, Builtin, Host, Retries, RetryCounts, Retrying, Supplied, Synthetic,
     WorkloadSpec,
 };
 
@@ -30,6 +31,8 @@ use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::stop::Stop;
+use crate::system::{Programs, SystemTrace, programs};
 use crate::workload::ResolvedWorkload;
 
 /// Result of a run.
@@ -49,6 +52,8 @@ pub struct SimulationResult {
     pub retries: Option<RetryCounts>,
     /// Figures of the host, if the workload has one.
     pub host: Option<HostSummary>,
+    /// Reason why the prediction is void, if the trace of a host was incomplete.
+    pub void: Option<String>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -169,7 +174,11 @@ pub fn run(
             let builtin = workload.spec.builtin().expect("these are the applications");
             application(device, workload, &builtin, seed, limits, outputs, progress)?
         }
-        WorkloadSpec::Host(spec) => host(device, workload, spec, seed, limits, outputs, progress)?,
+        WorkloadSpec::Host(spec) => {
+            let host = |space| Host::new(spec, space, seed);
+            run_host(device, workload, host, seed, limits, outputs, progress)?
+        }
+        WorkloadSpec::System(spec) => system(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -212,17 +221,17 @@ fn application(
 }
 
 /// Runs processes on a host, and takes its figures.
-fn host(
+fn run_host(
     device: &Resolved,
     workload: &ResolvedWorkload,
-    spec: &HostSpec,
+    make: impl FnOnce(AddressSpace) -> Result<Host, DescriptionError>,
     seed: Seed,
     limits: Limits,
     mut outputs: Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let mut built = device.build(seed, "disk0")?;
-    let mut host = Host::new(spec, AddressSpace::from(built.capabilities()), seed)
+    let mut host = make(AddressSpace::from(built.capabilities()))
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
     let summary = crate::host::summary(&host.figures());
@@ -235,6 +244,29 @@ fn host(
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
     }
     result.host = Some(summary);
+    Ok(result)
+}
+
+/// Runs the processes of a system-level trace on a host.
+fn system(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &SystemSpec,
+    seed: Seed,
+    limits: Limits,
+    outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let folder = spec.trace.as_deref().expect("a workload of kind `system` names its trace");
+    let Programs { recording, settings, notes, void } = programs(&SystemTrace::open(Path::new(folder))?)?;
+    let settings = spec
+        .settings(&settings)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let host = |space| Host::of_recording(recording, &settings, space, seed);
+    let mut result = run_host(device, workload, host, seed, limits, outputs, progress)?;
+    result.notes.extend(notes.into_iter().map(Note::Remark));
+    result.notes.extend(void.iter().cloned().map(Note::Warning));
+    result.void = void;
     Ok(result)
 }
 
@@ -481,6 +513,7 @@ fn drive_once<W: Workload, D: Device>(
 ) -> Result<SimulationResult, Failure> {
     let metrics = Metrics::new(device.capabilities().block_size);
     let interrupted = Cell::new(false);
+    let stop = progress.stop();
     let mut observer = Observer {
         metrics,
         writer: outputs.trace.as_deref_mut(),
@@ -489,7 +522,7 @@ fn drive_once<W: Workload, D: Device>(
         progress,
         interrupted: &interrupted,
     };
-    let mut workload = Interruptible { workload, interrupted: &interrupted };
+    let mut workload = Interruptible { workload, stop, waits: 0, interrupted: &interrupted };
     #[expect(clippy::disallowed_methods, reason = "reports the simulator's own speed")]
     let wall = WallClock::now();
     let cpu = thread_cpu_s();
@@ -517,22 +550,42 @@ fn drive_once<W: Workload, D: Device>(
         followed: None,
         retries: None,
         host: None,
+        void: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),
     })
 }
 
+/// Times named by a workload between two looks at the stop token.
+const STRIDE: u32 = 1 << 12;
+
 /// A workload that has finished as soon as the run is interrupted.
+///
+/// The progress of completions notices that. A host that only computes has none, so its times are looked at too.
 struct Interruptible<'a, W> {
     workload: &'a mut W,
+    stop: Stop,
+    /// Times that the workload named instead of a request.
+    waits: u32,
     interrupted: &'a Cell<bool>,
 }
 
 impl<W: Workload> Workload for Interruptible<'_, W> {
     #[inline]
     fn next_arrival(&mut self, now: Instant) -> Arrival {
-        if self.interrupted.get() { Arrival::Finished } else { self.workload.next_arrival(now) }
+        if self.interrupted.get() {
+            return Arrival::Finished;
+        }
+        let next = self.workload.next_arrival(now);
+        if matches!(next, Arrival::At(_)) {
+            self.waits = self.waits.wrapping_add(1);
+            if self.waits.is_multiple_of(STRIDE) && self.stop.is_stopped() {
+                self.interrupted.set(true);
+                return Arrival::Finished;
+            }
+        }
+        next
     }
 
     #[inline]

@@ -205,7 +205,9 @@ fn only_unsettled_records_are_held() {
     let mut held_max = 0;
     for turn in 0..10_000 {
         let at = turn * 100;
+        let before = matcher.held();
         matcher.record(record(Read, 0..8, at + 10, at + 20));
+        assert_eq!(matcher.held(), before + 1);
         matcher.host(&host(Read, 0..8, at, at + 30));
         // A third of the requests of either side have no partner.
         matcher.host(&host(Write, 0..8, at, at + 30));

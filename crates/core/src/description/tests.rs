@@ -89,6 +89,9 @@ enum Access {
         /// Time between two levels.
         #[schemars(extend("x-minimum" = "1s"))]
         time: Duration,
+        /// Colour of the cabin.
+        #[serde(default)]
+        cabin: Colour,
     },
 }
 
@@ -133,6 +136,7 @@ fn reference_names_each_parameter_with_its_values_range_and_default() {
             ["access.by", "", "one of `ladder`, `lift`", "", "required"],
             ["access.rungs", "access.by = \"ladder\"", "whole number", "0 to 30", "required"],
             ["access.time", "access.by = \"lift\"", "duration", "at least 1s", "required"],
+            ["access.cabin", "access.by = \"lift\"", "one of `white`, `dark_grey`", "", "\"white\""],
         ]
     );
 }
@@ -149,11 +153,15 @@ fn mistakes_name_the_path_of_the_key_and_what_is_allowed_there() {
         (("time = \"2s\"", "time = \"0.5s\""), "line 2: access.time: 500ms; allowed: at least 1s"),
         (
             ("time = \"2s\"", "rungs = 3"),
-            "line 2: access.rungs: unknown key `rungs` where `by = \"lift\"`; allowed: time",
+            "line 2: access.rungs: unknown key `rungs` where `by = \"lift\"`; allowed: time, cabin",
         ),
         (
             ("by = \"lift\", time = \"2s\"", "by = \"ladder\""),
             "line 2: access.rungs: is missing where `by = \"ladder\"`; write for example rungs = 12",
+        ),
+        (
+            ("time = \"2s\"", "time = \"2s\", cabin = \"dark\""),
+            "line 2: access.cabin: unknown name `dark`; did you mean `dark_grey`?; allowed: white, dark_grey",
         ),
         (
             ("by = \"lift\", time = \"2s\"", "by = \"ladder\", rungs = 31"),
@@ -191,7 +199,8 @@ fn paths_of_a_table_include_its_entries_and_the_keys_of_its_variant() {
             "shelves",
             "shelves[0].boxes",
             "access.by",
-            "access.time"
+            "access.time",
+            "access.cabin"
         ]
     );
 }

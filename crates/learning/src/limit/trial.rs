@@ -223,3 +223,27 @@ fn spread(segments: &[Vec<f64>], lag: usize, least: usize) -> f64 {
     differences.iter_mut().for_each(|difference| *difference = (*difference - middle).abs());
     quantile(&mut differences, 0.5)
 }
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Instant;
+
+    use super::super::traffic::{Charged, Run, Unit};
+    use super::*;
+
+    #[test]
+    fn cost_that_passes_an_empty_bucket_is_forgiven() {
+        // Three requests of cost 2 at once, through a bucket of 2. The second is answered at once, the third after the
+        // time of half of it.
+        let requests: Vec<Charged> = [0.0, 0.0, 1e9 / (1.0 - LOWER)]
+            .iter()
+            .zip(0..)
+            .map(|(completion, place)| Charged { arrival: 0.0, completion: *completion, cost: 2.0, place })
+            .collect();
+        let run = Run { origin: Instant::ZERO, before: Vec::new(), requests, completed: vec![0, 1, 2] };
+        let traffic =
+            Traffic { unit: Unit::Requests, runs: vec![run], count: 3, cost_mean: 2.0, response_min: 0.0 };
+        let passage = Suspect { rate: 1e-9, burst: 2.0 }.passage(&traffic);
+        assert!((passage.forgiven - 3.0).abs() < 1e-6 && (passage.held - 4.0).abs() < 1e-6, "{passage:?}");
+    }
+}

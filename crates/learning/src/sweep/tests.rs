@@ -96,3 +96,17 @@ fn results_without_jobs_are_refused() {
         .unwrap_err();
     assert!(error.to_string().contains("no model can be fitted: there are no jobs"), "{error}");
 }
+
+#[test]
+fn rate_counts_the_requests_of_the_span_that_it_is_taken_over() {
+    let text =
+        "kind = \"constant\"\nservice_time = \"100us\"\nblock_size = \"512B\"\ncapacity_blocks = 134217728\n";
+    let description = seeklab_devices::Description::parse("constant", "constant.toml", text).unwrap();
+    let document = json!({"fio version": "fio-3.36", "jobs": [measured(4096, 4, 1.0)]}).to_string();
+    let loads = read(document.as_bytes()).unwrap().loads;
+    let mut device = description.build(Seed(1), "constant").unwrap();
+    let figures = closed::run(device.as_mut(), &loads[0], Seed(1)).unwrap().remove(0).unwrap();
+    // One request at a time, four outstanding: both by arithmetic, to the width of a bucket.
+    assert!((figures.iops / 10_000.0 - 1.0).abs() < 1e-4, "{figures:?}");
+    assert!((figures.mean_ns / 400_000.0 - 1.0).abs() < 1e-4, "{figures:?}");
+}

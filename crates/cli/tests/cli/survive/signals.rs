@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::survive::client::{READ, Request};
+use crate::survive::client::{READ, Request, WRITE};
 use crate::survive::harness::{Guarded, Held, MARK, SEEKLAB, Scene, Served, can_mount, until};
 
 /// `seeklab` under a shell that ignores these signals.
@@ -48,6 +48,52 @@ fn serve_goes_on_after_a_hangup_that_was_ignored_at_start() {
     drop(client);
     // The others still end it in order.
     assert_eq!(served.interrupt()["requests"].as_u64(), Some(1));
+}
+
+#[test]
+fn simulated_host_that_only_computes_ends_by_a_signal() {
+    let scene = Scene::new("computes");
+    let workload = scene.path("host.toml");
+    let endless =
+        "kind = \"host\"\n[processes.p]\nprogram = \"repeat 18446744073709551615 { compute 1s }\"\n";
+    fs::write(&workload, endless).unwrap();
+    let mut command = scene.seeklab();
+    command.args(["simulate", "immediate", "--workload", &workload]);
+    let mut child = Guarded(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    until(|| match named(&status(child.0.id()), "SigCgt", &[Signal::INT])[..] {
+        [] => Err("it does not handle signals".to_owned()),
+        _ => Ok(()),
+    });
+    child.signal(Signal::INT);
+    let mut ended = None;
+    until(|| {
+        ended = child.0.try_wait().unwrap();
+        ended.map(drop).ok_or_else(|| "it does not end".to_owned())
+    });
+    assert_eq!(ended.unwrap().code(), Some(1));
+}
+
+#[test]
+fn second_signal_leaves_the_time_to_save_what_is_held() {
+    let scene = Scene::new("twice");
+    let image = scene.path("image");
+    let served = Served::nbd(scene.folder.path(), &["immediate", "--size", "1MiB", "--save", &image]);
+    let mut client = served.connect();
+    let reply = client.call(&Request::new(WRITE, 0x5a, 8192, 4096)).unwrap();
+    assert_eq!(reply.error, 0, "{reply:?}");
+    drop(client);
+    // Stopped, it finds both signals at once, before it could end by the first.
+    served.child.signal(Signal::STOP);
+    until(|| match status(served.pid()) {
+        status if status.contains("State:\tT") => Ok(()),
+        status => Err(format!("it does not stop: {status}")),
+    });
+    served.child.signal(Signal::INT);
+    served.child.signal(Signal::TERM);
+    let (code, document, errors) = served.end(Signal::CONT);
+    assert_eq!((code, document["requests"].as_u64()), (Some(0), Some(1)), "{errors}");
+    let saved = fs::read(&image).unwrap();
+    assert_eq!((saved.len(), &saved[8192..12288], saved[8191]), (1 << 20, &[0x5a; 4096][..], 0));
 }
 
 #[test]
