@@ -87,7 +87,7 @@ fn each_command_of_each_repetition_has_a_trace() {
             "{info}"
         );
         assert!(kinds["call_enter"].as_u64() > Some(0), "{info}");
-        // The emulator and the recorder are distinguished from other processes.
+        // The emulator and the recorder have times of their own.
         let sum = |name: &str| -> f64 {
             info["cpus"].as_array().unwrap().iter().map(|cpu| cpu[name].as_f64().unwrap()).sum()
         };
