@@ -38,6 +38,11 @@ impl FrontendFlags {
         }
     }
 
+    /// Returns true if the device is to be a block device.
+    pub(crate) const fn has_block(&self) -> bool {
+        self.common.block
+    }
+
     /// Returns the names of the options that choose a protocol.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         PROTOCOLS.iter().map(|protocol| protocol.name)

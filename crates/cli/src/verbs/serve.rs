@@ -127,6 +127,9 @@ impl Arguments {
     }
 
     fn options(&self) -> Result<EmulationOptions, Failure> {
+        if !self.frontends.has_block() {
+            self.queue.check_without_block("the device is not served as a block device; add --block")?;
+        }
         Ok(EmulationOptions {
             device: resolve(&self.device, &self.setup.setup())?,
             frontends: FrontendOptions {

@@ -120,6 +120,7 @@ impl CrashOptions {
             pace: self.pace.clone(),
             record: None,
             events: None,
+            system: None,
             journal: None,
             fresh: false,
             output_to_stderr: true,

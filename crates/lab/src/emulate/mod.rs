@@ -125,6 +125,8 @@ pub struct Running<O = Measurements> {
     block: Option<LoopDevice>,
     clock: Clock,
     stop: Stop,
+    /// Number of the thread that serves.
+    thread_number: u32,
     thread: JoinHandle<Result<O, Failure>>,
 }
 
@@ -142,6 +144,11 @@ impl<O> Running<O> {
     /// Model time.
     pub const fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Returns the number of the thread that serves, as the kernel counts threads.
+    pub const fn thread_number(&self) -> u32 {
+        self.thread_number
     }
 
     /// Serves until the caller stops it, or until it cannot go on. A block device that is still mounted or open is
@@ -184,6 +191,7 @@ struct Opened {
     endpoints: Vec<Endpoint>,
     file: Option<DetachedFile>,
     clock: Clock,
+    thread_number: u32,
 }
 
 /// Emulates `device` over `store` until `stop` is set. Model time zero is now.
@@ -227,7 +235,7 @@ fn run_beside<O: Send + 'static>(
 ) -> Result<Running<O>, Failure> {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || serve(&sender));
-    let Ok(Opened { endpoints, file, clock }) = receiver.recv() else {
+    let Ok(Opened { endpoints, file, clock, thread_number }) = receiver.recv() else {
         // It ended before it served.
         let Err(failure) = thread.join().expect("an emulation does not panic") else {
             return Err(Failure::new("the emulation ended before it was ready"));
@@ -235,7 +243,7 @@ fn run_beside<O: Send + 'static>(
         return Err(failure);
     };
     let endpoints = Endpoints(endpoints);
-    let mut running = Running { endpoints, block: None, clock, stop: stop.clone(), thread };
+    let mut running = Running { endpoints, block: None, clock, stop: stop.clone(), thread_number, thread };
     if let (Some(settings), Some(file)) = (block, file) {
         match LoopDevice::attach(&file, &settings) {
             Ok(block) => {
@@ -321,7 +329,8 @@ fn emulate(
     };
     let mut frontends = Frontends::new(frontends)?;
     // Whoever started it waits for this.
-    let _ = ready.send(Opened { endpoints, file, clock });
+    let thread_number = rustix::thread::gettid().as_raw_pid().cast_unsigned();
+    let _ = ready.send(Opened { endpoints, file, clock, thread_number });
     let result = frontend::serve(&mut frontends, &mut watched, &mut waiter, stop);
     let processors = KeptAwake::processors(held.as_ref());
     drop(held);

@@ -78,6 +78,10 @@ impl EmulationOptions {
             return Err(Failure::new("--follow-host: the device is not served as a block device")
                 .hint("add --block, or leave out --follow-host"));
         }
+        let lack = self.frontends.block.as_ref().and_then(QueueOptions::unavailability);
+        if let Some((what, remedy)) = lack {
+            return Err(Failure::new(what).hint(remedy));
+        }
         if self.pristine && self.contents.store != StoreChoice::Ram(None) {
             return Err(Failure::new(
                 "--pristine: the store is a file, which holds what faults made of its data",

@@ -9,6 +9,7 @@ use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
+use seeklab_stage::MemoryFigures;
 use serde::{Deserialize, Serialize};
 
 use super::exactness::Exactness;
@@ -35,6 +36,9 @@ pub struct Figures {
     /// Settings of the host's queue, read back from the kernel. `None` without a block device.
     #[serde(default)]
     pub host_queue: Option<Queue>,
+    /// Memory of the commands. `None` if it was not limited.
+    #[serde(default)]
+    pub memory: Option<MemoryFigures>,
     /// Requests that the model answered.
     pub requests: u64,
     /// Requests that the model failed, among these.
@@ -104,6 +108,9 @@ pub struct PhaseFigures {
     pub system_s: f64,
     /// Exit code; 0 is success.
     pub exit_code: i32,
+    /// Folder of its system-level trace. `None` if there is none.
+    #[serde(default)]
+    pub system_trace: Option<String>,
 }
 
 /// Measurements of a repetition.
@@ -143,6 +150,7 @@ impl Figures {
             emulator_cpu_s: seen.result.cpu.as_s(),
             processors: seen.result.processors,
             host_queue: seen.host_queue.clone(),
+            memory: None,
             requests: statistics.requests,
             failed_requests: statistics.failed_requests,
             retries: None,

@@ -76,6 +76,7 @@ fn parameters(series: &Series) -> Vec<Parameter> {
     match &series.application {
         Application::Commands(commands) => {
             parameters.push(plain("file system", commands.file_system.to_string()));
+            parameters.extend(super::limits::parameters(commands));
             parameters.extend(commands.setup.iter().map(|setup| plain("setup", setup.clone())));
             let phases = commands.phases.iter();
             parameters.extend(phases.map(|(name, line)| plain(&format!("phase {name}"), line.clone())));
@@ -151,6 +152,7 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 more.join("; ")
             )));
         }
+        notes.extend(super::limits::note(&device.label(), repetitions));
         let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));

@@ -16,4 +16,5 @@ mod record;
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
 pub use metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata, is_system_trace};
+pub(crate) use record::{Recording, Surroundings, Traced};
 pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};

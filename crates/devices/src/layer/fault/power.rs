@@ -21,8 +21,6 @@ impl Fault {
             watch.take_cut(&mut *self.device, &self.clock, now);
         }
         self.inside.clear();
-        self.answered = 0;
-        self.struck = 0;
         self.is_fresh = true;
         let restarted = self.restarted.as_ref().expect("there is one where power may be lost");
         restarted.lock().unwrap_or_else(PoisonError::into_inner).fork_into(&mut self.device);
