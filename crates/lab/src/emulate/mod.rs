@@ -215,9 +215,8 @@ pub fn start(
     let block_size = model.capabilities().block_size;
     let followed = options.frontends.criticality.map(|rule| classes::follow(rule, block_size));
     let (following, classes) = followed.unzip();
-    let running = run_beside(stop, settings, move |ready| {
-        emulate(&session, model, title, store, options, classes, &seen, ready)
-    })?;
+    let parts = Parts { model, title, store, classes };
+    let running = run_beside(stop, settings, move |ready| emulate(&session, parts, options, &seen, ready))?;
     if let (Some(following), Some(block)) = (following, running.block())
         && let Err(failure) = following.begin(block.path())
     {
@@ -259,16 +258,24 @@ fn run_beside<O: Send + 'static>(
     Ok(running)
 }
 
-fn emulate(
-    session: &Session,
+/// Parts of an emulation beside its options.
+struct Parts {
     model: Box<dyn Device>,
+    /// Title of the device.
     title: String,
     store: Store,
-    options: StartOptions,
+    /// Source of the classes of requests, if they have any.
     classes: Option<Classes>,
+}
+
+fn emulate(
+    session: &Session,
+    parts: Parts,
+    options: StartOptions,
     stop: &Stop,
     ready: &Sender<Opened>,
 ) -> Result<Measurements, Failure> {
+    let Parts { model, title, store, classes } = parts;
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
     let export_block_bytes = block_size(capabilities.block_size)?;
