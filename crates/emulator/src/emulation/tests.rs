@@ -17,7 +17,7 @@ use crate::frontend::{Reply, Stop};
 use crate::pacer::Options;
 use crate::store::Access;
 
-const BLOCK: u64 = 512;
+pub(super) const BLOCK: u64 = 512;
 const SIZE: u64 = 1 << 20;
 
 /// A server of no time whose requests in the second half of its blocks fail.
@@ -71,7 +71,7 @@ impl Device for HalfBroken {
 }
 
 /// A frontend whose client takes replies when the test wants it to.
-struct Kept {
+pub(super) struct Kept {
     never: Stop,
     takes: bool,
     prepared: Vec<Tag>,
@@ -80,7 +80,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         let never = Stop::new().unwrap();
         Self { never, takes: true, prepared: Vec::new(), replies: BTreeMap::new(), clock }
     }
@@ -138,7 +138,7 @@ fn ram() -> Store {
     Store::in_ram(size, Some(size)).unwrap()
 }
 
-fn tag(command: u32) -> Tag {
+pub(super) fn tag(command: u32) -> Tag {
     Tag { frontend: 0, client: 0, command }
 }
 

@@ -64,6 +64,7 @@ struct Dependency {
 
 pub(super) struct Loader {
     file_system: u32,
+    device_blocks: u64,
     calls: Calls,
     numbers: BTreeMap<u32, usize>,
     threads: Vec<Thread>,
@@ -101,6 +102,7 @@ impl Loader {
         }
         Self {
             file_system: metadata.mount.number,
+            device_blocks: metadata.device.size_bytes / BLOCK_BYTES,
             calls: Calls::of_machine(&metadata.machine),
             numbers,
             threads,
@@ -120,7 +122,12 @@ impl Loader {
         }
     }
 
+    /// Takes note of a place. The kernel names a place beyond the device for data that have none yet.
     pub(super) fn extent(&mut self, row: &ExtentRow) {
+        let end = row.device_block.saturating_add(u64::from(row.blocks));
+        if end > self.device_blocks {
+            return;
+        }
         let number = self.files.number(row.inode);
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);

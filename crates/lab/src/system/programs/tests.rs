@@ -239,7 +239,8 @@ fn part_of_a_block_is_kept_if_the_file_had_it() {
         keeps_last,
     };
     // Blocks 0 and 1 are looked up during the first write; block 2 gets its place later.
-    let (recording, deeds) = deeds(&[], &[extent(105, 0, 2), extent(900, 2, 1)], &steps);
+    let nowhere = ExtentRow { device_block: (1 << 60) - 1, ..extent(950, 3, 1) };
+    let (recording, deeds) = deeds(&[], &[extent(105, 0, 2), extent(900, 2, 1), nowhere], &steps);
     assert_eq!(deeds, [write(0, 2, true, true), write(2, 1, false, false), write(1, 1, false, false)]);
     assert_eq!(recording.files[0].extents.len(), 1);
 }
