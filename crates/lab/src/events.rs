@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// First line of the file. It names the version of the schema.
-const HEADER: &str = "# seeklab.events schema=1\ntime_ns,path,kind,request,lbn,blocks,detail\n";
+const HEADER: &str = "# seeklab.events schema=2\ntime_ns,path,kind,request,lbn,blocks,detail\n";
 
 /// Requests after which events are written.
 const PORTION: u64 = 4096;

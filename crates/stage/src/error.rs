@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use seeklab_core::ByteSize;
 use seeklab_core::names::quoted;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,15 @@ pub enum Error {
         what: String,
         /// Remedy, if one is known.
         hint: Option<String>,
+    },
+    /// The memory cgroup of the commands could not be made or read.
+    #[error("--memory {limit}: the memory cgroup of the commands cannot be used")]
+    Memory {
+        /// Limit of the memory.
+        limit: ByteSize,
+        /// Error of the operating system.
+        #[source]
+        source: io::Error,
     },
     /// Stopped: [`Stop::stop`](crate::Stop::stop) was called before or during the step, and the step has no
     /// result.

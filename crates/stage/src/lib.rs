@@ -37,11 +37,15 @@ mod account;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
+mod cpu_list;
+#[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
 mod file_system;
 #[cfg(target_os = "linux")]
 mod inside;
+#[cfg(target_os = "linux")]
+mod memory_group;
 #[cfg(target_os = "linux")]
 mod mount_options;
 #[cfg(target_os = "linux")]
@@ -63,12 +67,14 @@ mod wire;
 pub use self::{
     account::Account,
     command::{CommandLine, find_program, resolve},
+    cpu_list::{CpuList, CpuListError, KeptOff},
     error::{Error, Missing},
     file_system::{FileSystem, FileSystemError},
+    memory_group::MemoryFigures,
     mount_options::{MountOptions, MountOptionsError},
     phase::{Exit, Phase, PhaseResult},
     preflight::{Needs, preflight},
-    stage::{Output, Stage, StageOptions},
+    stage::{Mounted, Output, Stage, StageOptions},
     stop::Stop,
 };
 

@@ -12,6 +12,7 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Gid, Pid, Uid};
+use rustix::thread::CpuSet;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_core::Duration;
 
@@ -95,19 +96,32 @@ pub(crate) fn restore_default_dispositions() {
     }
 }
 
-/// Starts `command` as `account`, if one is given, and returns the child with the time of its exec. For a child
+/// Limits on the process of a command.
+#[derive(Debug, Default)]
+pub(crate) struct Limits {
+    /// File through which it enters its memory cgroup.
+    pub(crate) memory_group: Option<File>,
+    /// Processors that it may use.
+    pub(crate) cpus: Option<CpuSet>,
+}
+
+/// Starts `command` within `limits`, as `account` if one is given, and returns the child with the time of its exec. For a child
 /// that a signal ended before its exec, the time is when this process noticed that.
 ///
 /// # Errors
 /// A failure of fork, of the change of user or of exec.
-pub(crate) fn spawn(mut command: Command, account: Option<&Account>) -> io::Result<(Child, u64)> {
+pub(crate) fn spawn(
+    mut command: Command,
+    account: Option<&Account>,
+    limits: Limits,
+) -> io::Result<(Child, u64)> {
     let (receive, send) = pipe_with(PipeFlags::CLOEXEC)?;
     let identity = account.map(|account| Identity {
         groups: account.groups.iter().map(|group| Gid::from_raw(*group)).collect(),
         gid: Gid::from_raw(account.gid),
         uid: Uid::from_raw(account.uid),
     });
-    let before_exec = move || prepare(identity.as_ref(), &send);
+    let before_exec = move || prepare(identity.as_ref(), &limits, &send);
     #[expect(unsafe_code, reason = "there is no other way to run code between fork and exec")]
     // SAFETY: the closure makes system calls and allocates nothing, so it is safe after fork even if there
     // were other threads.
@@ -132,8 +146,15 @@ struct Identity {
     uid: Uid,
 }
 
-/// Between fork and exec: system calls only. The groups go first, for afterwards there is no right to.
-fn prepare(identity: Option<&Identity>, stamp: &OwnedFd) -> io::Result<()> {
+/// Between fork and exec: system calls only. The user goes last, for afterwards there is no right to the rest.
+fn prepare(identity: Option<&Identity>, limits: &Limits, stamp: &OwnedFd) -> io::Result<()> {
+    if let Some(group) = &limits.memory_group {
+        // 0 is the process that writes.
+        rustix::io::write(group, b"0")?;
+    }
+    if let Some(cpus) = &limits.cpus {
+        rustix::thread::sched_setaffinity(None, cpus)?;
+    }
     if let Some(Identity { groups, gid, uid }) = identity {
         rustix::thread::set_thread_groups(groups)?;
         rustix::thread::set_thread_gid(*gid)?;

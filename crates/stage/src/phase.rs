@@ -101,6 +101,8 @@ pub struct PhaseResult {
     pub end_ns: u64,
     /// Start of the flush, after all processes of the command had ended.
     pub flush_start_ns: u64,
+    /// Time within the flush at which the data were on the device. The device was unmounted after that.
+    pub synced_ns: u64,
     /// End of the flush: the data are on the device, and the device is unmounted.
     pub flush_end_ns: u64,
     /// Processor time in user mode, of the command and every process it left behind or waited for.

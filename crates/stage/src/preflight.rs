@@ -11,11 +11,14 @@ use std::path::Path;
 use nix::sched::{CloneFlags, unshare};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{CapabilitySet, capabilities};
+use seeklab_core::ByteSize;
 
 use crate::account::Account;
 use crate::command::{SHELL, find_program, resolve};
+use crate::cpu_list::CpuList;
 use crate::error::Missing;
 use crate::file_system::FileSystem;
+use crate::memory_group::MemoryGroup;
 use crate::place;
 
 /// The ways that need nothing of this.
@@ -37,6 +40,10 @@ pub struct Needs<'a> {
     pub shell: bool,
     /// The user that was named.
     pub user: Option<&'a str>,
+    /// Limit of the memory of commands.
+    pub memory: Option<ByteSize>,
+    /// Processors of the commands.
+    pub cpus: Option<&'a CpuList>,
 }
 
 /// Tests all of it; nothing is created.
@@ -67,6 +74,8 @@ pub fn preflight(needs: &Needs<'_>) -> Result<(), Vec<Missing>> {
     if needs.shell && !Path::new(SHELL).exists() {
         missing.push(Missing::new(format!("there is no `{SHELL}`"), "install a shell (`sh`)"));
     }
+    missing.extend(needs.memory.and_then(MemoryGroup::missing));
+    missing.extend(needs.cpus.and_then(CpuList::missing));
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 

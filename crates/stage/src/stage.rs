@@ -14,11 +14,13 @@ use std::thread::JoinHandle;
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use seeklab_core::Duration;
+use seeklab_core::{ByteSize, Duration};
 
 use crate::account::Account;
+use crate::cpu_list::CpuList;
 use crate::error::Error;
 use crate::file_system::FileSystem;
+use crate::memory_group::{MemoryFigures, MemoryGroup};
 use crate::mount_options::MountOptions;
 use crate::phase::{Phase, PhaseResult};
 use crate::place;
@@ -59,6 +61,10 @@ pub struct StageOptions {
     pub nbd: Option<OsString>,
     /// Time between SIGTERM and SIGKILL for processes to end.
     pub grace: Duration,
+    /// Limit of the memory of commands, with the page cache that they fill. mkfs has no limit.
+    pub memory: Option<ByteSize>,
+    /// Processors of the commands; the caller's if none.
+    pub cpus: Option<CpuList>,
 }
 
 impl StageOptions {
@@ -74,8 +80,18 @@ impl StageOptions {
             output: Output::default(),
             nbd: None,
             grace: Duration::from_s(2),
+            memory: None,
+            cpus: None,
         }
     }
+}
+
+/// A phase whose device is mounted and whose command has not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mounted {
+    /// Number of the process that starts the command, in the pid namespace of the caller. Its mount namespace has the
+    /// device.
+    pub process: u32,
 }
 
 /// A block device in a mount namespace of its own, and the process that holds it.
@@ -88,8 +104,12 @@ pub struct Stage {
     replies: Lines,
     stop: Stop,
     inside: OwnedFd,
+    /// Number of the process inside, as the caller sees it.
+    process: u32,
     keeper: Option<JoinHandle<io::Result<ExitStatus>>>,
     mount: Option<PathBuf>,
+    /// Removed after the process inside and its commands have ended.
+    memory: Option<(ByteSize, MemoryGroup)>,
 }
 
 impl Stage {
@@ -98,7 +118,7 @@ impl Stage {
     /// `stop` stops this stage from now on, instead of the one that it stopped before.
     ///
     /// # Errors
-    /// A stage that was stopped already, and namespaces or private mounts that are refused.
+    /// A stage that was stopped already; namespaces, private mounts or a memory cgroup that are refused.
     /// [`preflight`](crate::preflight()) knows before.
     pub fn open(options: &StageOptions, stop: &Stop) -> Result<Self, Error> {
         let start = |what| move |source| Error::Start { what, source };
@@ -106,16 +126,20 @@ impl Stage {
             let error = io::Error::other("no directory for a mount exists and is empty");
             start("find where to mount")(error)
         })?;
+        let memory = options.memory.map(|limit| MemoryGroup::create(limit).map(|group| (limit, group)));
+        let memory = memory.transpose()?;
         let (ours, theirs) = UnixStream::pair().map_err(start("make a control socket"))?;
         let writer = ours.try_clone().map_err(start("make a control socket"))?;
-        let (inside, keeper) = keep(theirs)?;
+        let (inside, process, keeper) = keep(theirs)?;
         let mut stage = Self {
             control: Arc::new(Control(Mutex::new(writer))),
             replies: Lines::new(ours),
             stop: stop.clone(),
             inside,
+            process,
             keeper: Some(keeper),
             mount: (options.file_system != FileSystem::None).then(|| place.join(place::NAME)),
+            memory,
         };
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let output = match options.output {
@@ -134,6 +158,8 @@ impl Stage {
             drop_caches: options.drop_caches,
             nbd: options.nbd.clone(),
             grace: options.grace,
+            memory_group: stage.memory.as_ref().map(|(_, group)| group.entrance()),
+            cpus: options.cpus.clone(),
         };
         stage.ask(&Request::Open(setting))?;
         stop.attach(&stage.control);
@@ -143,6 +169,17 @@ impl Stage {
     /// Returns the directory where commands see the device mounted, or `None` without a file system.
     pub fn mount(&self) -> Option<&Path> {
         self.mount.as_deref()
+    }
+
+    /// Returns the memory of the commands so far, or `None` without a limit.
+    ///
+    /// # Errors
+    /// Figures that cannot be read.
+    pub fn memory(&self) -> Result<Option<MemoryFigures>, Error> {
+        let read = |(limit, group): &(ByteSize, MemoryGroup)| {
+            group.figures().map_err(|source| Error::Memory { limit: *limit, source })
+        };
+        self.memory.as_ref().map(read).transpose()
     }
 
     /// Makes the file system and gives its root directory to the user that commands run as. Without a file
@@ -178,6 +215,35 @@ impl Stage {
         }
     }
 
+    /// As [`run_phase`](Self::run_phase), and calls `ready` once the device is mounted, before the command starts.
+    ///
+    /// # Errors
+    /// As [`run_phase`](Self::run_phase), and errors of `ready`, after which the device is unmounted.
+    pub fn run_phase_when_ready<E: From<Error>>(
+        &mut self,
+        phase: &Phase,
+        ready: impl FnOnce(Mounted) -> Result<(), E>,
+    ) -> Result<PhaseResult, E> {
+        match self.ask(&Request::RunOnStart(phase.clone()))? {
+            Reply::Mounted => {}
+            _ => return Err(self.died().into()),
+        }
+        if let Err(error) = ready(Mounted { process: self.process }) {
+            // It answers that the command was stopped, or is gone.
+            let _ = self.control.send(&Request::Cancel);
+            let _ = self.replies.next::<Reply>();
+            return Err(error);
+        }
+        // Sent even if a stop came meanwhile, which the process inside knows: it waits for one of two answers.
+        if self.control.send(&Request::Start).is_err() {
+            return Err(self.died().into());
+        }
+        match self.answer()? {
+            Reply::PhaseResult(result) => Ok(result),
+            _ => Err(self.died().into()),
+        }
+    }
+
     /// Ends the process inside and waits until it, and with it everything that it held, is gone.
     ///
     /// # Errors
@@ -195,6 +261,10 @@ impl Stage {
         if self.control.send(request).is_err() {
             return Err(self.died());
         }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> Result<Reply, Error> {
         match self.replies.next() {
             Ok(Some(Reply::Failed(trouble))) => Err(trouble.into()),
             Ok(Some(Reply::Stopped)) => Err(Error::Stopped),
@@ -240,7 +310,7 @@ impl Drop for Stage {
 ///
 /// The thread, because children see a new pid namespace only after their parent has left its own for its
 /// children, and because the parent-death signal comes when the *thread* that is the parent ends.
-fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatus>>), Error> {
+fn keep(control: UnixStream) -> Result<(OwnedFd, u32, JoinHandle<io::Result<ExitStatus>>), Error> {
     let (sender, receiver) = mpsc::channel();
     let keeper = std::thread::Builder::new()
         .name("stage keeper".to_owned())
@@ -261,12 +331,12 @@ fn keep(control: UnixStream) -> Result<(OwnedFd, JoinHandle<io::Result<ExitStatu
                 }
             };
             let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from);
-            let _ = sender.send(pidfd);
+            let _ = sender.send(pidfd.map(|pidfd| (pidfd, child.id())));
             child.wait()
         })
         .map_err(|source| Error::Start { what: "start a thread", source })?;
     let inside = receiver.recv().unwrap_or_else(|_| Err(io::Error::other("its keeper panicked")));
-    let inside =
+    let (inside, process) =
         inside.map_err(|source| Error::Start { what: "start a process in a new pid namespace", source })?;
-    Ok((inside, keeper))
+    Ok((inside, process, keeper))
 }

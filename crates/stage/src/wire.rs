@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
+use crate::cpu_list::CpuList;
 use crate::error::Trouble;
 use crate::file_system::FileSystem;
 use crate::mount_options::MountOptions;
@@ -38,6 +39,9 @@ pub(crate) struct Setting {
     pub(crate) drop_caches: bool,
     pub(crate) nbd: Option<OsString>,
     pub(crate) grace: Duration,
+    /// File through which commands enter a memory cgroup.
+    pub(crate) memory_group: Option<PathBuf>,
+    pub(crate) cpus: Option<CpuList>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -46,6 +50,10 @@ pub(crate) enum Request {
     MakeFileSystem,
     GiveToUser,
     Run(Phase),
+    /// As `Run`, but the command waits for `Start` or `Cancel` once the device is mounted.
+    RunOnStart(Phase),
+    Start,
+    Cancel,
     Stop,
     End,
 }
@@ -53,6 +61,7 @@ pub(crate) enum Request {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
+    Mounted,
     PhaseResult(PhaseResult),
     Stopped,
     Failed(Trouble),

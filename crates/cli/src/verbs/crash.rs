@@ -15,7 +15,7 @@ use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::resolve;
 use seeklab_lab::emulate::{PaceOptions, exported_size};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::series::Commands;
+use seeklab_lab::series::{CommandLimits, Commands};
 use seeklab_lab::session::Session;
 
 use super::queue::QueueFlags;
@@ -137,6 +137,7 @@ impl Arguments {
             }
             (None, Some(check)) => {
                 let commands = Commands {
+                    criticality: None,
                     file_system: self.fs,
                     mount_options: self.mount_options,
                     queue: self.queue.options(),
@@ -146,6 +147,7 @@ impl Arguments {
                     command: self.command,
                     drop_caches: false,
                     user: self.user,
+                    limits: CommandLimits::default(),
                 };
                 (Subject::Commands { commands, check, check_limit: self.check_timeout }, FrontendKind::Block)
             }

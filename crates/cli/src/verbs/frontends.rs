@@ -33,8 +33,14 @@ impl FrontendFlags {
         FrontendOptions {
             openings: self.openings.clone(),
             block: self.common.block.then_some(queue),
+            criticality: None,
             limits: ClientLimits { connection_count_max: self.common.connections },
         }
+    }
+
+    /// Returns true if the device is to be a block device.
+    pub(crate) const fn has_block(&self) -> bool {
+        self.common.block
     }
 
     /// Returns the names of the options that choose a protocol.

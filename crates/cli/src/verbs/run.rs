@@ -8,13 +8,15 @@ use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{render_html, render_terminal};
-use seeklab_lab::crates::stage::{FileSystem, MountOptions};
+use seeklab_lab::crates::stage::{CpuList, FileSystem, MountOptions};
+use seeklab_lab::crates::traces::capture::criticality::ClassRule;
 use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
-use seeklab_lab::series::{Application, Commands, Persistence, RECONNECT_WITHIN, Series, run};
+use seeklab_lab::series::{Application, CommandLimits, Commands, Persistence, RECONNECT_WITHIN, Series, run};
 use seeklab_lab::session::Session;
 
+use super::criticality::rule;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::retries::RetryFlags;
@@ -76,8 +78,18 @@ pub(crate) struct Arguments {
     /// User who runs the commands [default: the user who called sudo, or root]
     #[arg(long, value_name = "U")]
     user: Option<String>,
+    /// Memory of the commands, with the page cache that they fill. Needs memory cgroups [default: no limit]
+    #[arg(long, value_name = "SIZE", conflicts_with = "builtin")]
+    memory: Option<ByteSize>,
+    /// Processors of the commands, for example 0 or 0,2-3. The emulator runs on the others [default: all]
+    #[arg(long, value_name = "LIST", conflicts_with = "builtin")]
+    cpus: Option<CpuList>,
     #[command(flatten)]
     queue: QueueFlags,
+    /// Class requests, and reclass pending ones, by the flags that the kernel gives them or by the threads that sleep on
+    /// them. A scheduler such as criticality-c-look prefers those that a process waits for
+    #[arg(long, value_name = "RULE", conflicts_with = "builtin", value_parser = rule())]
+    criticality: Option<ClassRule>,
     #[command(flatten)]
     pace: PaceFlags,
     #[command(flatten)]
@@ -98,6 +110,9 @@ pub(crate) struct Arguments {
     /// and faults that struck
     #[arg(long, value_name = "FOLDER")]
     events: Option<PathBuf>,
+    /// Write a system-level trace of each command in each repetition to this folder. Needs ext4 or ext2, and tracefs
+    #[arg(long, value_name = "FOLDER", conflicts_with = "builtin")]
+    system: Option<PathBuf>,
     /// Save each result to this file, so that an interrupted series can be resumed
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
@@ -159,6 +174,7 @@ impl Arguments {
             application,
             record: self.record.clone(),
             events: self.events.clone(),
+            system: self.system.clone(),
             journal: self.results.clone(),
             fresh: self.fresh,
             output_to_stderr: self.json,
@@ -167,6 +183,7 @@ impl Arguments {
 
     fn application(&self) -> Result<Application, Failure> {
         if let Some(line) = &self.builtin {
+            self.queue.check_without_block("a built-in application has no page cache of the host")?;
             let builtin = Builtin::parse(line)?;
             let persistence = Persistence {
                 retries: self.retries.retries(),
@@ -182,12 +199,14 @@ impl Arguments {
             file_system: self.fs,
             mount_options: self.mount_options.clone(),
             queue: self.queue.options(),
+            criticality: self.criticality,
             image: self.image.clone(),
             setup: self.setup.clone(),
             phases: self.phases.clone(),
             command: self.command.clone(),
             drop_caches: self.drop_caches,
             user: self.user.clone(),
+            limits: CommandLimits { memory: self.memory, cpus: self.cpus.clone() },
         }))
     }
 }

@@ -78,7 +78,7 @@ fn cpus(cpus: &[CpuTimes]) -> String {
         "cpu",
         "task s",
         "kernel s",
-        "loop driver s",
+        "emulator s",
         "recorder s",
         "other s",
         "interrupts s",

@@ -291,6 +291,38 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
         ),
         ("workloads = ['random']".to_owned(), "e.toml: devices: is missing", "devices = [\"hp-c2247a\"]"),
         (
+            with("arrivals = ['open']").replace(
+                "'random,poisson=60/s,requests=10'",
+                "{ preset = 'random', recorded_on = { device = 'atlas10k', arrivals = 'open' } }",
+            ),
+            "workloads[0].recorded_on.arrivals: stands beside `arrivals` of the experiment",
+            "for all workloads",
+        ),
+        (
+            base.replace(
+                "'random,poisson=60/s,requests=10'",
+                "{ workload = 'random', size = '4KiB', recorded_on = { device = 'atlas10k' } }",
+            ),
+            "workloads[0].size: stands beside `workload = \"random\"`, which describes it",
+            "remove one",
+        ),
+        (
+            base.replace(
+                "'random,poisson=60/s,requests=10'",
+                "{ preset = 'random', recorded_on = { device = 'atlas10' } }",
+            ),
+            "workloads[0].recorded_on.device: unknown device `atlas10`; did you mean `atlas10k`?",
+            "allowed: atlas10k",
+        ),
+        (
+            base.replace(
+                "'random,poisson=60/s,requests=10'",
+                "{ kind = 'replay', trace = 'a.csv', recorded_on = { device = 'atlas10k' } }",
+            ),
+            "workloads[0].recorded_on: the workload is a trace already",
+            "name a host",
+        ),
+        (
             "devices = ['atlas10k']\nworkloads = []".to_owned(),
             "e.toml, line 2: workloads: is empty",
             "allowed: at least 1 workload",
@@ -414,6 +446,89 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
         assert!(stderr.starts_with("error: ") && stderr.contains(problem), "{text_of_file}\n{stderr}");
         assert!(stderr.contains(hint), "{text_of_file}\n{stderr}");
         assert!(output.stdout.is_empty());
+    }
+}
+
+/// Columns of a table of results by its header, row by row.
+fn rows(csv: &str) -> Vec<std::collections::BTreeMap<&str, &str>> {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    lines.map(|line| header.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+#[test]
+fn recorded_workload_is_the_replay_of_its_requests() {
+    let recorded = |name: &str, on: &str| {
+        format!(
+            "{{ name = '{name}', workload = 'host.toml', recorded_on = {{ device = 'hp-c2247a', {on} }} }}"
+        )
+    };
+    let bench = Bench::new(&format!(
+        "devices = ['hp-c2247a', 'immediate']\nschedulers = ['fcfs', 'c-look']\nworkloads = ['host.toml', {}, {}]\n\
+         figures = ['requests', 'response_mean_ms', 'host.elapsed_s', 'host.time_critical.requests']\n",
+        recorded("open", "scheduler = 'fcfs', arrivals = 'open'"),
+        recorded("closed", "scheduler = 'c-look', arrivals = 'closed 4'"),
+    ));
+    let host = "kind = 'host'\n[host]\nmemory = '1MiB'\nsweep = '100%'\n[files.data]\nsize = '400KiB'\nat = '100MiB'\n\
+                [files.log]\nsize = '400KiB'\nnew = true\n[processes.p]\n\
+                program = 'repeat 100 { read data 4KiB; compute 2ms; write log 4KiB }; sync'\n";
+    fs::write(bench.path("host.toml"), host).unwrap();
+    bench.succeed(&[]);
+    let table = text(&bench.read("e.csv"));
+    let rows = rows(&table);
+    let row = |device: &str, workload: &str, scheduler: &str| {
+        let is = |row: &&std::collections::BTreeMap<&str, &str>| {
+            [row["device"], row["workload"], row["scheduler"]] == [device, workload, scheduler]
+        };
+        rows.iter().find(is).unwrap_or_else(|| panic!("{device}, {workload}, {scheduler}: {table}"))
+    };
+    let (host, open) = (row("hp-c2247a", "host.toml", "fcfs"), row("hp-c2247a", "open", "fcfs"));
+    assert_eq!([host["arrivals"], open["arrivals"]], ["workload", "open"]);
+    // On the configuration of the recording, the requests meet what they met, and the host has no figures of theirs.
+    for figure in ["requests_mean", "response_mean_ms_mean"] {
+        assert_eq!(host[figure], open[figure], "{figure}: {table}");
+    }
+    assert_eq!(host["host.time_critical.requests_mean"], "101", "a read and the writes of `sync`: {table}");
+    assert_eq!(open["host.elapsed_s_mean"], "");
+    // Elsewhere they do not follow the device as the host does.
+    let elapsed =
+        |row: &std::collections::BTreeMap<&str, &str>| row["host.elapsed_s_mean"].parse::<f64>().unwrap();
+    assert!(elapsed(row("immediate", "host.toml", "fcfs")) < elapsed(host));
+    assert_eq!(row("immediate", "closed", "c-look")["requests_mean"], host["requests_mean"]);
+    // A second run takes everything from the journal, although the requests were recorded again.
+    let (_, printed) = bench.succeed(&[]);
+    assert!(printed.contains("12 of 12 runs were taken"), "{printed}");
+    // What determines the recording determines the replay.
+    fs::write(
+        bench.path("host.toml"),
+        fs::read_to_string(bench.path("host.toml")).unwrap().replace("2ms", "3ms"),
+    )
+    .unwrap();
+    let (_, printed) = bench.succeed(&[]);
+    assert!(!printed.contains("runs were taken"), "{printed}");
+}
+
+#[test]
+fn open_replay_overestimates_what_a_scheduler_changes() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ganger-patt");
+    let bench = Bench::new(&fs::read_to_string(examples.join("figure-1.toml")).unwrap());
+    fs::copy(examples.join("copytree.toml"), bench.path("copytree.toml")).unwrap();
+    bench.succeed(&["--output", bench.path("r").to_str().unwrap()]);
+    let table = text(&bench.read("r.csv"));
+    let rows = rows(&table);
+    let response_ms = |workload: &str, scheduler: &str| {
+        let row = rows.iter().find(|row| row["workload"] == workload && row["scheduler"] == scheduler);
+        row.unwrap_or_else(|| panic!("{workload}, {scheduler}: {table}"))["response_mean_ms_mean"]
+            .parse::<f64>()
+            .unwrap()
+    };
+    // Figure 1 of Ganger and Patt: what an open model says of C-LOOK to FCFS is more than what the whole host says.
+    let change = |workload: &str| response_ms(workload, "fcfs") / response_ms(workload, "c-look") - 1.0;
+    assert!(change("whole host") > 0.0, "{table}");
+    assert!(change("open from C-LOOK") > 2.0 * change("whole host"), "{table}");
+    // Each replay is the host under the scheduler of its recording.
+    for (scheduler, from) in [("fcfs", "open from FCFS"), ("c-look", "open from C-LOOK")] {
+        assert_eq!(response_ms(from, scheduler), response_ms("whole host", scheduler), "{table}");
     }
 }
 

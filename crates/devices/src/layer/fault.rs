@@ -30,7 +30,7 @@ use seeklab_core::{
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
-use failed::failed;
+use failed::{failed, gone_within};
 use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
@@ -59,10 +59,6 @@ pub struct Fault {
     /// Bytes of a block.
     block_bytes: u64,
     inside: Requests,
-    /// Requests in the device that have been answered already.
-    answered: usize,
-    /// Requests in the device that are not plain.
-    struck: usize,
     /// Time before which no window begins or ends.
     quiet_until: Instant,
     /// Time before which the layer is quiet; zero if it is not.
@@ -80,8 +76,10 @@ pub struct Fault {
     restarted: Option<Arc<Mutex<Box<dyn Device>>>>,
     /// The device has received nothing since it began.
     is_fresh: bool,
-    /// Events, if the device is watched.
+    /// Events, if the device is watched, or if the layer needs them itself.
     watch: Option<Box<Watch>>,
+    /// Somebody takes the events.
+    is_watched: bool,
 }
 
 /// A request as it was submitted here, and what becomes of it.
@@ -197,8 +195,6 @@ impl Fault {
             idle_since: Instant::ZERO,
             block_bytes,
             inside: Requests::new(),
-            answered: 0,
-            struck: 0,
             quiet_until: Instant::ZERO,
             passes_until: Instant::ZERO,
             gates,
@@ -207,7 +203,9 @@ impl Fault {
             held: VecDeque::with_capacity(ROOM),
             scratch: Vec::with_capacity(ROOM),
             watch: None,
+            is_watched: false,
         };
+        fault.watch_torn_units();
         fault.begin(Instant::ZERO);
         fault.quiet_until = fault.next_window();
         fault.settle();
@@ -216,7 +214,7 @@ impl Fault {
 
     /// Requests that were accepted and whose completion was not handed out.
     fn outstanding(&self) -> usize {
-        self.inside.len() - self.answered + self.hanging.len() + self.held.len()
+        self.inside.len() - self.inside.answered() + self.hanging.len() + self.held.len()
     }
 
     /// The next change of a window, or the time at which a busy device is throttled.
@@ -276,14 +274,12 @@ impl Fault {
         self.take_events(now, &scratch);
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
-            let inside = self.inside.remove(completion.request.id);
-            self.struck -= usize::from(!inside.is_plain);
-            if inside.answered {
-                self.answered -= 1;
+            let Inside { taken, answered, .. } = self.inside.remove(completion.request.id);
+            if answered {
                 continue;
             }
-            self.translate(&mut completion, now, &inside.taken);
-            let Fate { delay, busy: longer, status, caps, faults, .. } = inside.taken.fate;
+            self.translate(&mut completion, now, &taken);
+            let Fate { delay, busy: longer, status, caps, faults, .. } = taken.fate;
             completion.faults = completion.faults.and(faults);
             let mut late = Duration::ZERO;
             if !longer.is_zero() {
@@ -304,7 +300,7 @@ impl Fault {
             if !outcome.status.is_success() {
                 outcome.effect = DataEffect::NONE;
             } else if outcome.effect.is_none() {
-                outcome.effect = inside.taken.fate.effect;
+                outcome.effect = taken.fate.effect;
             }
             self.hold(completion);
         }
@@ -319,7 +315,7 @@ impl Fault {
             self.issue(now, waited.taken);
         }
         if self.clock.is_long() {
-            let oldest = self.inside.iter().map(|inside| inside.received).min();
+            let oldest = self.inside.oldest();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
         }
     }
@@ -331,6 +327,9 @@ impl Fault {
             let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
             let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
             watch.take(&mut *self.device, &self.clock, now, is_outstanding);
+            if !self.is_watched {
+                watch.forget(now);
+            }
         }
     }
 
@@ -429,16 +428,13 @@ impl Fault {
             Taken { fate: Fate { faults, ..taken.fate }, ..taken }
         };
         for completion in self.held.iter_mut().filter(|completion| completion.completed > now) {
-            let Completion { request, submitted, queue_length, faults, .. } = *completion;
-            let fate = Fate { faults, ..Fate::default() };
+            let Completion { request, submitted, queue_length, faults, outcome, .. } = *completion;
+            let fate = Fate { faults, effect: outcome.effect, ..Fate::default() };
             let taken = Taken { request, submitted, queue_length, fate };
-            *completion = failed(now, &struck(taken), Status::Gone);
+            *completion = gone_within(now, &struck(taken));
         }
-        for inside in self.inside.iter_mut().filter(|inside| !inside.answered) {
-            inside.answered = true;
-            self.answered += 1;
-            hold(&mut self.held, failed(now, &struck(inside.taken), Status::Gone));
-        }
+        let held = &mut self.held;
+        self.inside.answer(|taken| hold(held, gone_within(now, &struck(taken))));
         while let Some(hanging) = self.hanging.pop_front() {
             self.hold(failed(now, &struck(hanging.taken), Status::Gone));
         }
@@ -452,9 +448,9 @@ impl Fault {
         }
         let received = self.clock.inside(now);
         let is_plain = taken.submitted == now
+            && received == now
             && taken.fate == Fate::NONE
             && taken.queue_length as usize == self.inside.len();
-        self.struck += usize::from(!is_plain);
         self.inside.insert(Inside { taken, received, answered: false, is_plain });
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
         self.take_events(now, &[]);
@@ -472,7 +468,7 @@ impl Fault {
 
     /// Reception of a request that arrives at `now`.
     fn meet(&mut self, now: Instant, request: &Request, queue_length: u32) -> Arrival {
-        let mut fate = Fate::default();
+        let mut fate = self.meet_torn_units(now, request);
         let mut hangs: Option<(Duration, Instant)> = None;
         let mut fails = None;
         let mut throttles = false;
@@ -534,14 +530,10 @@ impl Fault {
             (None, None) => Arrival::Device(fate),
         }
     }
-}
 
-impl Device for Fault {
-    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
-        let is_quiet = self.is_quiet(now);
-        if is_quiet && self.lets_pass(&request) {
-            return self.pass_request(now, request);
-        }
+    /// Takes a request that a fault may strike. Apart from the short way, which is to save no registers for it.
+    #[inline(never)]
+    fn receive(&mut self, now: Instant, request: Request, is_quiet: bool) -> Result<(), Rejected> {
         self.device.capabilities().check(&request)?;
         let outstanding = self.outstanding();
         if outstanding >= self.depth {
@@ -576,14 +568,9 @@ impl Device for Fault {
         Ok(())
     }
 
-    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
-        self.reclassify_outstanding(now, change)
-    }
-
-    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
-        if self.is_quiet(now) {
-            return self.pass_completions(now, completions);
-        }
+    /// Takes what completes in the device, hangs or is held.
+    #[inline(never)]
+    fn hand_out(&mut self, now: Instant, completions: &mut Vec<Completion>) {
         self.advance(now);
         while self.held.front().is_some_and(|completion| completion.completed <= now) {
             let Some(completion) = self.held.pop_front() else { break };
@@ -593,16 +580,43 @@ impl Device for Fault {
         self.settle();
     }
 
-    fn next_event(&self) -> Option<Instant> {
-        if self.is_quiet(self.now) {
-            return Some(self.device.next_event()?.min(self.quiet_until));
-        }
+    /// The next event of a layer that is not quiet.
+    #[inline(never)]
+    fn next_of_all(&self) -> Option<Instant> {
         if self.outstanding() == 0 {
             return None;
         }
         let held = self.held.front().map(|completion| completion.completed);
         let all = [held, self.next_inside(), self.next_change(), self.next_hanging()];
         all.into_iter().flatten().min().map(|event| event.max(self.now))
+    }
+}
+
+impl Device for Fault {
+    fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
+        let is_quiet = self.is_quiet(now);
+        if is_quiet && self.lets_pass(&request) {
+            return self.pass_request(now, request);
+        }
+        self.receive(now, request, is_quiet)
+    }
+
+    fn reclassify(&mut self, now: Instant, change: &Reclassification) -> Option<Criticality> {
+        self.reclassify_outstanding(now, change)
+    }
+
+    fn poll(&mut self, now: Instant, completions: &mut Vec<Completion>) {
+        if self.is_quiet(now) {
+            return self.pass_completions(now, completions);
+        }
+        self.hand_out(now, completions);
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        if self.is_quiet(self.now) {
+            return Some(self.device.next_event()?.min(self.quiet_until));
+        }
+        self.next_of_all()
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -647,11 +661,10 @@ impl Device for Fault {
 
     fn watch(&mut self) {
         assert!(self.number == 0, "a device is watched from the start");
-        self.device.watch();
-        if self.restarted.is_some() {
-            self.restarted = Some(Arc::new(Mutex::new(self.device.fork())));
+        if self.watch.is_none() {
+            self.watch_device(self.device.hazards().tearing);
         }
-        self.watch = Some(Box::new(Watch::new(&self.rules)));
+        self.is_watched = true;
         self.settle();
     }
 
@@ -680,8 +693,6 @@ impl Device for Fault {
             idle_since: Instant::ZERO,
             block_bytes: self.block_bytes,
             inside: Requests::new(),
-            answered: 0,
-            struck: 0,
             quiet_until: Instant::ZERO,
             passes_until: Instant::ZERO,
             gates: Vec::with_capacity(self.rules.len()),
@@ -692,6 +703,7 @@ impl Device for Fault {
             restarted: self.restarted.clone(),
             is_fresh: true,
             watch: None,
+            is_watched: false,
         };
         fork.copy_state(self);
         Box::new(fork)
@@ -729,16 +741,15 @@ impl Fault {
         self.now = other.now;
         self.changed = other.changed;
         self.idle_since = other.idle_since;
-        self.struck = other.struck;
         self.quiet_until = other.quiet_until;
         self.limits_busy_time = other.limits_busy_time;
         self.passes_until = other.passes_until;
         self.gates.clone_from(&other.gates);
         self.inside.copy_from(&other.inside);
-        self.answered = other.answered;
         copy_queue(&mut self.hanging, &other.hanging);
         copy_queue(&mut self.held, &other.held);
         self.watch.clone_from(&other.watch);
+        self.is_watched = other.is_watched;
     }
 
     /// The device's knowledge of where its heads are.

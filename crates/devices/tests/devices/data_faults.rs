@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use seeklab_core::{
-    BufferOutcome, Completion, Device, Duration, Effect, Event, EventKind, Instant, Operation, Request, Seed,
-    Status,
+    BufferOutcome, Completion, Device, Duration, Effect, Event, EventKind, Hazards, Instant, Operation,
+    Request, Seed, Status,
 };
 use seeklab_devices::Description;
 use seeklab_devices::fault::{FaultParameters, FaultTable};
@@ -137,6 +137,27 @@ fn loss_of_power_leaves_what_was_on_the_media_to_the_sector() {
         );
     }
     assert!(torn_events > 3, "cuts within media writes: {torn_events}");
+}
+
+#[test]
+fn device_says_which_faults_it_can_have() {
+    let hazards = |lines: &[&str]| faulty(drives::device("cheetah-36es", &[]), lines).hazards();
+    let (none, fails) = (Hazards::default(), Hazards { fails: true, ..Hazards::default() });
+    assert_eq!(
+        hazards(&["delay,add=1ms", "stall,at=1s,for=1s", "throttle,load=1GiB,factor=2,idle=1s"]),
+        none
+    );
+    for line in ["aborted", "medium_error", "lost_write", "lost_flush", "ignored_fua", "gone,at=1s,for=1s"] {
+        assert_eq!(hazards(&["delay,add=1ms", line]), fails, "{line}");
+    }
+    assert_eq!(hazards(&["stale_read"]), Hazards { reads_stale: true, ..fails });
+    assert_eq!(
+        hazards(&["power_loss,at=1s,back_after=1s", "delay,add=1ms"]),
+        Hazards { loses_power: true, ..fails }
+    );
+    // A layer has those of its device, too.
+    let beneath = faulty(drives::device("cheetah-36es", &[]), &["power_loss,at=1s,back_after=1s"]);
+    assert!(crate::contract::queue(beneath, "fcfs", 1).hazards().loses_power);
 }
 
 #[test]

@@ -64,7 +64,12 @@ pub(crate) fn start(
         let mut passthrough = Passthrough::new(backing, WORKERS, clock, Some(observe))?;
         let mut waiter = Waiter::new(clock, Pacing::Frugal, Duration::ZERO);
         // Whoever started it waits for this.
-        let _ = ready.send(Opened { endpoints, file, clock });
+        let _ = ready.send(Opened {
+            endpoints,
+            file,
+            clock,
+            thread_number: rustix::thread::gettid().as_raw_pid().cast_unsigned(),
+        });
         let served = serve(&mut frontends, &mut passthrough, &mut waiter, &seen);
         let elapsed = clock.now().saturating_since(Instant::ZERO);
         let passed = passthrough.finish();

@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use seeklab_core::Seed;
+use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_files::check_rereadable;
 use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::replay::ReplaySpec;
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
+use super::recorded::{FORMAT, Recordings};
 use super::spec::{NamedDevice, NamedWorkload, Spec};
 use super::values::text_of;
 use crate::devices::{Resolved, Setup, customise};
 use crate::failure::Failure;
 use crate::journal::Key;
 use crate::output::VERSION;
+use crate::session::Session;
 use crate::workload::{ResolvedWorkload, WorkloadOptions, from_spec};
 
 /// Prefix of the name of a workload's parameter.
@@ -56,7 +60,11 @@ pub(super) struct Run {
 ///
 /// # Errors
 /// Too many of them, or one that fits together nowhere.
-pub(super) fn expand(spec: &Spec) -> Result<Vec<Cell>, Failure> {
+pub(super) fn expand(
+    session: &Session,
+    spec: &Spec,
+    recordings: &mut Recordings,
+) -> Result<Vec<Cell>, Failure> {
     let sizes: Vec<usize> =
         [spec.devices.len(), spec.workloads.len(), spec.schedulers.len(), spec.arrivals.len()]
             .into_iter()
@@ -78,7 +86,16 @@ pub(super) fn expand(spec: &Spec) -> Result<Vec<Cell>, Failure> {
     let mut place = vec![0; sizes.len()];
     let mut cells = Vec::new();
     loop {
-        cells.push(cell(spec, &place, &program, &mut devices, &mut workloads)?);
+        let known = (&mut devices, &mut workloads);
+        cells.push(cell(spec, &place, &program, known, &mut |recording| {
+            recordings.trace(
+                session,
+                &recording.identity,
+                &recording.device,
+                &recording.workload,
+                (spec.seed, spec.limits),
+            )
+        })?);
         // The next combination, as an odometer turns.
         let Some(wheel) = (0..sizes.len()).rev().find(|wheel| place[*wheel] + 1 < sizes[*wheel]) else {
             return Ok(cells);
@@ -88,6 +105,17 @@ pub(super) fn expand(spec: &Spec) -> Result<Vec<Cell>, Failure> {
     }
 }
 
+/// A workload whose requests are recorded on a device.
+struct Recording {
+    /// Everything that determines the trace.
+    identity: String,
+    device: Arc<Resolved>,
+    workload: ResolvedWorkload,
+}
+
+/// Makes the trace of a recording.
+type Record<'a> = dyn FnMut(&Recording) -> Result<PathBuf, Failure> + 'a;
+
 /// Resolved devices or workloads, by the values that determine them.
 type Known<T> = BTreeMap<Vec<usize>, (Arc<T>, Arc<str>)>;
 
@@ -95,8 +123,8 @@ fn cell(
     spec: &Spec,
     place: &[usize],
     program: &str,
-    devices: &mut Known<Resolved>,
-    workloads: &mut Known<ResolvedWorkload>,
+    (devices, workloads): (&mut Known<Resolved>, &mut Known<ResolvedWorkload>),
+    record: &mut Record,
 ) -> Result<Cell, Failure> {
     let (steps, [device, workload, scheduler, arrivals]) =
         (&place[4..], [place[0], place[1], place[2], place[3]]);
@@ -118,28 +146,28 @@ fn cell(
     let device = match devices.get(&key([device, scheduler], false)) {
         Some(known) => known.clone(),
         None => {
-            let new = resolve(spec, named, scheduler, &given(false))?;
+            let new = resolve(spec, named, spec.schedulers[scheduler], &given(false))?;
             devices.insert(key([device, scheduler], false), new.clone());
             new
         }
     };
+    let own_mode = named_workload.recorded_on.and_then(|on| on.arrivals);
+    let mode = own_mode.unwrap_or(spec.arrivals[arrivals]);
     let workload = match workloads.get(&key([workload, arrivals], true)) {
         Some(known) => known.clone(),
         None => {
-            let new = resolve_workload(spec, named_workload, spec.arrivals[arrivals], &given(true))?;
+            let new = resolve_workload(spec, named_workload, mode, &given(true), record)?;
             workloads.insert(key([workload, arrivals], true), new.clone());
             new
         }
     };
-    let values = [
-        device.0.label(),
-        named_workload.name.clone(),
-        scheduler_name(spec, scheduler),
-        spec.arrivals[arrivals].to_string(),
-    ]
-    .into_iter()
-    .chain(spec.parameters.iter().zip(steps).map(|(parameter, step)| text_of(&parameter.values[*step])))
-    .collect();
+    let values =
+        [device.0.label(), named_workload.name.clone(), scheduler_name(spec, scheduler), mode.to_string()]
+            .into_iter()
+            .chain(
+                spec.parameters.iter().zip(steps).map(|(parameter, step)| text_of(&parameter.values[*step])),
+            )
+            .collect();
     let identity =
         format!("{program}\n{}\n{}\noutstanding {}\n", device.1, workload.1, spec.limits.outstanding_max);
     Ok(Cell { values, steps: steps.to_vec(), device: device.0, workload: workload.0, identity })
@@ -159,10 +187,10 @@ fn assignments(given: &[(&str, &Value)]) -> String {
 fn resolve(
     spec: &Spec,
     named: &NamedDevice,
-    scheduler: usize,
+    scheduler: Option<SchedulerSpec>,
     given: &[(&str, &Value)],
 ) -> Result<(Arc<Resolved>, Arc<str>), Failure> {
-    let queue = spec.schedulers[scheduler].map(|scheduler| (scheduler, spec.depth));
+    let queue = scheduler.map(|scheduler| (scheduler, spec.depth));
     let overrides = given.iter().map(|(name, value)| format!("{name}={}", text_of(value))).collect();
     let setup = Setup { bare: spec.bare, overrides, faults: spec.faults.clone(), queue };
     let resolved = customise(&named.name, named.description.clone(), &setup).map_err(|failure| {
@@ -178,6 +206,7 @@ fn resolve_workload(
     named: &NamedWorkload,
     mode: Mode,
     given: &[(&str, &Value)],
+    record: &mut Record,
 ) -> Result<(Arc<ResolvedWorkload>, Arc<str>), Failure> {
     let context = |failure: Failure| {
         failure.context(format!("{}: workload `{}`{}", spec.label, named.name, assignments(given)))
@@ -191,17 +220,28 @@ fn resolve_workload(
         }
         workload = WorkloadSpec::from_table(table).map_err(|error| context(error.into()))?;
     }
-    mode.check(&workload).map_err(context)?;
-    let options = WorkloadOptions {
-        arrivals: mode.0,
+    let mut options = WorkloadOptions {
         format: named.format.clone(),
         block_size: named.block_size,
         settings: named.settings.clone(),
         shape: named.shape.clone(),
         ..WorkloadOptions::default()
     };
+    let mut source = None;
+    if let Some(on) = named.recorded_on {
+        let (device, on_device) = resolve(spec, &spec.devices[on.device], on.scheduler, &[])?;
+        let recorded = from_spec(&named.name, workload, &options).map_err(context)?;
+        let identity = format!("{on_device}\n{}\nseed {}", workload_identity(&recorded, None)?, spec.seed);
+        let recording = Recording { identity, device, workload: recorded };
+        let trace = Some(record(&recording).map_err(context)?.to_string_lossy().into_owned());
+        workload = WorkloadSpec::Replay(ReplaySpec { trace, ..ReplaySpec::default() });
+        options = WorkloadOptions { format: Some(FORMAT.to_owned()), ..WorkloadOptions::default() };
+        source = Some(recording.identity);
+    }
+    mode.check(&workload).map_err(context)?;
+    options.arrivals = mode.0;
     let resolved = from_spec(&named.name, workload, &options).map_err(context)?;
-    let identity = workload_identity(&resolved).map_err(context)?;
+    let identity = workload_identity(&resolved, source.as_deref()).map_err(context)?;
     Ok((Arc::new(resolved), identity.into()))
 }
 
@@ -220,8 +260,9 @@ fn put(table: &mut Table, path: &str, value: Value) -> Result<(), Failure> {
     }
 }
 
-/// The workload as text; of its files not the name, which may be relative, but size and time.
-fn workload_identity(resolved: &ResolvedWorkload) -> Result<String, Failure> {
+/// The workload as text; of its files not the name, which may be relative, but size and time. A trace that is recorded from
+/// `source` depends on that alone.
+fn workload_identity(resolved: &ResolvedWorkload, source: Option<&str>) -> Result<String, Failure> {
     let mut spec = resolved.spec.clone();
     let trace = match &mut spec {
         WorkloadSpec::Replay(replay) => replay.trace.take(),
@@ -235,6 +276,10 @@ fn workload_identity(resolved: &ResolvedWorkload) -> Result<String, Failure> {
     for setting in &resolved.options.settings {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
+    if let Some(source) = source {
+        let _ = write!(identity, "\nrecorded\n{source}");
+    }
+    let trace = trace.filter(|_| source.is_none());
     for file in trace.iter().map(Path::new).chain(resolved.shape.as_deref()) {
         let unreadable = |error: std::io::Error| {
             Failure::from(error).context(format!("{}: cannot be read", file.display()))
@@ -299,6 +344,10 @@ mod tests {
         Spec::parse(Path::new("a.toml"), text.to_owned()).unwrap()
     }
 
+    fn expanded(spec: &Spec) -> Result<Vec<Cell>, Failure> {
+        expand(&Session::default(), spec, &mut Recordings::default())
+    }
+
     const TWO_BY_TWO: &str = r#"
         devices = ["hp-c2247a", "atlas10k"]
         workloads = ["random,poisson=10/s,requests=10"]
@@ -311,7 +360,7 @@ mod tests {
     #[test]
     fn cells_come_in_the_order_of_the_file() {
         let spec = spec(TWO_BY_TWO);
-        let cells = expand(&spec).unwrap();
+        let cells = expanded(&spec).unwrap();
         let seen: Vec<String> = cells.iter().map(|cell| cell.describe(&varied(&spec))).collect();
         assert_eq!(seen, ["hp-c2247a, 20/s", "hp-c2247a, 40/s", "atlas10k, 20/s", "atlas10k, 40/s"]);
         let runs = runs(&spec, &cells);
@@ -323,7 +372,7 @@ mod tests {
     fn every_input_changes_the_key() {
         let key = |text: &str| {
             let spec = spec(text);
-            runs(&spec, &expand(&spec).unwrap())[0].key
+            runs(&spec, &expanded(&spec).unwrap())[0].key
         };
         let base = "devices = ['atlas10k']\nworkloads = ['random,poisson=10/s']\nschedulers = ['fcfs']\n";
         // A device that takes more than one request at a time.
@@ -354,9 +403,9 @@ mod tests {
         let many = TWO_BY_TWO
             .replace("repetitions = 2", "repetitions = 100000")
             .replace("\"40/s\"", "\"40/s\", \"60/s\"");
-        assert!(expand(&spec(&many)).is_ok(), "600,000 runs");
+        assert!(expanded(&spec(&many)).is_ok(), "600,000 runs");
         let more = many.replace("[[parameters]]", "schedulers = [\"fcfs\", \"sstf\"]\n[[parameters]]");
-        let error = expand(&spec(&more)).unwrap_err().to_string();
+        let error = expanded(&spec(&more)).unwrap_err().to_string();
         assert_eq!(error, "a.toml: 2 × 1 × 2 × 1 × 3 cells with 100000 repetitions each are too many");
     }
 }

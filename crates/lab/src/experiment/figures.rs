@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use seeklab_analysis::{BreakdownSummary, CriticalitySummaries, Metrics, MetricsSummary};
+use seeklab_analysis::{BreakdownSummary, CriticalitySummaries, HostSummary, Metrics, MetricsSummary};
 use seeklab_core::ByteSize;
 use seeklab_core::names::near_matches;
+use seeklab_workloads::host::HostFigures;
 use serde_json::Value;
 
 /// Default figures of a cell, if the file names none.
@@ -14,9 +15,9 @@ pub(super) const USUAL: [&str; 4] =
 /// The figures of a run; what does not apply is not there.
 pub(super) type Figures = BTreeMap<String, f64>;
 
-/// All figures of a summary that apply.
-pub(super) fn of(summary: &MetricsSummary) -> Figures {
-    entries(summary).into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect()
+/// All figures of a run that apply.
+pub(super) fn of(summary: &MetricsSummary, host: Option<&HostSummary>) -> Figures {
+    entries(summary, host).into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).collect()
 }
 
 /// Every name, in the order of the JSON document.
@@ -35,13 +36,17 @@ pub(super) fn names() -> Vec<String> {
     let mut summary = Metrics::new(ByteSize::from_bytes(512)).summary();
     summary.breakdown = Some(nothing);
     summary.by_criticality = Some(CriticalitySummaries::default());
-    entries(&summary).into_iter().map(|(name, _)| name).collect()
+    let host = crate::host::summary(&HostFigures::default());
+    entries(&summary, Some(&host)).into_iter().map(|(name, _)| name).collect()
 }
 
-fn entries(summary: &MetricsSummary) -> Vec<(String, Value)> {
-    let Ok(Value::Object(object)) = serde_json::to_value(summary) else {
+fn entries(summary: &MetricsSummary, host: Option<&HostSummary>) -> Vec<(String, Value)> {
+    let Ok(Value::Object(mut object)) = serde_json::to_value(summary) else {
         unreachable!("a summary is an object")
     };
+    if let Some(host) = host {
+        object.insert("host".to_owned(), serde_json::to_value(host).expect("figures have text as keys"));
+    }
     object.into_iter().flat_map(|(key, value)| leaves(key, value)).collect()
 }
 
@@ -76,6 +81,8 @@ mod tests {
             "queue_length_max",
             "breakdown.seek_mean_ms",
             "by_criticality.time_noncritical.response_mean_ms",
+            "host.elapsed_s",
+            "host.time_critical.response_mean_ms",
         ]) {
             assert_eq!(check(name), Ok(name.to_owned()));
         }

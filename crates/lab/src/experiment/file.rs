@@ -118,6 +118,13 @@ pub(super) struct WorkloadOptionsTable {
     /// Name in the table of results [default: preset or kind, with its number].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
+    /// File or line that describes the workload, in place of the keys of a description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workload: Option<String>,
+    /// Device and scheduler on which the workload runs first. Its requests there are then replayed everywhere in place of the
+    /// workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) recorded_on: Option<RecordedOnTable>,
     /// Format of the trace [default: guessed].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) format: Option<String>,
@@ -132,8 +139,24 @@ pub(super) struct WorkloadOptionsTable {
     pub(super) shape: Option<String>,
 }
 
+/// The configuration on which requests are recorded.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedOnTable {
+    /// Name of one of the devices.
+    #[schemars(example = &"hp-c2247a")]
+    pub(super) device: String,
+    /// Scheduler of a queue in the host. `none` is no queue [default: none].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scheduler: Option<String>,
+    /// Arrival mode of the replay [default: those of the experiment].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arrivals: Option<String>,
+}
+
 /// Keys of [`WorkloadOptionsTable`].
-pub(super) const WORKLOAD_OPTIONS: [&str; 5] = ["name", "format", "block_size", "format_options", "shape"];
+pub(super) const WORKLOAD_OPTIONS: [&str; 7] =
+    ["name", "workload", "recorded_on", "format", "block_size", "format_options", "shape"];
 
 /// A device or a workload: text, or a table that describes it.
 #[derive(Debug, Serialize)]

@@ -39,6 +39,11 @@
 //! with a `name`; one among the workloads is a workload's description, with `name`, `format`, `block_size`
 //! and `shape` if needed. Cells come in the order of the file, the last parameter fastest.
 //!
+//! ```toml
+//! workloads = ["copy.toml", { name = "open", workload = "copy.toml", recorded_on = { device = "hp-c2247a", arrivals = "open" } }]
+//! ```
+//! The second workload is a replay of the requests that the first sends on that device.
+//!
 //! **Dependencies of a result.** A run depends on its cell and the repetition's seed alone, so the figures
 //! are the same on any number of cores. Its key in the journal is a hash of everything that determines it:
 //! the complete device, the workload, size and time of its trace, scheduler, arrivals, seed, limits and the
@@ -53,6 +58,7 @@ mod cells;
 mod engine;
 mod figures;
 mod file;
+mod recorded;
 pub mod reference;
 mod report;
 mod spec;
@@ -63,6 +69,7 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
+use recorded::Recordings;
 use schemars::JsonSchema;
 use seeklab_columnar::write_table;
 use seeklab_report::Report;
@@ -185,7 +192,8 @@ pub fn experiment(session: &Session, options: &ExperimentOptions) -> Result<Expe
     let spec = &Spec { faults: options.faults.clone(), ..Spec::open(&options.file)? };
     let cores = || std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
     let jobs = options.jobs.unwrap_or_else(cores);
-    let cells = cells::expand(spec)?;
+    let mut recordings = Recordings::default();
+    let cells = cells::expand(session, spec, &mut recordings)?;
     let runs = cells::runs(spec, &cells);
     let output = options.output.as_deref().unwrap_or(&spec.output);
     let files = Files::new(output, options.report.as_deref());

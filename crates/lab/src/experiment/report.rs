@@ -78,6 +78,8 @@ fn parameters(spec: &Spec, cells: &[Cell], shown: &[usize]) -> Vec<Parameter> {
         .into_iter()
         .enumerate()
         .filter(|(index, _)| !shown.contains(index))
+        // Recorded workloads may have arrivals of their own.
+        .filter(|(index, _)| cells.iter().all(|cell| cell.values[*index] == cells[0].values[*index]))
         .map(|(index, name)| parameter(name, cells[0].values[index].clone()))
         .collect();
     if spec.schedulers.iter().any(Option::is_some) {

@@ -15,7 +15,9 @@ use toml::{Table, Value};
 
 use super::arrivals::Mode;
 use super::figures;
-use super::file::{Entry, ExperimentFile, ParameterTable, WORKLOAD_OPTIONS, WorkloadOptionsTable};
+use super::file::{
+    Entry, ExperimentFile, ParameterTable, RecordedOnTable, WORKLOAD_OPTIONS, WorkloadOptionsTable,
+};
 use super::values::Parameter;
 use crate::devices::Faults;
 use crate::failure::Failure;
@@ -68,10 +70,22 @@ pub(super) struct NamedDevice {
 pub(super) struct NamedWorkload {
     pub(super) name: String,
     pub(super) spec: WorkloadSpec,
+    /// Configuration on which its requests are recorded, which are replayed in its place.
+    pub(super) recorded_on: Option<RecordedOn>,
     pub(super) format: Option<String>,
     pub(super) block_size: Option<ByteSize>,
     pub(super) settings: Vec<Setting>,
     pub(super) shape: Option<PathBuf>,
+}
+
+/// A device and a scheduler on which requests are recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordedOn {
+    /// Index of the device.
+    pub(super) device: usize,
+    pub(super) scheduler: Option<SchedulerSpec>,
+    /// Arrival mode of the replay, in place of those of the experiment.
+    pub(super) arrivals: Option<Mode>,
 }
 
 /// The axis of the charts.
@@ -122,7 +136,16 @@ impl Spec {
         };
         let file = read().map_err(|error| source.place(error))?;
         let devices = read_devices(file.devices, &source, &folder)?;
-        let mut workloads = read_workloads(file.workloads, &source, &folder)?;
+        let mut workloads = read_workloads(file.workloads, &source, &folder, &devices)?;
+        if file.arrivals.is_some()
+            && let Some(index) = workloads
+                .iter()
+                .position(|workload| workload.recorded_on.is_some_and(|on| on.arrivals.is_some()))
+        {
+            let key = format!("workloads[{index}].recorded_on.arrivals");
+            let error = DescriptionError::invalid(key, "stands beside `arrivals` of the experiment");
+            return Err(source.place(error.hint("write it for each recorded workload, or for all workloads")));
+        }
         if let Some(requests) = file.requests {
             workloads.iter_mut().for_each(|workload| workload.spec.limit_requests(requests));
         }
@@ -262,6 +285,7 @@ fn read_workloads(
     entries: Vec<Entry>,
     source: &Source,
     folder: &Path,
+    devices: &[NamedDevice],
 ) -> Result<Vec<NamedWorkload>, Failure> {
     let mut workloads: Vec<NamedWorkload> = Vec::new();
     for (index, entry) in entries.into_iter().enumerate() {
@@ -273,14 +297,18 @@ fn read_workloads(
                 NamedWorkload {
                     name,
                     spec,
+                    recorded_on: None,
                     format: None,
                     block_size: None,
                     settings: Vec::new(),
                     shape: None,
                 }
             }
-            Entry::Table(table) => {
-                read_workload(table, index, folder).map_err(|error| source.place(error.under(&key)))?
+            Entry::Table(mut table) => {
+                let named = read_named_workload(&mut table, folder, &key)
+                    .map_err(|failure| failure.context(source.at(&key)))?;
+                read_workload(table, named, index, folder, devices)
+                    .map_err(|error| source.place(error.under(&key)))?
             }
         };
         if workloads.iter().any(|other| other.name == workload.name) {
@@ -291,21 +319,88 @@ fn read_workloads(
     Ok(workloads)
 }
 
-fn read_workload(mut table: Table, index: usize, folder: &Path) -> Result<NamedWorkload, DescriptionError> {
+/// Takes the workload out that a table names by its key `workload`, with that text.
+fn read_named_workload(
+    table: &mut Table,
+    folder: &Path,
+    key: &str,
+) -> Result<Option<(String, WorkloadSpec)>, Failure> {
+    match table.remove("workload") {
+        Some(Value::String(text)) => {
+            let spec = workload::describe(&text, folder, &format!("{key}.workload"))?;
+            Ok(Some((text, spec)))
+        }
+        other => {
+            table.extend(other.map(|value| ("workload".to_owned(), value)));
+            Ok(None)
+        }
+    }
+}
+
+/// Reads a workload's table. `named` is the workload that it names instead of describing one.
+fn read_workload(
+    mut table: Table,
+    named: Option<(String, WorkloadSpec)>,
+    index: usize,
+    folder: &Path,
+    devices: &[NamedDevice],
+) -> Result<NamedWorkload, DescriptionError> {
     let beside = WORKLOAD_OPTIONS.into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
     let options: WorkloadOptionsTable = description::read(&beside.collect())?;
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
-    let name = options.name.unwrap_or_else(|| format!("{kind} {}", index + 1));
-    let spec = relative_to(WorkloadSpec::from_table(table)?, Some(folder));
+    let name = options.name.unwrap_or_else(|| match &named {
+        Some((text, _)) => text.clone(),
+        None => format!("{kind} {}", index + 1),
+    });
+    let spec = match named {
+        None => relative_to(WorkloadSpec::from_table(table)?, Some(folder)),
+        Some((text, spec)) => match table.keys().next() {
+            None => spec,
+            Some(key) => {
+                let problem = format!("stands beside `workload = \"{text}\"`, which describes it");
+                return Err(DescriptionError::invalid(key, problem).hint("remove one of them"));
+            }
+        },
+    };
+    let recorded_on = options.recorded_on.map(|on| read_recorded_on(on, &spec, devices)).transpose()?;
     let settings = options.format_options.into_iter().map(|(name, value)| Setting { name, value });
     Ok(NamedWorkload {
         name,
         spec,
+        recorded_on,
         format: options.format,
         block_size: options.block_size,
         settings: settings.collect(),
         shape: options.shape.map(|shape| folder.join(shape)),
     })
+}
+
+/// Reads the text of a key; an error of `read` is a problem and a hint.
+fn read_under<T>(
+    key: &str,
+    text: &str,
+    read: impl FnOnce(&str) -> Result<T, (String, String)>,
+) -> Result<T, DescriptionError> {
+    read(text).map_err(|(problem, hint)| DescriptionError::invalid(key, problem).hint(hint))
+}
+
+fn read_recorded_on(
+    table: RecordedOnTable,
+    spec: &WorkloadSpec,
+    devices: &[NamedDevice],
+) -> Result<RecordedOn, DescriptionError> {
+    if matches!(spec, WorkloadSpec::Replay(_)) {
+        return Err(DescriptionError::invalid("recorded_on", "the workload is a trace already")
+            .hint("name a host, an application or a synthetic workload"));
+    }
+    let device = devices.iter().position(|device| device.name == table.device).ok_or_else(|| {
+        let names = devices.iter().map(|device| device.name.as_str());
+        DescriptionError::unknown(Mistake::UnknownName, "device", &table.device, names)
+            .under("recorded_on.device")
+    })?;
+    let scheduler = table.scheduler.map(|text| read_under("recorded_on.scheduler", &text, read_scheduler));
+    let arrivals = table.arrivals.map(|text| read_under("recorded_on.arrivals", &text, Mode::parse));
+    Ok(RecordedOn { device, scheduler: scheduler.transpose()?.flatten(), arrivals: arrivals.transpose()? })
 }
 
 fn read_parameters(tables: Vec<ParameterTable>) -> Result<Vec<Parameter>, DescriptionError> {

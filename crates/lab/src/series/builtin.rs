@@ -85,7 +85,7 @@ pub(super) fn run(
         (first.user_s, first.system_s) = (after.0 - before.0, after.1 - before.1);
     }
     let reconnections = Some(result.reconnections);
-    Ok(Ran { phases, lost: 0, retries: Some(result.retries.into()), reconnections })
+    Ok(Ran { phases, memory: None, lost: 0, retries: Some(result.retries.into()), reconnections })
 }
 
 fn figures(phase: &Phase) -> PhaseFigures {
@@ -98,6 +98,7 @@ fn figures(phase: &Phase) -> PhaseFigures {
         user_s: 0.0,
         system_s: 0.0,
         exit_code: 0,
+        system_trace: None,
     }
 }
 

@@ -9,11 +9,12 @@ use seeklab_core::{Duration, MissCause};
 use seeklab_emulator::clock::Processors;
 use seeklab_emulator::frontend::loop_device::Queue;
 use seeklab_report::PointsSection;
+use seeklab_stage::MemoryFigures;
 use serde::{Deserialize, Serialize};
 
 use super::exactness::Exactness;
 use crate::devices::Resolved;
-use crate::emulate::Measurements;
+use crate::emulate::{CriticalityFigures, Measurements};
 use crate::retries::RetryFigures;
 
 /// The figures of one repetition. What was not measured is `None`.
@@ -35,6 +36,9 @@ pub struct Figures {
     /// Settings of the host's queue, read back from the kernel. `None` without a block device.
     #[serde(default)]
     pub host_queue: Option<Queue>,
+    /// Memory of the commands. `None` if it was not limited.
+    #[serde(default)]
+    pub memory: Option<MemoryFigures>,
     /// Requests that the model answered.
     pub requests: u64,
     /// Requests that the model failed, among these.
@@ -50,6 +54,9 @@ pub struct Figures {
     /// Response times in the host and in the model, of the same requests.
     #[serde(flatten)]
     pub exactness: Exactness,
+    /// Figures of the classes of requests. `None` without `--criticality`.
+    #[serde(default)]
+    pub criticality: Option<CriticalityFigures>,
     /// Median lateness of replies.
     pub lateness_p50_us: f64,
     /// 99th percentile of the lateness of replies.
@@ -101,6 +108,9 @@ pub struct PhaseFigures {
     pub system_s: f64,
     /// Exit code; 0 is success.
     pub exit_code: i32,
+    /// Folder of its system-level trace. `None` if there is none.
+    #[serde(default)]
+    pub system_trace: Option<String>,
 }
 
 /// Measurements of a repetition.
@@ -140,11 +150,13 @@ impl Figures {
             emulator_cpu_s: seen.result.cpu.as_s(),
             processors: seen.result.processors,
             host_queue: seen.host_queue.clone(),
+            memory: None,
             requests: statistics.requests,
             failed_requests: statistics.failed_requests,
             retries: None,
             reconnections: None,
             exactness: Exactness::of(between.as_ref()),
+            criticality: seen.result.criticality.clone(),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),

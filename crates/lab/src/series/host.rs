@@ -13,6 +13,10 @@ use crate::failure::Failure;
 
 /// Tests what commands on a mounted device need.
 pub(crate) fn check(commands: &Commands) -> Result<(), Failure> {
+    commands.limits.check()?;
+    if let Some((what, remedy)) = commands.queue.unavailability() {
+        return Err(Failure::new(what).hint(remedy));
+    }
     let needs = Needs {
         block_over_fuse: true,
         file_system: commands.file_system,
@@ -20,6 +24,8 @@ pub(crate) fn check(commands: &Commands) -> Result<(), Failure> {
         command: &commands.command,
         shell: commands.setup.is_some() || !commands.phases.is_empty(),
         user: commands.user.as_deref(),
+        memory: commands.limits.memory,
+        cpus: commands.limits.cpus.as_ref(),
     };
     preflight(&needs).map_err(|missing| {
         let mut text = "this machine cannot perform the run; nothing was started:".to_owned();

@@ -16,10 +16,12 @@ mod exactness;
 mod figures;
 mod host;
 mod join;
+mod limits;
 mod prepare;
 mod repetition;
 mod report;
 mod result;
+mod system;
 mod trust;
 mod uncounted;
 
@@ -30,6 +32,7 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_traces::capture::criticality::ClassRule;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -46,6 +49,7 @@ pub(crate) use prepare::Prepared;
 pub use builtin::{Persistence, RECONNECT_WITHIN};
 pub use exactness::Exactness;
 pub use figures::{Figures, PhaseFigures};
+pub use limits::{CommandLimits, HostLimits};
 pub use result::{ApplicationResult, DeviceResult, SeriesResult, Statistics};
 
 /// A series: devices, application and repetitions.
@@ -67,6 +71,8 @@ pub struct Series {
     pub record: Option<PathBuf>,
     /// Folder for the events inside each device in each repetition.
     pub events: Option<PathBuf>,
+    /// Folder for a system-level trace of each command in each repetition.
+    pub system: Option<PathBuf>,
     /// Journal of the results. Without a journal, an interrupted series starts again from the beginning.
     pub journal: Option<PathBuf>,
     /// Forget what the journal holds.
@@ -129,6 +135,8 @@ pub struct Commands {
     pub mount_options: MountOptions,
     /// Options of the host's queue that override the values for the device.
     pub queue: QueueOptions,
+    /// Rule by which requests have classes. Without it, all are time-critical.
+    pub criticality: Option<ClassRule>,
     /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.
@@ -141,6 +149,8 @@ pub struct Commands {
     pub drop_caches: bool,
     /// User who runs the commands.
     pub user: Option<String>,
+    /// Limits on the commands.
+    pub limits: CommandLimits,
 }
 
 /// Tests the requirements of the series, before anything is made.
@@ -149,7 +159,10 @@ pub struct Commands {
 /// All missing requirements, each with its remedy.
 pub(crate) fn check(series: &Series) -> Result<(), Failure> {
     match &series.application {
-        Application::Commands(commands) => host::check(commands),
+        Application::Commands(commands) => {
+            host::check(commands)?;
+            system::check(series, commands)
+        }
         Application::Builtin { .. } => Ok(()),
     }
 }
@@ -161,6 +174,7 @@ pub(crate) fn check(series: &Series) -> Result<(), Failure> {
 pub fn run(session: &Session, series: &Series) -> Result<SeriesResult, Failure> {
     check(series)?;
     let _held = session.hold();
+    let _kept_off = limits::keep_off(series);
     let interruption = &Interruption::by(session.stop());
     let mut journal = series.journal.as_deref().map(|path| Journal::open(path, series.fresh)).transpose()?;
     let mut results: Vec<Vec<Figures>> = vec![Vec::new(); series.devices.len()];

@@ -9,14 +9,14 @@ use seeklab_emulator::frontend::Stop;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::{Address, Uri};
 use seeklab_emulator::store::Store;
-use seeklab_stage::{CommandLine, Phase, Stage, resolve};
+use seeklab_stage::{CommandLine, MemoryFigures, Phase, Stage, resolve};
 use seeklab_traces::TraceWriter;
 
 use super::figures::{Figures, Observation, PhaseFigures};
 use super::host::{self, Interruption};
 use super::join::Join;
 use super::prepare::Prepared;
-use super::{Application, Commands, Series, builtin};
+use super::{Application, Commands, Series, builtin, system};
 use crate::devices::Resolved;
 use crate::emulate::{
     FrontendOptions, HostMessage, Observer, Running, StartOptions, capabilities_of, feedback, start, watch,
@@ -30,6 +30,8 @@ use crate::session::Session;
 /// Result of an application.
 pub(super) struct Ran {
     pub(super) phases: Vec<PhaseFigures>,
+    /// Memory of the commands, if it was limited.
+    pub(super) memory: Option<MemoryFigures>,
     /// Requests of the host that were not recorded.
     pub(super) lost: u64,
     /// Failed requests that a built-in application sent again.
@@ -64,7 +66,9 @@ impl Repetition<'_> {
                 let store =
                     prepared.copy(self.session, self.series, commands, self.device, self.interruption)?;
                 let queue = commands.queue.clone().or(QueueOptions::of_device(capabilities.rotational));
-                let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
+                let criticality = commands.criticality;
+                let frontends =
+                    FrontendOptions { block: Some(queue), criticality, ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
             Application::Builtin { builtin, persistence, .. } => {
@@ -135,8 +139,8 @@ impl Repetition<'_> {
             device: self.device,
             transfers: joined.transfers,
         };
-        let Ran { phases, retries, reconnections, .. } = ran;
-        Ok(Figures { retries, reconnections, ..Figures::of(phases, &seen) })
+        let Ran { phases, memory, retries, reconnections, .. } = ran;
+        Ok(Figures { memory, retries, reconnections, ..Figures::of(phases, &seen) })
     }
 
     /// Returns the name of the device, with the number of the repetition if there are several.
@@ -155,12 +159,28 @@ impl Repetition<'_> {
         host: Sender<HostMessage>,
     ) -> Result<Ran, Failure> {
         let block = running.block().expect("the emulation was started with it").path();
-        let options = host::options(self.series, commands, block, None)?;
+        let mut options = host::options(self.series, commands, block, None)?;
+        options.memory = commands.limits.memory;
+        options.cpus = commands.limits.cpus.clone();
         let mut stage = Stage::open(&options, self.interruption.stage()).map_err(host::failure)?;
         let capture = watch(block, running.clock().origin_ns(), host)?;
         let mut figures = Vec::new();
-        for phase in plan(commands)? {
-            let result = stage.run_phase(&phase).map_err(host::failure)?;
+        let phases = plan(commands)?;
+        for (number, phase) in phases.iter().enumerate() {
+            let (result, system_trace) = match &self.series.system {
+                None => (stage.run_phase(phase).map_err(host::failure)?, None),
+                Some(_) => {
+                    let suffix = if phases.len() == 1 { String::new() } else { format!("-{}", number + 1) };
+                    let path = self.output_path(
+                        self.series.system.as_deref(),
+                        "--system",
+                        &format!("{suffix}.sys"),
+                    )?;
+                    let path = path.expect("the folder was named");
+                    let result = system::traced(self.session, &mut stage, phase, running, &path)?;
+                    (result, Some(path.display().to_string()))
+                }
+            };
             if !result.is_success() {
                 self.session.remark(format!(
                     "{}: phase `{}`: {}",
@@ -171,21 +191,24 @@ impl Repetition<'_> {
             }
             let code = if result.is_success() { 0 } else { result.exit.code().max(1) };
             figures.push(PhaseFigures {
-                name: phase.name,
+                name: phase.name.clone(),
                 elapsed_s: result.elapsed().as_s(),
                 flush_s: result.flush().as_s(),
                 user_s: result.user.as_s(),
                 system_s: result.system.as_s(),
                 exit_code: code,
+                system_trace,
             });
             if code != 0 {
                 break;
             }
         }
+        let memory = stage.memory().map_err(host::failure)?;
         stage.end().map_err(host::failure)?;
         let captured = capture.finish().map_err(|error| Failure::chain(&error))?;
         Ok(Ran {
             phases: figures,
+            memory,
             lost: captured.lost_events + captured.given_up,
             retries: None,
             reconnections: None,
@@ -194,7 +217,7 @@ impl Repetition<'_> {
 
     /// The trace of this repetition, if there is to be one.
     fn writer(&self) -> Result<Option<Box<dyn TraceWriter>>, Failure> {
-        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", "parquet")? else {
+        let Some(path) = self.output_path(self.series.record.as_deref(), "--record", ".parquet")? else {
             return Ok(None);
         };
         let mut metadata = metadata(self.device, &capabilities_of(self.device)?, self.series.seed);
@@ -203,7 +226,7 @@ impl Repetition<'_> {
     }
 
     fn event_writer(&self) -> Result<Option<EventWriter>, Failure> {
-        let path = self.output_path(self.series.events.as_deref(), "--events", "events.csv")?;
+        let path = self.output_path(self.series.events.as_deref(), "--events", ".events.csv")?;
         path.map(|path| EventFile::create(self.session, &path).map(EventFile::beside)).transpose()
     }
 
@@ -212,12 +235,12 @@ impl Repetition<'_> {
         &self,
         folder: Option<&Path>,
         option: &str,
-        extension: &str,
+        ending: &str,
     ) -> Result<Option<PathBuf>, Failure> {
         let Some(folder) = folder else { return Ok(None) };
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::from(error).context(format!("{option} {}", folder.display())))?;
-        let name = format!("{}-{}.{extension}", file_name(&self.device.label()), self.number + 1);
+        let name = format!("{}-{}{ending}", file_name(&self.device.label()), self.number + 1);
         Ok(Some(folder.join(name)))
     }
 }

@@ -76,6 +76,7 @@ fn parameters(series: &Series) -> Vec<Parameter> {
     match &series.application {
         Application::Commands(commands) => {
             parameters.push(plain("file system", commands.file_system.to_string()));
+            parameters.extend(super::limits::parameters(commands));
             parameters.extend(commands.setup.iter().map(|setup| plain("setup", setup.clone())));
             let phases = commands.phases.iter();
             parameters.extend(phases.map(|(name, line)| plain(&format!("phase {name}"), line.clone())));
@@ -134,6 +135,9 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 repetitions.len()
             )));
         }
+        for criticality in repetitions.iter().filter_map(|figures| figures.criticality.as_ref()) {
+            notes.push(Note::Remark(format!("{}: classes {}", device.label(), criticality.sentence())));
+        }
         for figures in repetitions.iter().filter(|figures| figures.failed_requests > 0) {
             let retries = figures.retries.and_then(|retries| retries.sentence());
             let reconnections = figures.reconnections.filter(|count| *count > 0);
@@ -148,6 +152,7 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 more.join("; ")
             )));
         }
+        notes.extend(super::limits::note(&device.label(), repetitions));
         let lost: u64 = repetitions.iter().map(|figures| figures.lost).sum();
         if lost > 0 {
             notes.push(Note::Warning(format!("{}: {lost} events were lost", device.label())));

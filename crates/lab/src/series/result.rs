@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::figures::Figures;
+use super::limits::HostLimits;
 use super::{Application, Series};
 use crate::devices::Resolved;
 use crate::output::{VERSION, optional_path_text};
@@ -98,6 +99,8 @@ pub enum ApplicationResult {
         drop_caches: bool,
         /// User who ran the commands, if named.
         user: Option<String>,
+        /// Limits that made the host small.
+        host: HostLimits,
     },
     /// A built-in application.
     Builtin {
@@ -163,6 +166,7 @@ impl ApplicationResult {
                 command: commands.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
                 drop_caches: commands.drop_caches,
                 user: commands.user.clone(),
+                host: HostLimits::of(commands),
             },
             Application::Builtin { line, .. } => Self::Builtin { builtin: line.clone() },
         }

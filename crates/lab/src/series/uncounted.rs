@@ -29,6 +29,7 @@ pub(super) fn pass(
         pace: Pace { mode: Mode::RunToCompletion, ..Pace::default() },
         record: None,
         events: None,
+        system: None,
         journal: None,
         ..series.clone()
     };

@@ -118,7 +118,7 @@ pub struct CpuTimes {
     pub task_s: f64,
     /// Time of kernel threads.
     pub kernel_s: f64,
-    /// Time of the loop driver's work, which emulates devices.
+    /// Time of the emulation of devices: the loop driver's work, and the thread of seeklab that serves the device.
     pub emulator_s: f64,
     /// Time of the recorder.
     pub recorder_s: f64,

@@ -8,7 +8,9 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use schemars::JsonSchema;
 use seeklab_core::{ByteSize, TraceRecord};
-use seeklab_traces::capture::system::{Recorded, SystemCapture, SystemOptions, write_back};
+use seeklab_traces::capture::system::{
+    KnownThreads, Recorded, Root, SystemCapture, SystemOptions, write_back,
+};
 use seeklab_traces::capture::{Rows, look_at};
 use seeklab_traces::system::tables::TABLES_VERSION;
 use seeklab_traces::system::{Output, Processed, Repairs};
@@ -18,7 +20,7 @@ use serde::Serialize;
 use super::folder::{Draft, REQUESTS, Tables, requests, write_metadata};
 use super::info::{SystemInfo, info};
 use super::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
-use crate::capture::child::{Child, Ended};
+use crate::capture::child::Child;
 use crate::failure::Failure;
 use crate::output::{VERSION, path_text};
 use crate::session::Session;
@@ -72,41 +74,107 @@ pub fn capture_system(
             .hint("write it at the end: `-- COMMAND`"));
     }
     let command = Child::new(&options.command, options.output_to_stderr)?;
-    let device = look_at(&options.device)?;
-    if device.takes_bios {
-        let message = format!("{}: has no request queue", options.device.display());
-        return Err(Failure::new(message).hint("record the device beneath it"));
-    }
     let _held = session.hold();
-    let draft = Draft::create(&options.output)?;
-    let system = SystemOptions {
-        buffer_bytes: options.buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
-        folder: draft.path().to_owned(),
-    };
-    let capture = SystemCapture::start(&options.device, &system)?;
+    let recording =
+        Recording::begin(&options.device, &options.output, options.buffer, Surroundings::default())?;
     let cpu_before = children_cpu_s()?;
-    let running = capture.follow(|| command.start())??;
+    let running = recording.capture.follow(|| command.start())??;
     let task = running.number();
     let mut watch = session.stop().watch();
     let ended = running.wait(&mut watch)?;
     let command_cpu_s = children_cpu_s()? - cpu_before;
     // The trace ends when what the command wrote is on the device.
-    write_back(&capture.facts().mount)
+    write_back(&recording.capture.facts().mount)
         .map_err(|error| Failure::from(error).context("cannot write back the file system"))?;
-    let recorded = capture.finish()?;
-    let spooled_bytes = recorded.spooled_bytes();
-    write(&draft, options, recorded, task, ended)?;
-    draft.finish()?;
-    let trace = info(&options.output)?;
+    let exit_code = ended.exit_code;
+    let recorded = recording.finish(&Traced {
+        command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        exit_code,
+        root: Root::Thread(task),
+        end_ns: None,
+    })?;
     Ok(SystemCaptureResult {
         device: options.device.clone(),
         output: options.output.clone(),
         version: VERSION,
-        command_exit_code: ended.exit_code,
+        command_exit_code: exit_code,
         command_cpu_s,
-        spooled_bytes,
-        trace,
+        spooled_bytes: recorded.spooled_bytes,
+        trace: info(&options.output)?,
     })
+}
+
+/// Surroundings of a device whose host is recorded, if they differ from those of this process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Surroundings {
+    /// Table of the mounts, in which the device is.
+    pub(crate) mounts: Option<PathBuf>,
+    /// Threads whose role their processes do not tell.
+    pub(crate) known: KnownThreads,
+}
+
+/// A command that was traced.
+#[derive(Debug)]
+pub(crate) struct Traced {
+    /// The command and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Its exit code; 128 plus the signal number if a signal ended it.
+    pub(crate) exit_code: i32,
+    /// First threads of the task.
+    pub(crate) root: Root,
+    /// End of the trace, in nanoseconds of CLOCK_MONOTONIC [default: the end of the recording].
+    pub(crate) end_ns: Option<u64>,
+}
+
+/// Size of a finished recording.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordedSize {
+    /// Temporary space that the events took.
+    pub(crate) spooled_bytes: u64,
+    /// Events that the kernel could not record.
+    pub(crate) lost_events: u64,
+}
+
+/// A host that is recorded, and the folder of its trace.
+pub(crate) struct Recording {
+    draft: Draft,
+    pub(crate) capture: SystemCapture,
+    device: PathBuf,
+}
+
+impl Recording {
+    /// Begins to record the host of `device`.
+    pub(crate) fn begin(
+        device: &Path,
+        output: &Path,
+        buffer: Option<ByteSize>,
+        surroundings: Surroundings,
+    ) -> Result<Self, Failure> {
+        if look_at(device)?.takes_bios {
+            let message = format!("{}: has no request queue", device.display());
+            return Err(Failure::new(message).hint("record the device beneath it"));
+        }
+        let draft = Draft::create(output)?;
+        let options = SystemOptions {
+            buffer_bytes: buffer.map(|size| usize::try_from(size.as_bytes()).unwrap_or(usize::MAX)),
+            folder: draft.path().to_owned(),
+            mounts: surroundings.mounts,
+            known: surroundings.known,
+        };
+        let capture = SystemCapture::start(device, &options)?;
+        Ok(Self { draft, capture, device: device.to_owned() })
+    }
+
+    /// Ends the recording and writes the trace.
+    pub(crate) fn finish(self, traced: &Traced) -> Result<RecordedSize, Failure> {
+        let Self { draft, capture, device } = self;
+        let mut recorded = capture.finish()?;
+        recorded.end_ns = traced.end_ns.map_or(recorded.end_ns, |end_ns| recorded.end_ns.min(end_ns));
+        let spooled_bytes = recorded.spooled_bytes();
+        let lost_events = write(&draft, &device, recorded, traced)?;
+        draft.finish()?;
+        Ok(RecordedSize { spooled_bytes, lost_events })
+    }
 }
 
 /// Processor time of all processes of this one that ended and were waited for.
@@ -125,17 +193,13 @@ struct RequestWriter {
 }
 
 impl RequestWriter {
-    fn create(
-        folder: &Path,
-        options: &SystemCaptureOptions,
-        recorded: &Recorded,
-    ) -> Result<Self, TraceError> {
+    fn create(folder: &Path, device: &Path, recorded: &Recorded) -> Result<Self, TraceError> {
         let facts = &recorded.facts;
         let mut metadata = Metadata {
             block_size: ByteSize::from_bytes(facts.block_bytes),
             version: Some(VERSION.to_owned()),
             clock: Some("monotonic".to_owned()),
-            labels: vec![options.device.display().to_string()],
+            labels: vec![device.display().to_string()],
             other: BTreeMap::from([(recorder::OBSERVED.to_owned(), "requests".to_owned())]),
             ..Metadata::default()
         };
@@ -164,17 +228,11 @@ fn write_record(writer: &mut dyn TraceWriter, failed: &mut Option<TraceError>, r
     }
 }
 
-/// Makes the pass over the events, and writes all files.
-fn write(
-    draft: &Draft,
-    options: &SystemCaptureOptions,
-    mut recorded: Recorded,
-    task: u32,
-    ended: Ended,
-) -> Result<(), Failure> {
+/// Makes the pass over the events, and writes all files. Returns the number of lost events.
+fn write(draft: &Draft, device: &Path, mut recorded: Recorded, traced: &Traced) -> Result<u64, Failure> {
     let mut tables = Tables::create(draft.path())?;
-    let mut requests = RequestWriter::create(draft.path(), options, &recorded)?;
-    let processed = recorded.process(&[task], &mut |output| match output {
+    let mut requests = RequestWriter::create(draft.path(), device, &recorded)?;
+    let processed = recorded.process(traced.root, &mut |output| match output {
         Output::Request(request) => {
             let RequestWriter { rows, writer, failed } = &mut requests;
             rows.push(&request, |record| write_record(&mut **writer, failed, record));
@@ -184,7 +242,9 @@ fn write(
     let mut counts: BTreeMap<String, u64> =
         tables.finish()?.into_iter().map(|(table, rows)| (table.to_owned(), rows)).collect();
     counts.insert(REQUESTS.to_owned(), requests.finish()?);
-    write_metadata(draft.path(), &metadata(options, &recorded, &processed, counts, task, ended))
+    let metadata = metadata(device, &recorded, &processed, counts, traced);
+    write_metadata(draft.path(), &metadata)?;
+    Ok(metadata.events.lost_events)
 }
 
 fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
@@ -200,12 +260,11 @@ fn repairs(repairs: &Repairs) -> BTreeMap<String, u64> {
 }
 
 fn metadata(
-    options: &SystemCaptureOptions,
+    device: &Path,
     recorded: &Recorded,
     processed: &Processed,
     tables: BTreeMap<String, u64>,
-    task: u32,
-    ended: Ended,
+    traced: &Traced,
 ) -> SystemMetadata {
     let facts = &recorded.facts;
     SystemMetadata {
@@ -214,16 +273,19 @@ fn metadata(
         clock: "monotonic".to_owned(),
         begin_ns: recorded.begin_ns,
         elapsed_ns: recorded.end_ns - recorded.begin_ns,
-        command: options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        task,
-        command_exit_code: ended.exit_code,
+        command: traced.command.clone(),
+        task: match traced.root {
+            Root::Thread(thread) => thread,
+            Root::ChildrenOf(_) => processed.first_task.unwrap_or(0),
+        },
+        command_exit_code: traced.exit_code,
         kernel: facts.kernel.clone(),
         machine: facts.machine.clone(),
         cpus: facts.cpus.clone(),
         memory_bytes: facts.memory_bytes.clone(),
         settings: facts.settings.clone(),
         device: DeviceFacts {
-            path: options.device.display().to_string(),
+            path: device.display().to_string(),
             number: recorded.device.requests,
             size_bytes: facts.device_bytes,
             block_bytes: facts.block_bytes,

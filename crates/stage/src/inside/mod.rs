@@ -72,8 +72,9 @@ impl Inside {
         match request {
             Request::MakeFileSystem => self.make_file_system(),
             Request::GiveToUser => self.give_to_user().map(|()| Reply::Done),
-            Request::Run(phase) => self.run(phase).map(Reply::PhaseResult),
-            Request::Open(_) | Request::Stop | Request::End => {
+            Request::Run(phase) => self.run(phase, false),
+            Request::RunOnStart(phase) => self.run(phase, true),
+            Request::Open(_) | Request::Start | Request::Cancel | Request::Stop | Request::End => {
                 Err(Trouble::new("unexpected request of the caller"))
             }
         }
@@ -117,6 +118,16 @@ impl Control {
                 Request::Stop => self.stops += 1,
                 request => return Some(request),
             }
+        }
+    }
+
+    /// Reports that the device is mounted, and waits for the caller. Returns true if the command is to start. If the
+    /// caller is gone, this ends the process.
+    pub(crate) fn is_started(&mut self) -> bool {
+        self.reply(&Reply::Mounted);
+        match self.request() {
+            Some(request) => matches!(request, Request::Start) && self.stops == 0,
+            None => std::process::exit(1),
         }
     }
 

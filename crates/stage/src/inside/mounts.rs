@@ -32,6 +32,14 @@ use crate::wire::Setting;
 /// background.
 const BUSY_WAIT: Duration = Duration::from_s(5);
 
+/// End of a mount.
+pub(super) struct Flushed {
+    /// Error of the data, if any were lost.
+    pub(super) error: Option<String>,
+    /// Time at which the file system was synced.
+    pub(super) synced_ns: u64,
+}
+
 /// Mounts of the stage.
 pub(super) struct Mounts {
     /// As commands are to open it.
@@ -120,15 +128,17 @@ impl Mounts {
     }
 
     /// Syncs, unmounts and lets go of what the kernel keeps of the device, so that the next reader finds
-    /// nothing in memory. Returns what went wrong with the data, if anything.
-    pub(super) fn sync_and_unmount(&mut self) -> Result<Option<String>, Trouble> {
+    /// nothing in memory.
+    pub(super) fn sync_and_unmount(&mut self) -> Result<Flushed, Trouble> {
         let mut lost = Vec::new();
+        let mut synced_ns = monotonic_ns();
         if let Some(target) = self.target.as_ref().filter(|_| self.is_mounted) {
             match File::open(target).map(|root| syncfs(&root)) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => lost.push(format!("sync of the file system: {error}")),
                 Err(error) => lost.push(format!("sync of the file system: {error}")),
             }
+            synced_ns = monotonic_ns();
             unmount_all(target)?;
             self.is_mounted = false;
         }
@@ -143,7 +153,8 @@ impl Mounts {
             }
             Err(error) => lost.push(format!("flush of the device: {error}")),
         }
-        Ok((!lost.is_empty()).then(|| lost.join("; ")))
+        let error = (!lost.is_empty()).then(|| lost.join("; "));
+        Ok(Flushed { error, synced_ns })
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::command::{CommandLine, SHELL, find_program};
+use crate::cpu_list::CpuList;
 use crate::error::Trouble;
-use crate::os::{monotonic_ns, spawn};
+use crate::os::{Limits, monotonic_ns, spawn};
 use crate::phase::{Phase, PhaseResult};
-use crate::wire::Setting;
+use crate::wire::{Reply, Setting};
 
 use super::attend::{Ended, attend};
 use super::{Control, Inside, duplicate};
@@ -40,7 +42,7 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
         .stdin(Stdio::null())
         .stdout(both()?)
         .stderr(both()?);
-    let (child, _) = spawn(command, None).map_err(failed)?;
+    let (child, _) = spawn(command, None, Limits::default()).map_err(failed)?;
     let Ended { status, stopped, .. } = attend(&child, control, setting.grace)?;
     if stopped {
         return Ok(false);
@@ -57,8 +59,9 @@ pub(super) fn make_file_system(setting: &Setting, control: &mut Control) -> Resu
 }
 
 impl Inside {
-    /// Runs a phase from mount to unmount.
-    pub(super) fn run(&mut self, phase: &Phase) -> Result<PhaseResult, Trouble> {
+    /// Runs a phase from mount to unmount. With `on_start`, the command waits for the caller once the device is mounted,
+    /// and the result is `Stopped` if the caller stops or cancels it there.
+    pub(super) fn run(&mut self, phase: &Phase, on_start: bool) -> Result<Reply, Trouble> {
         let command = self.command(phase)?;
         let program = command.get_program().to_owned();
         if self.setting.drop_caches {
@@ -66,10 +69,15 @@ impl Inside {
             std::fs::write("/proc/sys/vm/drop_caches", "3")
                 .map_err(|error| Trouble::io("drop caches", error))?;
         }
+        let limits = self.limits()?;
         let mount_start_ns = monotonic_ns();
         self.mounts.mount(&self.setting)?;
         let start_ns = monotonic_ns();
-        let ran = spawn(command, self.setting.account.as_ref())
+        if on_start && !self.control.is_started() {
+            self.mounts.sync_and_unmount()?;
+            return Ok(Reply::Stopped);
+        }
+        let ran = spawn(command, self.setting.account.as_ref(), limits)
             .map_err(|error| Trouble::io(format!("run {program:?}"), error))
             .and_then(|(child, exec_ns)| {
                 Ok((attend(&child, &mut self.control, self.setting.grace)?, exec_ns))
@@ -78,7 +86,8 @@ impl Inside {
         let flushed = self.mounts.sync_and_unmount();
         let flush_end_ns = monotonic_ns();
         let (ended, exec_ns) = ran?;
-        Ok(PhaseResult {
+        let flushed = flushed?;
+        Ok(Reply::PhaseResult(PhaseResult {
             name: phase.name.clone(),
             exit: ended.status.into(),
             stopped: ended.stopped,
@@ -87,12 +96,26 @@ impl Inside {
             exec_ns,
             end_ns: ended.end_ns,
             flush_start_ns,
+            synced_ns: flushed.synced_ns,
             flush_end_ns,
             user: ended.usage.user,
             system: ended.usage.system,
             max_rss_bytes: ended.usage.max_rss_bytes,
             left_running: ended.left_running,
-            flush_error: flushed?,
+            flush_error: flushed.error,
+        }))
+    }
+
+    /// The limits of the next command.
+    fn limits(&self) -> Result<Limits, Trouble> {
+        let open = |path: &PathBuf| {
+            let file = File::options().write(true).open(path);
+            file.map_err(|error| Trouble::io(format!("open {}", path.display()), error))
+        };
+        let Setting { memory_group, cpus, .. } = &self.setting;
+        Ok(Limits {
+            memory_group: memory_group.as_ref().map(open).transpose()?,
+            cpus: cpus.as_ref().map(CpuList::set),
         })
     }
 

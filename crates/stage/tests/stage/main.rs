@@ -10,6 +10,8 @@ mod endings;
 #[cfg(target_os = "linux")]
 mod fixture;
 #[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
 mod phases;
 
 #[cfg(not(target_os = "linux"))]
@@ -32,6 +34,7 @@ fn main() -> std::process::ExitCode {
     let tests: Vec<Trial> = phases::tests()
         .into_iter()
         .chain(endings::tests())
+        .chain(limits::tests())
         .map(|test| {
             let is_ignored = skip.is_some() || test.has_ignored_flag();
             test.with_ignored_flag(is_ignored)

@@ -30,6 +30,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("errors_quote_the_kernel_and_mkfs", errors_quote_the_kernel_and_mkfs),
         test("ext4_has_the_same_layout_each_time", ext4_has_the_same_layout_each_time),
         test("missing_rights_are_reported_together", missing_rights_are_reported_together),
+        test("command_starts_when_the_caller_is_ready", command_starts_when_the_caller_is_ready),
+        test("phase_that_the_caller_refuses_does_not_start", phase_that_the_caller_refuses_does_not_start),
     ];
     for file_system in [FileSystem::Ext2, FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
         let needs = Needs { file_system, mkfs: true, ..Needs::default() };
@@ -350,4 +352,44 @@ fn missing_rights_are_reported_together() {
         ]
     );
     assert!(missing[0].remedy.contains("sudo") && missing[0].remedy.contains("--builtin"), "{missing:?}");
+}
+
+fn command_starts_when_the_caller_is_ready() {
+    let device = Loop::new(32, &mark("ready"));
+    let mut stage = staged(&options(&device, FileSystem::Ext4));
+    let folder = tempfile::tempdir().unwrap();
+    let began = folder.path().join("began");
+    let phase = shell(format!("echo x > file; touch {}", began.display()));
+    let result = stage.run_phase_when_ready(&phase, |mounted| {
+        assert!(!began.exists());
+        let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", mounted.process)).unwrap();
+        let source = format!(" {} ", device.path.display());
+        assert!(mounts.lines().any(|line| line.contains(&source)), "{mounts}");
+        Ok::<(), Error>(())
+    });
+    let result = result.unwrap();
+    assert!(result.is_success() && began.exists(), "{result:?}");
+    let stamps = [result.start_ns, result.exec_ns, result.end_ns, result.flush_start_ns, result.synced_ns];
+    assert!(stamps.is_sorted() && result.synced_ns <= result.flush_end_ns, "{result:?}");
+    succeed(&mut stage, "test $(cat file) = x");
+    stage.end().unwrap();
+}
+
+fn phase_that_the_caller_refuses_does_not_start() {
+    let device = Loop::new(32, &mark("refused"));
+    let stop = Stop::new();
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &stop).unwrap();
+    stage.make_file_system().unwrap();
+    let refused = stage.run_phase_when_ready(&shell("touch file"), |_| Err(Error::Stopped));
+    assert!(matches!(refused, Err(Error::Stopped)));
+    // The stage goes on, and a stop before the command keeps it from starting too.
+    succeed(&mut stage, "! test -e file");
+    let stopped = stage.run_phase_when_ready(&shell("touch file"), |_| {
+        stop.stop();
+        Ok::<(), Error>(())
+    });
+    assert!(matches!(stopped, Err(Error::Stopped)));
+    stage.end().unwrap();
+    let mut stage = Stage::open(&options(&device, FileSystem::Ext4), &Stop::new()).unwrap();
+    succeed(&mut stage, "! test -e file");
 }

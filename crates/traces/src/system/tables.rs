@@ -20,7 +20,7 @@ names! {
         Task = "task",
         /// Thread of the kernel.
         Kernel = "kernel",
-        /// Work of the kernel that emulates a device: the loop driver.
+        /// Emulation of a device: the loop driver, and the thread of seeklab that serves the device.
         Emulator = "emulator",
         /// The recorder.
         Recorder = "recorder",

@@ -352,6 +352,33 @@ fn work_of_the_loop_driver_is_separate_from_other_work_of_the_kernel() {
 }
 
 #[test]
+fn children_of_a_starter_are_the_task_and_the_starter_is_not() {
+    let recorder = InitialThread {
+        thread: 30,
+        process: 30,
+        parent: 1,
+        name: process_name("stage"),
+        role: Role::Recorder,
+    };
+    let emulator = InitialThread { thread: 31, process: 31, role: Role::Emulator, ..recorder };
+    let processor = Processor::new(1000, [0], DEVICE, &[], &[recorder, emulator]).with_starter(30);
+    let mut host = Host { processor, rows: Vec::new() };
+    host.at(10, 0, 30, EventKind::Fork { child: 40, is_thread: false })
+        .at(20, 0, 30, switch(30, RunState::Interruptible, 40))
+        .at(25, 0, 40, EventKind::Fork { child: 41, is_thread: false })
+        .at(30, 0, 40, switch(40, RunState::Ended, 31))
+        .at(37, 0, 31, EventKind::Fork { child: 50, is_thread: true })
+        .at(40, 0, 31, switch(31, RunState::Interruptible, 41))
+        .at(45, 0, 41, switch(41, RunState::Ended, 0));
+    let (rows, counts) = host.finish(50);
+    let threads: Vec<u32> = processes(&rows).iter().map(|row| row.thread).collect();
+    assert_eq!((threads, counts.first_task), (vec![40, 41], Some(40)));
+    let cpu = cpus(&rows)[0];
+    assert_eq!((cpu.recorder_ns, cpu.task_ns, cpu.emulator_ns, cpu.other_ns), (20, 15, 10, 0));
+    check_sums(&rows);
+}
+
+#[test]
 fn rows_survive_their_cells() {
     use super::table::TableRow;
     let mut cells = Vec::new();

@@ -2,7 +2,9 @@
 //!
 //! A demand read or a synchronous write is time-critical. A read-ahead or an asynchronous write is time-limited. A write
 //! of the syncer is time-noncritical \[Ganger & Patt 1998, section 2\]. The *time limit* of a read-ahead is the time from
-//! its issue to the first access to its block. The limit is met if the read was complete by then.
+//! its issue to the first access to its block. The limit is met if the read was complete by then. A pending request that
+//! a process comes to wait for becomes time-critical. The device gets this as a
+//! [reclassification](seeklab_core::Reclassification); the figures keep the class at issue.
 
 use std::collections::VecDeque;
 
@@ -28,6 +30,15 @@ pub(super) struct Outstanding {
     pub(super) issued: Instant,
     /// True if a process waits that did not at issue.
     pub(super) is_awaited: bool,
+    /// True if the device has completed the request, and its interrupt has not been handled.
+    pub(super) is_complete: bool,
+}
+
+impl Outstanding {
+    /// A request that is issued now.
+    pub(super) const fn new(owner: Owner, class: Criticality, issued: Instant) -> Self {
+        Self { owner, class, issued, is_awaited: false, is_complete: false }
+    }
 }
 
 /// Requests that the device has, by number.
@@ -129,12 +140,7 @@ mod tests {
 
     #[test]
     fn requests_complete_in_any_order() {
-        let request = Outstanding {
-            owner: Owner::Nobody,
-            class: Criticality::TimeCritical,
-            issued: Instant::ZERO,
-            is_awaited: false,
-        };
+        let request = Outstanding::new(Owner::Nobody, Criticality::TimeCritical, Instant::ZERO);
         let mut requests = Requests::default();
         for number in 0..4 {
             assert_eq!(requests.add(request), number);

@@ -46,7 +46,7 @@ mod system_call;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use seeklab_core::{Arrival, Completion, Duration, Instant, Request, Stream, Workload};
+use seeklab_core::{Arrival, Completion, Duration, Instant, Stream, Workload};
 
 pub use self::criticality::ClassFigures;
 pub use self::figures::{CpuTimes, HostFigures};
@@ -97,8 +97,8 @@ pub struct Host {
     /// Ends of sleeps and starts of processes: time, order, process.
     timers: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     timers_set: u64,
-    /// Requests that arrive now.
-    arrivals: VecDeque<Request>,
+    /// Requests, and changes of the classes of pending ones, that the device receives now.
+    arrivals: VecDeque<Arrival>,
     requests: Requests,
     /// Completions whose interrupts have yet to arrive: request, success.
     completions: VecDeque<(u64, bool)>,
@@ -240,12 +240,12 @@ impl Host {
 
 impl Workload for Host {
     fn next_arrival(&mut self, now: Instant) -> Arrival {
-        if let Some(request) = self.arrivals.pop_front() {
-            return Arrival::Request(request);
+        if let Some(arrival) = self.arrivals.pop_front() {
+            return arrival;
         }
         self.advance(now);
         match self.arrivals.pop_front() {
-            Some(request) => Arrival::Request(request),
+            Some(arrival) => arrival,
             None if self.is_finished() => Arrival::Finished,
             None => Arrival::At(self.next_event()),
         }
@@ -254,8 +254,9 @@ impl Workload for Host {
     fn completed(&mut self, completion: &Completion) {
         let number = completion.request.id.0;
         let is_ok = completion.outcome.status.is_success();
-        let class = self.requests.get_mut(number).expect("an outstanding request completes").class;
-        let figures = match class {
+        let request = self.requests.get_mut(number).expect("an outstanding request completes");
+        request.is_complete = true;
+        let figures = match request.class {
             seeklab_core::Criticality::TimeCritical => &mut self.time_critical,
             seeklab_core::Criticality::TimeLimited => &mut self.time_limited,
             seeklab_core::Criticality::TimeNoncritical => &mut self.time_noncritical,

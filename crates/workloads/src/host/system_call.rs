@@ -399,14 +399,17 @@ impl Host {
         }
     }
 
-    /// A process waits for a request from now on.
+    /// A process waits for a request from now on: the request becomes time-critical, for the device too.
     pub(super) fn await_request(&mut self, number: u64) {
-        if let Some(request) = self.requests.get_mut(number)
-            && request.class == Criticality::TimeNoncritical
-            && !request.is_awaited
-        {
-            request.is_awaited = true;
-            self.turned_critical += 1;
+        let Some(request) = self.requests.get_mut(number) else { return };
+        if request.class == Criticality::TimeCritical || request.is_awaited {
+            return;
+        }
+        request.is_awaited = true;
+        self.turned_critical += u64::from(request.class == Criticality::TimeNoncritical);
+        // Of a request that is complete, the process waits for the interrupt.
+        if !request.is_complete {
+            self.make_critical(number);
         }
     }
 
@@ -433,7 +436,7 @@ impl Host {
         lbn: u64,
         blocks: u32,
     ) -> u64 {
-        let number = self.requests.add(Outstanding { owner, class, issued: self.now, is_awaited: false });
+        let number = self.requests.add(Outstanding::new(owner, class, self.now));
         self.send(Request { initiator: pid, criticality: class, ..Request::new(number, op, lbn, blocks) });
         number
     }

@@ -1,8 +1,8 @@
 //! The host model, mechanism by mechanism, in front of a device of the test's own.
 
 use seeklab_core::{
-    Arrival, Breakdown, BufferOutcome, ByteSize, Completion, Criticality, Duration, FaultSet, Instant,
-    Limits, Operation, Outcome, Request, Seed, Status, Workload, simulate,
+    Arrival, Breakdown, BufferOutcome, ByteSize, ClassHistory, Completion, Criticality, Duration, FaultSet,
+    Instant, Limits, Operation, Outcome, Request, Seed, Simulation, Status, Workload, simulate,
 };
 use seeklab_workloads::host::{Host, HostFigures};
 use seeklab_workloads::{AddressSpace, WorkloadSpec};
@@ -83,6 +83,63 @@ fn read_ahead_that_is_not_complete_in_time_makes_the_process_wait() {
     assert_eq!(figures.elapsed, Duration::from_ms(104), "the device is always busy");
     assert_eq!(figures.io_waits, 10);
     assert_eq!(figures.false_idle, figures.elapsed - figures.task_cpu);
+}
+
+/// Requests with their class at issue, and the times at which they were issued, became time-critical and completed.
+fn classes(line: &str) -> Vec<(Criticality, Duration, Option<Duration>, Duration)> {
+    let mut classes = Vec::new();
+    Simulation::new(Limits::default())
+        .run_with_classes(
+            &mut host(line),
+            &mut Server::new(Service::Constant(SERVICE)),
+            |completion, history| {
+                let ClassHistory { at_arrival, became } = history;
+                let since_start = |time: Instant| time - Instant::ZERO;
+                let became = became.time_critical().map(since_start);
+                classes.push((
+                    at_arrival,
+                    since_start(completion.submitted),
+                    became,
+                    since_start(completion.completed),
+                ));
+            },
+        )
+        .expect("the device takes every request");
+    classes
+}
+
+#[test]
+fn read_ahead_that_a_process_waits_for_becomes_time_critical() {
+    let program = |time: &str| {
+        let line = format!(
+            "files.data.size=40KiB,processes.p.program=repeat 10 {{ read data 4KiB; compute {time} }}"
+        );
+        classes(&format!("{FREE},{line}"))
+    };
+    let ms = Duration::from_ms;
+    let late = program("4ms");
+    assert_eq!(late[0], (Criticality::TimeCritical, ms(0), None, ms(10)));
+    assert_eq!(late[1], (Criticality::TimeLimited, ms(0), Some(ms(14)), ms(20)));
+    for (index, request) in late.iter().enumerate().skip(2) {
+        let (issued, needed) = (ms(index as u64 * 10 - 6), ms(index as u64 * 10 + 4));
+        let completed = needed + ms(6);
+        assert_eq!(*request, (Criticality::TimeLimited, issued, Some(needed), completed), "{index}");
+    }
+    assert!(program("30ms").iter().all(|(_, _, became, _)| became.is_none()), "every limit is met");
+}
+
+#[test]
+fn write_back_that_a_process_waits_for_becomes_time_critical() {
+    let line = |after| {
+        format!(
+            "{FREE},files.data.size=4KiB,files.data.new=true,host.sweep=100%,\
+             processes.p.program=write data 4KiB; sleep {after}; write data 4KiB"
+        )
+    };
+    let ms = Duration::from_ms;
+    let first = |after| classes(&line(after))[0];
+    assert_eq!(first("1001ms"), (Criticality::TimeNoncritical, ms(1000), Some(ms(1001)), ms(1010)));
+    assert_eq!(first("1011ms"), (Criticality::TimeNoncritical, ms(1000), None, ms(1010)));
 }
 
 #[test]

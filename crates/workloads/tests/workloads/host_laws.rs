@@ -216,7 +216,11 @@ fn go(
                 continue;
             }
             Arrival::Reclassification(change) => {
-                device.reclassify(now, &change);
+                let before = device.reclassify(now, &change);
+                assert!(
+                    before.is_some(),
+                    "{change:?} at {now} is of no pending request that is less pressing"
+                );
                 continue;
             }
             Arrival::At(time) => device.next_event().map_or(time, |event| event.min(time)),

@@ -8,6 +8,7 @@ mod durable;
 mod errors;
 mod examples;
 pub(crate) mod harness;
+mod limits;
 mod off;
 mod power;
 mod run;
@@ -15,5 +16,6 @@ mod served;
 mod signals;
 mod simulated;
 mod spoilt;
+mod system_run;
 
 pub(crate) use harness::can_mount;

@@ -24,8 +24,7 @@ impl Fault {
 
     /// Finds out whether the layer is quiet; to be called behind everything that may change that.
     pub(super) fn settle(&mut self) {
-        let is_quiet = self.struck == 0
-            && self.answered == 0
+        let is_quiet = self.inside.are_plain()
             && self.held.is_empty()
             && self.hanging.is_empty()
             && self.watch.is_none()
@@ -46,7 +45,7 @@ impl Fault {
         let first = completions.len();
         self.device.poll(now, completions);
         for completion in &completions[first..] {
-            self.inside.remove(completion.request.id);
+            self.inside.remove_plain(completion.request.id);
             self.idle_since = completion.completed;
         }
     }

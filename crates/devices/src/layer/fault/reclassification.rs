@@ -15,8 +15,8 @@ impl Fault {
     ) -> Option<Criticality> {
         let apply = |request: &mut Request| request.reclassify(change.criticality);
         let mut before = None;
-        if let Some(inside) = self.inside.get_mut(change.id) {
-            before = apply(&mut inside.taken.request).filter(|_| !inside.answered);
+        if let Some((request, answered)) = self.inside.get_mut(change.id) {
+            before = apply(request).filter(|_| !answered);
             self.device.reclassify(self.clock.inside(now), change);
         }
         let hanging = self.hanging.iter_mut().map(|hanging| &mut hanging.taken.request);

@@ -27,6 +27,7 @@
 //!
 //! [`Server`]: crate::frontend::fuse::Server
 
+mod changes;
 mod kernel;
 mod queue;
 
@@ -42,6 +43,8 @@ use rustix::io::Errno;
 
 pub(crate) use kernel::own_descriptor_only;
 pub use queue::{Queue, QueueOptions, is_attached};
+
+use changes::Changes;
 
 use crate::frontend::Endpoint;
 use crate::frontend::fuse::DetachedFile;
@@ -62,6 +65,8 @@ pub struct Settings {
 pub struct LoopDevice {
     path: PathBuf,
     queue: Queue,
+    /// Settings that are restored when the device is given up.
+    changes: Option<Changes>,
     /// Dropped to end the keeper.
     hold: Option<Sender<()>>,
     keeper: JoinHandle<()>,
@@ -90,11 +95,13 @@ impl LoopDevice {
         let (ready, attached) = channel();
         let (hold, held) = channel();
         let (number, name) = (file.directory.as_raw_fd(), file.name.clone());
-        let settings = settings.clone();
+        let (settings, options) = (settings.clone(), settings.queue.clone());
         let keeper = std::thread::Builder::new().name("loop-keeper".to_owned());
         let keeper = keeper.spawn(move || keep(number, &name, &settings, &ready, &held))?;
         match attached.recv_timeout(PATIENCE) {
-            Ok(Ok((path, queue))) => Ok(Self { path, queue, hold: Some(hold), keeper }),
+            Ok(Ok((path, queue))) => {
+                Self { path, queue, changes: None, hold: Some(hold), keeper }.limited(&options)
+            }
             Ok(Err(error)) => Err(error),
             Err(RecvTimeoutError::Timeout) => {
                 let what =
@@ -102,6 +109,22 @@ impl LoopDevice {
                 Err(io::Error::new(io::ErrorKind::TimedOut, what))
             }
             Err(RecvTimeoutError::Disconnected) => panic!("the keeper of the loop device panicked"),
+        }
+    }
+
+    /// Changes the settings that outlive it. The keeper cannot: its descriptors are its own.
+    fn limited(mut self, options: &QueueOptions) -> io::Result<Self> {
+        let limited = queue::limit(&self.path, options)
+            .and_then(|changes| Queue::read(&self.path).map(|queue| (changes, queue)));
+        match limited {
+            Ok((changes, queue)) => {
+                (self.changes, self.queue) = (changes, queue);
+                Ok(self)
+            }
+            Err(error) => {
+                self.detach();
+                Err(error)
+            }
         }
     }
 
@@ -130,6 +153,8 @@ impl LoopDevice {
     pub fn detach(mut self) -> bool {
         drop(self.hold.take());
         let _ = self.keeper.join();
+        // What it held was written under them.
+        drop(self.changes.take());
         !is_attached(&self.path)
     }
 }
@@ -173,7 +198,8 @@ fn attach(directory: &OwnedFd, name: &str, settings: &Settings) -> io::Result<(O
     let file = openat(directory, name, access | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("the FUSE file: {error}")))?;
     let (device, path) = configure(&file, name, access, settings)?;
-    let queue = queue::apply(&path, settings)?;
+    queue::apply(&path, settings)?;
+    let queue = Queue::read(&path)?;
     Ok((device, path, queue))
 }
 

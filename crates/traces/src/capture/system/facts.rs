@@ -87,16 +87,16 @@ fn line(path: impl AsRef<Path>) -> Option<String> {
 }
 
 impl HostFacts {
-    /// Collects the state and settings of this host and the device.
+    /// Collects the state and settings of this host and the device, which is mounted according to the table `mounts`.
     ///
     /// # Errors
     /// If the device has no mounted file system of the ext4 driver.
-    pub(super) fn collect(device: &Path) -> Result<Self, CaptureError> {
+    pub(super) fn collect(device: &Path, mounts: &Path) -> Result<Self, CaptureError> {
         let target = Target::of(device)?;
         let failed = |source| CaptureError::Device { path: device.to_owned(), source };
         let metadata = fs::metadata(device).map_err(failed)?;
         let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-        let table = fs::read_to_string("/proc/self/mountinfo").map_err(failed)?;
+        let table = fs::read_to_string(mounts).map_err(failed)?;
         let mount = find_mount(&table, major, minor)
             .ok_or_else(|| CaptureError::NotMounted { path: device.to_owned() })?;
         let described = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
@@ -164,8 +164,27 @@ fn unescape(text: &str) -> String {
     pairs.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
+/// Threads that have another role than their processes alone would give them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownThreads {
+    /// Threads of this process that emulate a device.
+    pub emulators: Vec<u32>,
+    /// Processes that belong to the recorder, besides this one.
+    pub recorders: Vec<u32>,
+}
+
+impl KnownThreads {
+    fn role(&self, thread: u32, process: u32) -> Role {
+        if self.emulators.contains(&thread) {
+            return Role::Emulator;
+        }
+        let is_recorder = process == std::process::id() || self.recorders.contains(&process);
+        if is_recorder { Role::Recorder } else { Role::Other }
+    }
+}
+
 /// All threads of the host.
-pub(super) fn threads() -> Vec<InitialThread> {
+pub(super) fn threads(known: &KnownThreads) -> Vec<InitialThread> {
     let mut threads = Vec::new();
     let numbers = |path: &Path| -> Vec<u32> {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -175,21 +194,20 @@ pub(super) fn threads() -> Vec<InitialThread> {
         let folder = PathBuf::from(format!("/proc/{process}/task"));
         for thread in numbers(&folder) {
             let stat = line(folder.join(thread.to_string()).join("stat"));
-            threads.extend(stat.and_then(|stat| initial(thread, process, &stat)));
+            threads.extend(stat.and_then(|stat| initial(thread, process, &stat, known)));
         }
     }
     threads
 }
 
 /// A thread by its `stat` file: `10 (name) S parent … flags …`; the name may contain anything.
-fn initial(thread: u32, process: u32, stat: &str) -> Option<InitialThread> {
+fn initial(thread: u32, process: u32, stat: &str, known: &KnownThreads) -> Option<InitialThread> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let flags: u64 = fields.get(6)?.parse().ok()?;
     let role = match flags {
         flags if flags & KERNEL_THREAD != 0 => Role::Kernel,
-        _ if process == std::process::id() => Role::Recorder,
-        _ => Role::Other,
+        _ => known.role(thread, process),
     };
     Some(InitialThread {
         thread,
@@ -217,13 +235,21 @@ mod tests {
 
     #[test]
     fn threads_of_the_kernel_are_known_by_their_flags() {
-        let thread = |stat| initial(4663, 4663, stat).unwrap();
+        let none = KnownThreads::default();
+        let thread = |stat| initial(4663, 4663, stat, &none).unwrap();
         let kernel = thread("4663 (kworker/u8:4) I 2 0 0 0 -1 69238880 0 0 0 0");
         assert_eq!((kernel.role, kernel.parent), (Role::Kernel, 2));
         let other = thread("4663 (a) b) S 17 1 1 0 -1 4194304 0 0 0 0");
         assert_eq!((other.role, other.parent, other.name.to_string()), (Role::Other, 17, "a) b".to_owned()));
-        assert_eq!(initial(1, 1, "1 (x"), None);
-        assert!(threads().iter().any(|thread| thread.role == Role::Recorder));
+        assert_eq!(initial(1, 1, "1 (x", &none), None);
+        let known = KnownThreads { emulators: vec![7], recorders: vec![4663] };
+        let role =
+            |number, process| initial(number, process, "7 (a) S 17 1 1 0 -1 4194304 0", &known).unwrap().role;
+        assert_eq!(role(4664, 4663), Role::Recorder);
+        assert_eq!(role(7, std::process::id()), Role::Emulator);
+        assert_eq!(role(8, std::process::id()), Role::Recorder);
+        assert_eq!(role(8, 8), Role::Other);
+        assert!(threads(&none).iter().any(|thread| thread.role == Role::Recorder));
     }
 
     #[test]

@@ -46,7 +46,7 @@ use format::{Decoder, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
 use spool::{Spooled, Spooler};
 use symbols::Symbols;
 
-pub use facts::{HostFacts, Mount};
+pub use facts::{HostFacts, KnownThreads, Mount};
 
 /// Records the call stack of a thread that leaves its processor to wait.
 const STACK_TRIGGER: &str = "stacktrace if prev_state & 3";
@@ -59,6 +59,19 @@ pub struct SystemOptions {
     pub buffer_bytes: Option<usize>,
     /// Folder of the temporary files.
     pub folder: PathBuf,
+    /// Table of the mounts, in which the device is [default: that of this process].
+    pub mounts: Option<PathBuf>,
+    /// Threads whose role their processes do not tell.
+    pub known: KnownThreads,
+}
+
+/// First threads of the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// This thread.
+    Thread(u32),
+    /// All children that this thread makes within the trace.
+    ChildrenOf(u32),
 }
 
 /// A system-level capture that goes on until it is finished or dropped.
@@ -111,7 +124,10 @@ impl SystemCapture {
             return Err(CaptureError::PidNamespace);
         }
         let target = Target::of(device)?;
-        let facts = HostFacts::collect(device)?;
+        let facts = HostFacts::collect(
+            device,
+            options.mounts.as_deref().unwrap_or(Path::new("/proc/self/mountinfo")),
+        )?;
         let traced = TracedDevice {
             requests: target.number,
             file_system: facts.mount.device,
@@ -128,7 +144,7 @@ impl SystemCapture {
         task.write("set_event_pid", &u32::from(u16::MAX).saturating_mul(64).to_string())?;
         let followed = task.folder().join("set_event_pid");
         let spooler = Spooler::new(pages, host, task, &options.folder)?;
-        let initial = facts::threads();
+        let initial = facts::threads(&options.known);
         for decoder in decoders.iter().filter(|decoder| decoder.tracepoint.point != Point::Stack) {
             let Tracepoint { group, name, scope, point, .. } = decoder.tracepoint;
             let instance = if scope == Scope::Task { &spooler.task } else { &spooler.host };
@@ -164,16 +180,22 @@ impl SystemCapture {
     /// # Panics
     /// If `start` panics.
     pub fn follow<T: Send>(&self, start: impl FnOnce() -> T + Send) -> Result<T, CaptureError> {
-        let followed = &self.followed;
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                let number = rustix::thread::gettid().as_raw_pid().to_string();
-                fs::write(followed, number)
-                    .map_err(|source| CaptureError::Tracefs { path: followed.clone(), source })?;
+                self.follow_thread(rustix::thread::gettid().as_raw_pid().cast_unsigned())?;
                 Ok(start())
             });
             thread.join().expect("the start of the command does not panic")
         })
+    }
+
+    /// Follows a thread: the processes that it makes from now on, and their descendants, are recorded as the task.
+    ///
+    /// # Errors
+    /// If the kernel refuses to follow the thread.
+    pub fn follow_thread(&self, thread: u32) -> Result<(), CaptureError> {
+        fs::write(&self.followed, thread.to_string())
+            .map_err(|source| CaptureError::Tracefs { path: self.followed.clone(), source })
     }
 
     /// Time at which the capture began, in nanoseconds of CLOCK_MONOTONIC.
@@ -242,17 +264,17 @@ impl Recorded {
         self.spooled.lost
     }
 
-    /// Makes one pass over the events. The threads `roots` and their descendants are the task.
+    /// Makes one pass over the events. The task is what `root` names, with all descendants.
     ///
     /// # Errors
     /// If the temporary files cannot be read.
-    pub fn process(
-        &mut self,
-        roots: &[u32],
-        sink: &mut impl FnMut(Output),
-    ) -> Result<Processed, CaptureError> {
+    pub fn process(&mut self, root: Root, sink: &mut impl FnMut(Output)) -> Result<Processed, CaptureError> {
         let cpus = self.facts.cpus.iter().copied();
+        let roots: &[u32] = if let Root::Thread(thread) = &root { &[*thread] } else { &[] };
         let mut processor = Processor::new(self.begin_ns, cpus, self.device, roots, &self.initial);
+        if let Root::ChildrenOf(thread) = root {
+            processor = processor.with_starter(thread);
+        }
         let end_ns = self.end_ns;
         let malformed = self.spooled.read(&self.decoders, &self.symbols, |event| {
             if event.time_ns <= end_ns {

@@ -29,11 +29,14 @@ impl Processor {
         };
         // A thread of the kernel is made by its thread 2.
         let role = match role {
-            _ if self.roots.contains(&child) => Role::Task,
+            _ if self.roots.contains(&child) || self.starter == Some(parent) => Role::Task,
             Role::Recorder if !is_thread => Role::Other,
             Role::Other if parent == 2 => Role::Kernel,
             role => role,
         };
+        if role == Role::Task {
+            self.counts.first_task.get_or_insert(child);
+        }
         let process = if is_thread { process } else { child };
         let mut thread = Thread::new(child, process, parent, role, self.now_ns, self.begin_ns);
         if let Some(parent) = self.threads.get(&parent) {

@@ -86,6 +86,8 @@ pub struct Processed {
     pub repairs: Repairs,
     /// Events with a time before the previous event.
     pub clock_steps: u64,
+    /// First thread of the task that was made within the trace.
+    pub first_task: Option<u32>,
     /// Counts of the requests.
     pub requests: Captured,
 }
@@ -122,6 +124,8 @@ pub struct Processor {
     now_ns: u64,
     device: TracedDevice,
     roots: Vec<u32>,
+    /// Thread whose children are the task.
+    starter: Option<u32>,
     cpus: BTreeMap<u16, Cpu>,
     threads: BTreeMap<u32, Thread>,
     initial: Vec<InitialRow>,
@@ -162,6 +166,7 @@ impl Processor {
             now_ns: begin_ns,
             device,
             roots: roots.to_vec(),
+            starter: None,
             cpus: cpus.into_iter().map(|cpu| (cpu, Cpu::new(cpu, begin_ns))).collect(),
             threads: initial.iter().map(thread).collect(),
             initial: initial.iter().map(row).collect(),
@@ -169,6 +174,12 @@ impl Processor {
             pairing: Pairing::new(begin_ns),
             counts: Processed::default(),
         }
+    }
+
+    /// Counts the children of a thread, and their descendants, as the task too.
+    #[must_use]
+    pub fn with_starter(self, thread: u32) -> Self {
+        Self { starter: Some(thread), ..self }
     }
 
     /// Takes the next event and hands on the rows that it completes.

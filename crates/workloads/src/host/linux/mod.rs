@@ -27,7 +27,7 @@ mod write;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use seeklab_core::{Criticality, Instant, Operation, Request};
+use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
 
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
@@ -211,9 +211,23 @@ impl Host {
             Some(linux) if linux.tags_used >= tags => linux.queued.push_back(request),
             Some(linux) => {
                 linux.tags_used += 1;
-                self.arrivals.push_back(request);
+                self.arrivals.push_back(Arrival::Request(request));
             }
-            None => self.arrivals.push_back(request),
+            None => self.arrivals.push_back(Arrival::Request(request)),
+        }
+    }
+
+    /// Makes an incomplete request time-critical: at the device, or where it waits for a tag.
+    pub(super) fn make_critical(&mut self, number: u64) {
+        let (id, criticality) = (RequestId(number), Criticality::TimeCritical);
+        let queued = self.linux.as_mut().map(|linux| &mut linux.queued);
+        match queued.and_then(|queued| queued.iter_mut().find(|request| request.id == id)) {
+            Some(request) => request.criticality = criticality,
+            None => self.arrivals.push_back(Arrival::Reclassification(Reclassification {
+                id,
+                device: 0,
+                criticality,
+            })),
         }
     }
 
@@ -223,7 +237,7 @@ impl Host {
         linux.tags_used -= 1;
         if let Some(request) = linux.queued.pop_front() {
             linux.tags_used += 1;
-            self.arrivals.push_back(request);
+            self.arrivals.push_back(Arrival::Request(request));
         }
         if linux.is_flusher_waiting && linux.queued.is_empty() {
             linux.is_flusher_waiting = false;
