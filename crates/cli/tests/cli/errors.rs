@@ -85,7 +85,7 @@ fn application_survives_errors_over_nbd() {
         let document = bench.json(&[&line[..], &fault, arguments].concat());
         document["devices"][0]["repetitions"][0].clone()
     };
-    let once = repetition(&[]);
+    let once = repetition(&["--record", "traces"]);
     let failed = once["failed_requests"].as_u64().unwrap();
     assert!(failed > 0 && failed < once["requests"].as_u64().unwrap(), "{once}");
     assert_eq!(
@@ -93,6 +93,16 @@ fn application_survives_errors_over_nbd() {
         (&failed.into(), &0.into())
     );
     assert_eq!(once["exit_code"], 0, "errors are no wrong data");
+    // The trace of an emulation names the faults, as that of a simulation does.
+    bench.run(&["trace", "convert", "traces/immediate-1.parquet", "emulated.csv"]).done();
+    let trace = bench.path("emulated.csv");
+    let named = cells(&trace, "status").into_iter().zip(cells(&trace, "fault"));
+    let (struck, others): (Vec<_>, Vec<_>) = named.partition(|(status, _)| status == "aborted");
+    assert_eq!(struck.len() as u64, failed);
+    assert!(
+        struck.iter().all(|(_, fault)| fault == "aborted")
+            && others.iter().all(|(_, fault)| fault.is_empty())
+    );
     let again = repetition(&["--retries", "20"]);
     let retries = &again["retries"];
     assert_eq!(retries["abandoned_requests"], 0, "{again}");
