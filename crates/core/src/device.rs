@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::completion::Completion;
 use crate::event::Event;
-use crate::hazards::{Absence, Hazards};
+use crate::hazards::{Absence, FaultWindow, Hazards};
 use crate::reclassification::Reclassification;
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
@@ -86,6 +86,12 @@ pub trait Device: Send {
     /// The first absence of the device that ends behind `after`, a time that does not go back.
     fn next_absence(&self, _after: Instant) -> Option<Absence> {
         None
+    }
+
+    /// The times before `end` for which faults of the whole device last, such as a stall, fault by fault. No request need
+    /// arrive then.
+    fn fault_windows(&self, _end: Instant) -> Vec<FaultWindow> {
+        Vec::new()
     }
 
     /// From now on the device keeps its [events](Event). Requests must have numbers of their own then: none is used
@@ -302,6 +308,9 @@ impl Device for Box<dyn Device> {
     }
     fn next_absence(&self, after: Instant) -> Option<Absence> {
         (**self).next_absence(after)
+    }
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        (**self).fault_windows(end)
     }
     fn watch(&mut self) {
         (**self).watch();

@@ -7,8 +7,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Reclassification,
-    Rejected, Request,
+    Capabilities, Completion, Coverage, Criticality, Device, Event, FaultWindow, Hazards, Instant,
+    Reclassification, Rejected, Request,
 };
 
 use super::events::Events;
@@ -154,6 +154,11 @@ impl Device for Bank {
 
     fn hazards(&self) -> Hazards {
         self.devices.iter().fold(Hazards::default(), |all, (_, device)| all.or(device.hazards()))
+    }
+
+    /// All devices have the same description, and so the same windows.
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.devices.first().map_or_else(Vec::new, |(_, device)| device.fault_windows(end))
     }
 
     fn watch(&mut self) {

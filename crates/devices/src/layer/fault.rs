@@ -19,6 +19,7 @@ mod quiet;
 mod reclassification;
 mod requests;
 mod timing;
+mod windows;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,7 +27,7 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
     Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
-    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected,
+    FaultWindow, Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected,
     Request, Status,
 };
 
@@ -651,6 +652,10 @@ impl Device for Fault {
             (window.end > after).then_some(Absence { from: window.start, until: window.end, loses_power })
         });
         own.chain(inner).min_by_key(|absence| absence.from)
+    }
+
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.windows_before(end)
     }
 
     fn watch(&mut self) {

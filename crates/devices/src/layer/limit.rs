@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Operation,
-    Positioning, Reclassification, Rejected, Request,
+    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, FaultWindow, Hazards, Instant,
+    Operation, Positioning, Reclassification, Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -187,6 +187,10 @@ impl Device for Limit {
 
     fn next_absence(&self, after: Instant) -> Option<Absence> {
         self.device.next_absence(after)
+    }
+
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.device.fault_windows(end)
     }
 
     fn watch(&mut self) {

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Location,
-    Pending, Positioning, Reclassification, Rejected, Request, Scheduler,
+    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, FaultWindow, Hazards, Instant,
+    Location, Pending, Positioning, Reclassification, Rejected, Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -158,6 +158,10 @@ impl Device for Queue {
 
     fn next_absence(&self, after: Instant) -> Option<Absence> {
         self.device.next_absence(after)
+    }
+
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.device.fault_windows(end)
     }
 
     fn watch(&mut self) {
