@@ -110,6 +110,12 @@ pub trait Device: Send {
     /// unit access.
     fn events(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
 
+    /// The time of the last event of the work that waits in a watched device, such as destaging its buffer, if the device
+    /// gets no more requests. `None` if nothing waits.
+    fn work_ends(&self) -> Option<Instant> {
+        None
+    }
+
     /// A copy that continues identically (checkpoint, speculation).
     fn fork(&self) -> Box<dyn Device>;
 
@@ -317,6 +323,9 @@ impl Device for Box<dyn Device> {
     }
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
         (**self).events(now, events);
+    }
+    fn work_ends(&self) -> Option<Instant> {
+        (**self).work_ends()
     }
     fn fork(&self) -> Box<dyn Device> {
         (**self).fork()

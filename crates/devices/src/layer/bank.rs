@@ -178,6 +178,10 @@ impl Device for Bank {
         }
     }
 
+    fn work_ends(&self) -> Option<Instant> {
+        self.devices.iter().filter_map(|(_, device)| device.work_ends()).max()
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             devices: self.devices.iter().map(|(number, device)| (*number, device.fork())).collect(),

@@ -678,6 +678,10 @@ impl Device for Fault {
         self.settle();
     }
 
+    fn work_ends(&self) -> Option<Instant> {
+        self.device.work_ends().map(|end| self.clock.outside(end))
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         let mut fork = Self {
             device: self.device.fork(),

@@ -201,6 +201,10 @@ impl Device for Limit {
         self.device.events(now, events);
     }
 
+    fn work_ends(&self) -> Option<Instant> {
+        self.device.work_ends()
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             device: self.device.fork(),

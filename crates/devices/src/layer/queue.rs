@@ -172,6 +172,10 @@ impl Device for Queue {
         self.device.events(now, events);
     }
 
+    fn work_ends(&self) -> Option<Instant> {
+        self.device.work_ends()
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             device: self.device.fork(),
