@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use seeklab_core::Seed;
 use seeklab_files::check_rereadable;
-use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
@@ -198,6 +198,7 @@ fn resolve_workload(
         block_size: named.block_size,
         settings: named.settings.clone(),
         shape: named.shape.clone(),
+        retries: named.retries,
         ..WorkloadOptions::default()
     };
     let resolved = from_spec(&named.name, workload, &options).map_err(context)?;
@@ -230,6 +231,9 @@ fn workload_identity(resolved: &ResolvedWorkload) -> Result<String, Failure> {
     let text = toml::to_string(&spec).expect("a workload can be written");
     let options = (&resolved.format, resolved.options.block_size, resolved.options.sort_window);
     let mut identity = format!("workload\n{text}\n{options:?}");
+    if resolved.retries != Retries::default() {
+        let _ = write!(identity, "\n{:?}", resolved.retries);
+    }
     for setting in &resolved.options.settings {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
@@ -335,6 +339,7 @@ mod tests {
             ("scheduler", base.replace("fcfs", "sstf")),
             ("device", base.replace("atlas10k", "hp-c2247a")),
             ("workload", base.replace("10/s", "11/s")),
+            ("retries", base.replace("'random,poisson=10/s'", "{ preset = 'random', retries = 2 }")),
             ("arrivals", "arrivals = ['closed 3']\n".to_owned() + base),
             ("parameter", base.to_owned() + "[[parameters]]\nname = 'rpm'\nvalues = ['9999rpm']\n"),
         ];

@@ -10,7 +10,7 @@ use seeklab_core::{ByteSize, DescriptionError, Limits, Mistake, Seed, descriptio
 use seeklab_devices::Description;
 use seeklab_devices::scheduler::{SCHEDULERS, SchedulerSpec};
 use seeklab_traces::Setting;
-use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
@@ -72,6 +72,7 @@ pub(super) struct NamedWorkload {
     pub(super) block_size: Option<ByteSize>,
     pub(super) settings: Vec<Setting>,
     pub(super) shape: Option<PathBuf>,
+    pub(super) retries: Retries,
 }
 
 /// The axis of the charts.
@@ -277,6 +278,7 @@ fn read_workloads(
                     block_size: None,
                     settings: Vec::new(),
                     shape: None,
+                    retries: Retries::default(),
                 }
             }
             Entry::Table(table) => {
@@ -294,6 +296,10 @@ fn read_workloads(
 fn read_workload(mut table: Table, index: usize, folder: &Path) -> Result<NamedWorkload, DescriptionError> {
     let beside = WORKLOAD_OPTIONS.into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
     let options: WorkloadOptionsTable = description::read(&beside.collect())?;
+    if options.retries == 0 && !options.retry_after.is_zero() {
+        return Err(DescriptionError::invalid("retry_after", "there are no retries")
+            .hint("write for example `retries = 3`"));
+    }
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
     let name = options.name.unwrap_or_else(|| format!("{kind} {}", index + 1));
     let spec = relative_to(WorkloadSpec::from_table(table)?, Some(folder));
@@ -305,6 +311,7 @@ fn read_workload(mut table: Table, index: usize, folder: &Path) -> Result<NamedW
         block_size: options.block_size,
         settings: settings.collect(),
         shape: options.shape.map(|shape| folder.join(shape)),
+        retries: Retries { count: options.retries, after: options.retry_after },
     })
 }
 
