@@ -35,6 +35,11 @@ pub enum EventKind {
         /// Time at which the first of the blocks began to be written.
         begun: Instant,
     },
+    /// Blocks of a write that were on the media hold again what they held before: their unit was being written when the
+    /// power was lost.
+    Torn,
+    /// The unit cannot be read until it is written: it was being written when the power was lost.
+    Unreadable,
     /// The fault of that name struck the request.
     Fault(Arc<str>),
     /// The device went: everything outstanding failed.
@@ -50,6 +55,8 @@ impl EventKind {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Durable { .. } => "durable",
+            Self::Torn => "torn",
+            Self::Unreadable => "unreadable",
             Self::Fault(_) => "fault",
             Self::Gone => "gone",
             Self::PowerLoss => "power_loss",

@@ -11,6 +11,36 @@ pub struct Hazards {
     pub reads_stale: bool,
     /// The power may be lost, and with it what is not durable.
     pub loses_power: bool,
+    /// Effect of a power loss on the media write in progress. `None` of a device without media.
+    pub tearing: Option<Tearing>,
+}
+
+/// Effect of a power loss on the media write in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tearing {
+    /// Blocks that the media write as a whole, at least one. Units begin at multiples of it.
+    pub unit_blocks: u64,
+    /// Contents of the unit under the heads afterwards.
+    pub contents: TornContents,
+}
+
+/// Contents of the unit that was being written when the power failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TornContents {
+    /// The unit keeps what it held before.
+    #[default]
+    Old,
+    /// The unit is written to its end.
+    New,
+    /// The unit cannot be read until it is written.
+    Unreadable,
+}
+
+impl Default for Tearing {
+    /// Single blocks that keep what they held.
+    fn default() -> Self {
+        Self { unit_blocks: 1, contents: TornContents::default() }
+    }
 }
 
 impl Hazards {
@@ -21,6 +51,7 @@ impl Hazards {
             fails: self.fails || other.fails,
             reads_stale: self.reads_stale || other.reads_stale,
             loses_power: self.loses_power || other.loses_power,
+            tearing: if self.tearing.is_some() { self.tearing } else { other.tearing },
         }
     }
 }

@@ -36,6 +36,7 @@ pub mod schema;
 pub mod simple;
 pub mod station;
 pub mod table;
+pub mod torn;
 
 pub use description::Description;
 pub use fitted::FittedModel;

@@ -5,7 +5,7 @@
 //! completions of requests (`durability`).
 
 use schemars::JsonSchema;
-use seeklab_core::ByteSize;
+use seeklab_core::{ByteSize, Tearing, TornContents};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DescriptionError;
@@ -48,6 +48,16 @@ pub enum CacheProtection {
     Protected,
 }
 
+impl From<TornSector> for TornContents {
+    fn from(torn_sector: TornSector) -> Self {
+        match torn_sector {
+            TornSector::Old => Self::Old,
+            TornSector::New => Self::New,
+            TornSector::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
 impl Default for PowerLossParameters {
     fn default() -> Self {
         Self {
@@ -72,6 +82,11 @@ impl PowerLossParameters {
             self.atomic_unit.to_string(),
             "a power of two, such as 4KiB",
         ))
+    }
+
+    /// Returns the effect on the media write in progress, of a device with blocks of `block_size`.
+    pub fn tearing(&self, block_size: ByteSize) -> Tearing {
+        Tearing { unit_blocks: self.unit_blocks(block_size), contents: self.torn_sector.into() }
     }
 
     /// Returns the blocks of a unit, at least one.

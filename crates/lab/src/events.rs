@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// First line of the file. It names the version of the schema.
-const HEADER: &str = "# seeklab.events schema=1\ntime_ns,path,kind,request,lbn,blocks,detail\n";
+const HEADER: &str = "# seeklab.events schema=2\ntime_ns,path,kind,request,lbn,blocks,detail\n";
 
 /// End of the events of a simulation: devices go on by themselves behind the last completion, as with destages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

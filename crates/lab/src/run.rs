@@ -9,18 +9,19 @@ use std::time::Instant as WallClock;
 use rustix::time::{ClockId, clock_gettime};
 use seeklab_analysis::{HostSummary, Metrics};
 use seeklab_core::{
-    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, Device, Duration,
-    Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
+    Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, DescriptionError,
+    Device, Duration, Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
 };
 use seeklab_report::Note;
 use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
+use seeklab_workloads::host::SystemSpec;
 use seeklab_workloads::replay::{
     ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Host, HostSpec, Retries, RetryCounts, Retrying, Supplied, Synthetic,
+    AddressSpace, Application, Builtin, Host, Retries, RetryCounts, Retrying, Supplied, Synthetic,
     WorkloadSpec,
 };
 
@@ -31,6 +32,7 @@ use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::stop::Stop;
+use crate::system::{Programs, SystemTrace, programs};
 use crate::workload::ResolvedWorkload;
 
 /// Result of a run.
@@ -50,6 +52,8 @@ pub struct SimulationResult {
     pub retries: Option<RetryCounts>,
     /// Figures of the host, if the workload has one.
     pub host: Option<HostSummary>,
+    /// Reason why the prediction is void, if the trace of a host was incomplete.
+    pub void: Option<String>,
     /// CPU time of the simulation.
     pub cpu_s: f64,
     /// Wall-clock time of the simulation.
@@ -170,7 +174,11 @@ pub fn run(
             let builtin = workload.spec.builtin().expect("these are the applications");
             application(device, workload, &builtin, seed, limits, outputs, progress)?
         }
-        WorkloadSpec::Host(spec) => host(device, workload, spec, seed, limits, outputs, progress)?,
+        WorkloadSpec::Host(spec) => {
+            let host = |space| Host::new(spec, space, seed);
+            run_host(device, workload, host, seed, limits, outputs, progress)?
+        }
+        WorkloadSpec::System(spec) => system(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -213,17 +221,17 @@ fn application(
 }
 
 /// Runs processes on a host, and takes its figures.
-fn host(
+fn run_host(
     device: &Resolved,
     workload: &ResolvedWorkload,
-    spec: &HostSpec,
+    make: impl FnOnce(AddressSpace) -> Result<Host, DescriptionError>,
     seed: Seed,
     limits: Limits,
     mut outputs: Outputs,
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let mut built = device.build(seed, "disk0")?;
-    let mut host = Host::new(spec, AddressSpace::from(built.capabilities()), seed)
+    let mut host = make(AddressSpace::from(built.capabilities()))
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
     let summary = crate::host::summary(&host.figures());
@@ -236,6 +244,29 @@ fn host(
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
     }
     result.host = Some(summary);
+    Ok(result)
+}
+
+/// Runs the processes of a system-level trace on a host.
+fn system(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &SystemSpec,
+    seed: Seed,
+    limits: Limits,
+    outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let folder = spec.trace.as_deref().expect("a workload of kind `system` names its trace");
+    let Programs { recording, settings, notes, void } = programs(&SystemTrace::open(Path::new(folder))?)?;
+    let settings = spec
+        .settings(&settings)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let host = |space| Host::of_recording(recording, &settings, space, seed);
+    let mut result = run_host(device, workload, host, seed, limits, outputs, progress)?;
+    result.notes.extend(notes.into_iter().map(Note::Remark));
+    result.notes.extend(void.iter().cloned().map(Note::Warning));
+    result.void = void;
     Ok(result)
 }
 
@@ -524,6 +555,7 @@ fn drive_once<W: Workload, D: Device>(
         followed: None,
         retries: None,
         host: None,
+        void: None,
         cpu_s,
         wall_s,
         write_error: write_error.map(Failure::from),

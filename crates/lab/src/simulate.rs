@@ -53,7 +53,7 @@ pub struct SimulateResult {
     pub report: Report,
     /// Failures to write traces.
     pub write_failures: Vec<Failure>,
-    /// The failed check, if a device could not sustain the load.
+    /// The failed check, if a device could not sustain the load or the trace of a host was incomplete.
     pub saturated: Option<Failure>,
 }
 
@@ -184,6 +184,10 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
         let failure = Failure::check(format!("{}: {}", device.name, result.saturated.as_ref()?));
         Some(failure.hint("lower the rate, replay closed (--closed N), or raise --max-outstanding"))
     });
+    let void = runs().find_map(|(result, device)| {
+        let failure = Failure::check(format!("{}: {}", device.name, result.void.as_ref()?));
+        Some(failure.hint("record the trace again with a larger --kernel-buffer"))
+    });
     let figures = SimulateFigures {
         seed: options.seed.0,
         workload: workload.name.clone(),
@@ -193,7 +197,7 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     };
     let report = make_report(session, options.seed, &devices, &workload, &results);
     let write_failures = results.into_iter().filter_map(|result| result.write_error).collect();
-    Ok(SimulateResult { figures, report, write_failures, saturated })
+    Ok(SimulateResult { figures, report, write_failures, saturated: saturated.or(void) })
 }
 
 impl DeviceFigures {

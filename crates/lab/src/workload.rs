@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use seeklab_core::{ByteSize, Duration};
 use seeklab_traces::schema::Column;
 use seeklab_traces::{OpenTrace, ReadOptions, Setting};
+use seeklab_workloads::host::SystemSpec;
 use seeklab_workloads::replay::{ArrivalMode, Beyond, Population, ReplaySpec};
 use seeklab_workloads::synthetic::{ArrivalSpec, TimeDistribution};
 use seeklab_workloads::{Retries, WorkloadSpec, registry};
 
 use crate::failure::Failure;
+use crate::system::{SystemTrace, is_system_trace};
 use crate::trace::STANDARD_INPUT;
 
 /// Options beside the workload itself.
@@ -35,6 +37,8 @@ pub struct WorkloadOptions {
     pub shape: Option<PathBuf>,
     /// Settings of a host that override those of its description, such as `memory=40MiB,cpu_speed=2`.
     pub host: Option<String>,
+    /// Require a system-level trace, whose processes run on a host.
+    pub system: bool,
 }
 
 /// A workload, ready to be run.
@@ -80,6 +84,10 @@ pub fn describe(text: &str, folder: &Path, key: &str) -> Result<WorkloadSpec, Fa
         }
         let trace = Some(path.to_string_lossy().into_owned());
         return Ok(WorkloadSpec::Replay(ReplaySpec { trace, ..ReplaySpec::default() }));
+    }
+    if is_system_trace(&path) && !text.is_empty() {
+        let trace = Some(path.to_string_lossy().into_owned());
+        return Ok(WorkloadSpec::System(Box::new(SystemSpec { trace, ..SystemSpec::default() })));
     }
     if path.is_dir() && !text.is_empty() {
         return Err(
@@ -135,6 +143,15 @@ pub fn from_spec(
     if let Some(requests) = options.requests {
         spec.limit_requests(requests);
     }
+    if options.system && !matches!(spec, WorkloadSpec::System(_)) {
+        return Err(Failure::new(format!("--system: `{name}` is no system-level trace"))
+            .hint("record one with `seeklab capture --system DEVICE -o TRACE.sys -- COMMAND`"));
+    }
+    if let WorkloadSpec::System(system) = &spec
+        && options.arrivals.is_some()
+    {
+        spec = requests_of(name, system, options)?;
+    }
     match &mut spec {
         WorkloadSpec::Synthetic(synthetic) => {
             if options.beyond.is_some() {
@@ -179,12 +196,25 @@ pub fn from_spec(
                     .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
             }
         }
+        WorkloadSpec::System(system) => {
+            if system.trace.is_none() {
+                return Err(Failure::new(format!("--workload `{name}`: names no trace"))
+                    .hint("write for example system,trace=db.sys"));
+            }
+            if let Some(settings) = &options.host {
+                system
+                    .host
+                    .override_with(settings)
+                    .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
+            }
+        }
         WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
     }
-    let is_host = matches!(spec, WorkloadSpec::Host(_));
+    let is_host = matches!(spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
     if options.host.is_some() && !is_host {
-        return Err(Failure::new(format!("--host: `{name}` is no workload of kind `host`"))
-            .hint("name a file with `kind = \"host\"`"));
+        return Err(Failure::new(format!("--host: `{name}` is no workload of kind `host`")).hint(
+            "name a file with `kind = \"host\"` or a system-level trace, without --open, --closed or --think",
+        ));
     }
     if spec.builtin().is_some() || is_host {
         let unusable = [
@@ -223,6 +253,20 @@ pub fn from_spec(
     })
 }
 
+/// The disk requests of a system-level trace, for a replay with other arrivals than those of its processes.
+fn requests_of(name: &str, system: &SystemSpec, options: &WorkloadOptions) -> Result<WorkloadSpec, Failure> {
+    let Some(folder) = &system.trace else {
+        return Err(Failure::new(format!("--workload `{name}`: names no trace"))
+            .hint("write for example system,trace=db.sys"));
+    };
+    let trace = SystemTrace::open(Path::new(folder))?.requests();
+    Ok(WorkloadSpec::Replay(ReplaySpec {
+        trace: Some(trace.to_string_lossy().into_owned()),
+        requests: options.requests,
+        ..ReplaySpec::default()
+    }))
+}
+
 /// A closed population; think times of a closed workload are kept.
 fn closed(arrivals: &ArrivalSpec, population: u32) -> ArrivalSpec {
     let (think, think_distribution) = match arrivals {
@@ -238,6 +282,10 @@ pub(crate) fn relative_to(spec: WorkloadSpec, folder: Option<&Path>) -> Workload
         (WorkloadSpec::Replay(mut replay), Some(folder)) => {
             replay.trace = replay.trace.map(|trace| folder.join(trace).to_string_lossy().into_owned());
             WorkloadSpec::Replay(replay)
+        }
+        (WorkloadSpec::System(mut system), Some(folder)) => {
+            system.trace = system.trace.map(|trace| folder.join(trace).to_string_lossy().into_owned());
+            WorkloadSpec::System(system)
         }
         (spec, _) => spec,
     }

@@ -5,7 +5,7 @@ use seeklab_core::description::{self, DescriptionError, Mistake, ParameterInfo};
 use serde_json::Value;
 
 use crate::application::{BuildSpec, DatabaseSpec, PostmarkSpec};
-use crate::host::HostSpec;
+use crate::host::{HostSpec, SystemSpec};
 use crate::presets::PRESETS;
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
@@ -106,6 +106,19 @@ size = "4MiB"
 program = "read data 4MiB"
 "#,
         schema: schema_of::<HostSpec>,
+    },
+    Kind {
+        name: "system",
+        about: "the processes of a system-level trace on a host with a page cache: what the command takes elsewhere",
+        example: "system,trace=db.sys,host.memory=4GiB,host.cpu_speed=2",
+        example_toml: r#"kind = "system"
+trace = "db.sys"
+
+[host]
+memory = "4GiB"
+cpu_speed = "2"
+"#,
+        schema: schema_of::<SystemSpec>,
     },
 ];
 

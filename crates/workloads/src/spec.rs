@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::application::{BuildSpec, Builtin, DatabaseSpec, PostmarkSpec};
-use crate::host::HostSpec;
+use crate::host::{HostSpec, SystemSpec};
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
 use crate::text;
@@ -30,6 +30,8 @@ pub enum WorkloadSpec {
     Database(DatabaseSpec),
     /// Processes on a host.
     Host(Box<HostSpec>),
+    /// Processes of a system-level trace on a host.
+    System(Box<SystemSpec>),
 }
 
 impl WorkloadSpec {
@@ -90,14 +92,14 @@ impl WorkloadSpec {
         match self {
             Self::Synthetic(spec) => spec.requests = requests,
             Self::Replay(spec) => spec.requests = Some(requests),
-            Self::Postmark(_) | Self::Build(_) | Self::Database(_) | Self::Host(_) => {}
+            Self::Postmark(_) | Self::Build(_) | Self::Database(_) | Self::Host(_) | Self::System(_) => {}
         }
     }
 
     /// The application, if it is one.
     pub fn builtin(&self) -> Option<Builtin> {
         match self {
-            Self::Synthetic(_) | Self::Replay(_) | Self::Host(_) => None,
+            Self::Synthetic(_) | Self::Replay(_) | Self::Host(_) | Self::System(_) => None,
             Self::Postmark(spec) => Some(Builtin::Postmark(spec.clone())),
             Self::Build(spec) => Some(Builtin::Build(spec.clone())),
             Self::Database(spec) => Some(Builtin::Database(spec.clone())),
@@ -115,6 +117,7 @@ impl WorkloadSpec {
             "build" => read(&table).map(Self::Build),
             "database" => read(&table).map(Self::Database),
             "host" => read(&table).map(Box::new).map(Self::Host),
+            "system" => read(&table).map(Box::new).map(Self::System),
             other => unreachable!("the registry has no reader of `{other}`"),
         }
     }

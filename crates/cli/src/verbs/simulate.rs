@@ -29,9 +29,10 @@ const EXAMPLES: &str = "\
 Examples:
   seeklab simulate atlas10k --workload random,poisson=60/s,requests=100000
   seeklab simulate hp-c2247a barracuda --workload server.csv --closed 8 --scheduler sptf --report out.html
+  seeklab simulate cheetah-36es nearline-7200 --workload db.sys --host memory=4GiB,cpu_speed=2
   seeklab simulate cheetah-36es --set rpm=50000rpm --set head_switch=0.2ms --workload oltp --json
 
-A workload is a trace in any format that `seeklab trace formats` lists (.gz and .zst too), a TOML
+A workload is a system-level trace (a .sys folder), a trace in any format that `seeklab trace formats` lists (.gz and .zst too), a TOML
 file, or a line: random, sequential, oltp, fileserver, webserver, track-aligned, an
 application (postmark, build, database), a host with processes, or
 synthetic,size=8KiB,read=66%,poisson=80/s,requests=100000. Schedulers: fcfs, sstf, look, c-look, scan,
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
     #[arg(long, short, value_name = "W", value_parser = workload)]
     workload: String,
+    /// Run the processes of a system-level trace on a host [default: on for such a trace]
+    #[arg(long, group = "arrivals")]
+    system: bool,
     /// Send requests at the arrival times of the trace or process [default: on, unless the workload defines other
     /// arrivals]
     #[arg(long, group = "arrivals")]
@@ -92,7 +96,7 @@ pub(crate) struct Arguments {
     /// Trace with the interarrival times for a workload with `process = "shaped"`
     #[arg(long, value_name = "TRACE", value_parser = input_path())]
     shape: Option<PathBuf>,
-    /// Override settings of a workload of kind `host`, for example memory=40MiB,cpu_speed=2. `seeklab workloads
+    /// Override settings of a system-level trace or of a workload of kind `host`, for example memory=40MiB,cpu_speed=2. `seeklab workloads
     /// --parameters host` lists the settings
     #[arg(long, value_name = "KEY=VALUE,...")]
     host: Option<String>,
@@ -194,6 +198,7 @@ impl Arguments {
             settings: self.format_option.clone(),
             shape: self.shape.clone(),
             host: self.host.clone(),
+            system: self.system,
         }
     }
 }

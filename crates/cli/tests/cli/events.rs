@@ -19,7 +19,7 @@ fn events_are_in_order_and_change_no_figure() {
     assert_eq!(run(&[]), run(&["--events", path.to_str().unwrap()]));
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines();
-    assert_eq!(lines.next(), Some("# seeklab.events schema=1"));
+    assert_eq!(lines.next(), Some("# seeklab.events schema=2"));
     assert_eq!(lines.next(), Some("time_ns,path,kind,request,lbn,blocks,detail"));
     let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
     let times: Vec<u64> = rows.iter().map(|row| row[0].parse().unwrap()).collect();

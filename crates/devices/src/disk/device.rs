@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use seeklab_core::description::schema::check_ranges;
 use seeklab_core::{
-    Capabilities, Completion, Criticality, Device, Duration, Event, FaultSet, Instant, Location, Operation,
-    Outcome, Pending, Positioning, Ratio, Reclassification, Rejected, Request, RotationSpeed, Scheduler,
-    Seed,
+    Capabilities, Completion, Criticality, Device, Duration, Event, FaultSet, Hazards, Instant, Location,
+    Operation, Outcome, Pending, Positioning, Ratio, Reclassification, Rejected, Request, RotationSpeed,
+    Scheduler, Seed, Tearing,
 };
 
 use super::electronics::{Electronics, Served};
@@ -35,6 +35,7 @@ pub struct Disk {
     /// Durability in a protected buffer, where completed writes are durable.
     buffered: ByCompletion,
     is_protected: bool,
+    tearing: Tearing,
 }
 
 /// The mechanism and electronics that the drive's own scheduler consults.
@@ -57,6 +58,7 @@ pub struct DiskBlueprint {
     rpm: RotationSpeed,
     rpm_error: Ratio,
     is_protected: bool,
+    tearing: Tearing,
 }
 
 impl DiskBlueprint {
@@ -88,6 +90,7 @@ impl DiskBlueprint {
             rpm,
             rpm_error,
             is_protected,
+            tearing: parameters.power_loss.tearing(parameters.geometry.block_size),
         })
     }
 
@@ -119,6 +122,7 @@ impl DiskBlueprint {
             watch: None,
             buffered: ByCompletion::new(),
             is_protected: self.is_protected,
+            tearing: self.tearing,
         }
     }
 
@@ -232,6 +236,11 @@ impl Device for Disk {
         Some(&self.heads)
     }
 
+    fn hazards(&self) -> Hazards {
+        // A protected buffer has the whole write.
+        Hazards { tearing: (!self.is_protected).then_some(self.tearing), ..Hazards::default() }
+    }
+
     fn watch(&mut self) {
         assert!(self.free == Instant::ZERO, "a device is watched from the start");
         if self.is_protected {
@@ -262,6 +271,7 @@ impl Device for Disk {
             watch: self.watch.clone(),
             buffered: self.buffered.clone(),
             is_protected: self.is_protected,
+            tearing: self.tearing,
         })
     }
 
@@ -278,6 +288,7 @@ impl Device for Disk {
                 target.watch.clone_from(&self.watch);
                 target.buffered.clone_from(&self.buffered);
                 target.is_protected = self.is_protected;
+                target.tearing = self.tearing;
             }
             None => *target = self.fork(),
         }

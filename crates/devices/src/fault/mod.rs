@@ -17,6 +17,7 @@ mod cap;
 mod clock;
 mod data;
 mod gate;
+mod head_unit;
 mod ladder;
 mod parameters;
 mod preset;

@@ -184,6 +184,7 @@ impl Action {
             fails: !is_of_time,
             reads_stale: matches!(self, Self::Data(DataFault::Stale)),
             loses_power: matches!(self, Self::PowerLoss(_)),
+            tearing: None,
         }
     }
 

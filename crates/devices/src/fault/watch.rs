@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 
 use seeklab_core::{
     Completion, DataEffect, Device, Duration, Effect, Event, EventKind, Instant, Operation, Request,
-    RequestId,
+    RequestId, Tearing,
 };
 
 use super::buffered::Buffered;
 use super::clock::DeviceClock;
 use super::data::DataFault;
+use super::head_unit::HeadUnit;
 use super::rule::{Action, Rule};
 use super::schedule::Window;
 use crate::durability::Noted;
@@ -30,9 +31,13 @@ pub struct Watch {
     spoilt: VecDeque<Spoilt>,
     /// Earlier data of the blocks of such writes, if a fault can spoil a write.
     buffered: Option<Box<Buffered>>,
+    /// The unit under the heads, if a fault loses the power.
+    head_unit: Option<Box<HeadUnit>>,
     /// Time of the last request that the device got.
     issued: Instant,
     scratch: Vec<Event>,
+    /// Blocks that a media write leaves durable.
+    durable: Vec<Event>,
 }
 
 /// A write that does not reach the media as it arrived.
@@ -65,8 +70,13 @@ impl Spoilt {
     fn spoil(&self, event: &Event) -> Option<Event> {
         let good = self.end.saturating_sub(event.lbn).min(u64::from(event.blocks));
         let mut event = event.part(event.lbn, event.lbn + good)?;
-        event.lbn = event.lbn.checked_add_signed(self.displaced).expect("the wrong place lies in the device");
+        event.lbn = self.displace(event.lbn);
         Some(event)
+    }
+
+    /// The place that is written instead of a block.
+    fn displace(&self, lbn: u64) -> u64 {
+        lbn.checked_add_signed(self.displaced).expect("the wrong place lies in the device")
     }
 
     /// Blocks of such an event that keep what they had.
@@ -78,15 +88,18 @@ impl Spoilt {
 }
 
 impl Watch {
-    /// Of a device that has received nothing.
-    pub fn new(rules: &[Rule]) -> Self {
+    /// Of a device that has received nothing, with that effect of a power loss on its media write in progress.
+    pub fn new(rules: &[Rule], tearing: Option<Tearing>) -> Self {
+        let loses_power = rules.iter().any(|rule| matches!(rule.action, Action::PowerLoss(_)));
         Self {
             events: Noted::new(),
             windows: rules.iter().map(|rule| (rule.schedule.first(), false)).collect(),
             spoilt: VecDeque::new(),
             buffered: rules.iter().any(spoils_writes).then(|| Box::new(Buffered::new())),
+            head_unit: loses_power.then(|| Box::new(HeadUnit::new(tearing.unwrap_or_default()))),
             issued: Instant::ZERO,
             scratch: Vec::new(),
+            durable: Vec::new(),
         }
     }
 
@@ -121,7 +134,6 @@ impl Watch {
 
     /// The device hands out the completion of a request; its times are by the device's clock.
     pub fn note_completed(&mut self, completion: &Completion) {
-        let Some(buffered) = &mut self.buffered else { return };
         let request = &completion.request;
         if matches!(request.op, Operation::Read | Operation::Flush) || !completion.outcome.status.is_success()
         {
@@ -130,11 +142,28 @@ impl Watch {
         let spoilt = self.spoilt.iter_mut().find(|spoilt| spoilt.request == request.id);
         let (start, blocks) = completion.written_blocks();
         let mut end = start + u64::from(blocks);
+        let mut place = (start, end);
         if let Some(spoilt) = spoilt {
             spoilt.started = Some(completion.started);
+            place = (spoilt.displace(start), spoilt.displace(spoilt.end));
             end = if spoilt.displaced == 0 { spoilt.end } else { start };
         }
-        buffered.complete(request.id, completion.started, (start, end));
+        if let Some(buffered) = &mut self.buffered {
+            buffered.complete(request.id, completion.started, (start, end));
+        }
+        if let Some(head_unit) = &mut self.head_unit {
+            head_unit.note_completed(place.0, place.1);
+        }
+    }
+
+    /// Returns the first block of a read that cannot be read, since the power was lost while it was written.
+    pub fn first_unreadable(&self, request: &Request) -> Option<u64> {
+        self.head_unit.as_ref()?.first_unreadable(request.lbn, request.end())
+    }
+
+    /// Forgets the events up to `now`, which nobody wants.
+    pub fn forget(&mut self, now: Instant) {
+        self.events.forget(now);
     }
 
     /// Takes the events of `device`, whose clock is `clock`, up to `now`, with the completions up to then noted; to be
@@ -153,24 +182,30 @@ impl Watch {
             if let EventKind::Durable { begun } = &mut event.kind {
                 *begun = clock.outside(*begun).min(event.time);
                 let is_outstanding = event.request.is_some_and(&is_outstanding);
-                let Some(durable) = self.make_durable(event, is_outstanding) else { continue };
-                event = durable;
+                self.make_durable(event, is_outstanding);
+                for event in self.durable.drain(..) {
+                    if let Some(head_unit) = &mut self.head_unit {
+                        head_unit.note_durable(&event);
+                    }
+                    self.events.push(event);
+                }
+                continue;
             }
             self.events.push(event);
         }
         self.scratch = scratch;
     }
 
-    /// Turns the event that blocks are durable in the device into what is on the media: blocks that the write does not
-    /// reach get what the buffer had for them.
-    fn make_durable(&mut self, event: Event, is_outstanding: bool) -> Option<Event> {
-        let request = event.request?;
+    /// Turns the event that blocks are durable in the device into `durable`, what is on the media: blocks that the write does
+    /// not reach get what the buffer had for them.
+    fn make_durable(&mut self, event: Event, is_outstanding: bool) {
+        let Some(request) = event.request else { return };
         let spoilt = self.spoilt.iter().find(|spoilt| spoilt.request == request);
         let durable = match spoilt {
             None => Some(event),
             Some(spoilt) => {
                 if let Some(buffered) = &mut self.buffered {
-                    let events = &mut self.events;
+                    let events = &mut self.durable;
                     buffered.take_older(spoilt.started, spoilt.kept(&event), |from, to, older| {
                         let part =
                             Event { request: Some(older), ..event.part(from, to).expect("it has blocks") };
@@ -186,7 +221,7 @@ impl Watch {
             let blocks = (durable.lbn, durable.lbn + u64::from(durable.blocks));
             buffered.make_durable(request, is_outstanding, blocks);
         }
-        durable
+        self.durable.extend(durable);
     }
 
     /// Takes what the media writes of `device` that are under way at `now` have written by then, and forgets what is to
@@ -202,13 +237,14 @@ impl Watch {
             let EventKind::Durable { begun } = &mut event.kind else { continue };
             event.time = clock.outside(event.time);
             *begun = clock.outside(*begun).min(event.time);
-            let written = u64::from(event.on_media(now).blocks);
-            let Some(written) = event.part(event.lbn, event.lbn + written) else { continue };
-            // The events up to the time of its last block may have been handed out.
-            let written = self.make_durable(Event { time: now, ..written }, false);
-            written.into_iter().for_each(|written| self.events.push(written));
+            self.make_durable(event, false);
         }
         self.scratch = scratch;
+        let Self { head_unit, durable, events, .. } = self;
+        if let Some(head_unit) = head_unit {
+            head_unit.tear(durable, now, |event| events.push(event));
+        }
+        durable.clear();
         self.spoilt.clear();
         self.buffered.iter_mut().for_each(|buffered| buffered.clear());
     }
@@ -267,8 +303,10 @@ impl Clone for Watch {
             windows: self.windows.clone(),
             spoilt: self.spoilt.clone(),
             buffered: self.buffered.clone(),
+            head_unit: self.head_unit.clone(),
             issued: self.issued,
             scratch: Vec::new(),
+            durable: Vec::new(),
         }
     }
 
@@ -277,6 +315,7 @@ impl Clone for Watch {
         self.windows.clone_from(&source.windows);
         self.spoilt.clone_from(&source.spoilt);
         self.buffered.clone_from(&source.buffered);
+        self.head_unit.clone_from(&source.head_unit);
         self.issued = source.issued;
     }
 }

@@ -32,7 +32,7 @@ use seeklab_core::{
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
-use failed::failed;
+use failed::{failed, gone_within};
 use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
@@ -78,8 +78,10 @@ pub struct Fault {
     restarted: Option<Arc<Mutex<Box<dyn Device>>>>,
     /// The device has received nothing since it began.
     is_fresh: bool,
-    /// Events, if the device is watched.
+    /// Events, if the device is watched, or if the layer needs them itself.
     watch: Option<Box<Watch>>,
+    /// Somebody takes the events.
+    is_watched: bool,
 }
 
 /// A request as it was submitted here, and what becomes of it.
@@ -203,7 +205,9 @@ impl Fault {
             held: VecDeque::with_capacity(ROOM),
             scratch: Vec::with_capacity(ROOM),
             watch: None,
+            is_watched: false,
         };
+        fault.watch_torn_units();
         fault.begin(Instant::ZERO);
         fault.quiet_until = fault.next_window();
         fault.settle();
@@ -325,6 +329,9 @@ impl Fault {
             let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
             let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
             watch.take(&mut *self.device, &self.clock, now, is_outstanding);
+            if !self.is_watched {
+                watch.forget(now);
+            }
         }
     }
 
@@ -423,13 +430,13 @@ impl Fault {
             Taken { fate: Fate { faults, ..taken.fate }, ..taken }
         };
         for completion in self.held.iter_mut().filter(|completion| completion.completed > now) {
-            let Completion { request, submitted, queue_length, faults, .. } = *completion;
-            let fate = Fate { faults, ..Fate::default() };
+            let Completion { request, submitted, queue_length, faults, outcome, .. } = *completion;
+            let fate = Fate { faults, effect: outcome.effect, ..Fate::default() };
             let taken = Taken { request, submitted, queue_length, fate };
-            *completion = failed(now, &struck(taken), Status::Gone);
+            *completion = gone_within(now, &struck(taken));
         }
         let held = &mut self.held;
-        self.inside.answer(|taken| hold(held, failed(now, &struck(taken), Status::Gone)));
+        self.inside.answer(|taken| hold(held, gone_within(now, &struck(taken))));
         while let Some(hanging) = self.hanging.pop_front() {
             self.hold(failed(now, &struck(hanging.taken), Status::Gone));
         }
@@ -463,7 +470,7 @@ impl Fault {
 
     /// Reception of a request that arrives at `now`.
     fn meet(&mut self, now: Instant, request: &Request, queue_length: u32) -> Arrival {
-        let mut fate = Fate::default();
+        let mut fate = self.meet_torn_units(now, request);
         let mut hangs: Option<(Duration, Instant)> = None;
         let mut fails = None;
         let mut throttles = false;
@@ -660,11 +667,10 @@ impl Device for Fault {
 
     fn watch(&mut self) {
         assert!(self.number == 0, "a device is watched from the start");
-        self.device.watch();
-        if self.restarted.is_some() {
-            self.restarted = Some(Arc::new(Mutex::new(self.device.fork())));
+        if self.watch.is_none() {
+            self.watch_device(self.device.hazards().tearing);
         }
-        self.watch = Some(Box::new(Watch::new(&self.rules)));
+        self.is_watched = true;
         self.settle();
     }
 
@@ -707,6 +713,7 @@ impl Device for Fault {
             restarted: self.restarted.clone(),
             is_fresh: true,
             watch: None,
+            is_watched: false,
         };
         fork.copy_state(self);
         Box::new(fork)
@@ -752,6 +759,7 @@ impl Fault {
         copy_queue(&mut self.hanging, &other.hanging);
         copy_queue(&mut self.held, &other.held);
         self.watch.clone_from(&other.watch);
+        self.is_watched = other.is_watched;
     }
 
     /// The device's knowledge of where its heads are.

@@ -22,6 +22,7 @@ mod reclassified_schedules;
 mod schedules;
 mod sequential;
 mod shared;
+mod torn_units;
 mod validated;
 mod walked_layout;
 mod written;

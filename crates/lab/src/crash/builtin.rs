@@ -1,12 +1,12 @@
 //! One cut under a built-in application: what its commits promised is read back from the image.
 
 use seeklab_core::Instant;
+use seeklab_devices::torn::TornUnit;
 use seeklab_emulator::client::Promises;
 use seeklab_emulator::store::Store;
 
 use super::record::Record;
 use super::result::{Findings, Verdict};
-use super::torn::TornUnit;
 use crate::failure::Failure;
 use crate::output::counted;
 

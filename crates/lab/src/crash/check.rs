@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use seeklab_core::{Duration, Instant};
+use seeklab_devices::torn::TornUnit;
 use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, FileSystem, Phase, Stage, find_program};
 
 use super::record::Record;
 use super::result::{Findings, Verdict};
-use super::torn::TornUnit;
 use crate::devices::Faults;
 use crate::emulate::start_with_faults;
 use crate::failure::Failure;

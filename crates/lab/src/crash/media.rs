@@ -1,12 +1,12 @@
 //! The media at a moment of a recorded run.
 
-use seeklab_core::{ByteSize, Completion, EventKind, Instant, Operation, Seed};
+use seeklab_core::{ByteSize, Completion, Event, EventKind, Instant, Operation, RequestId, Seed};
 use seeklab_devices::power_loss::{PowerLossParameters, TornSector};
+use seeklab_devices::torn::{AtCut, Part, TornUnit};
 use seeklab_emulator::store::Store;
 
 use super::record::{Durability, Record};
 use super::result::LostWrite;
-use super::torn::{AtCut, Part, TornUnit};
 use crate::failure::Failure;
 
 /// The media of a recorded device. Moments come in order of time.
@@ -51,8 +51,10 @@ impl<'a> Media<'a> {
     /// The device when its power comes back after a cut at `cut`: it holds what was durable then.
     pub(super) fn at(&mut self, cut: Instant) -> Result<Survived, Failure> {
         let PowerLossParameters { torn_sector, .. } = self.power_loss;
-        let AtCut { settled, parts, torn } =
-            AtCut::new(&self.durability.events, cut, self.unit_blocks(), torn_sector);
+        let tearing = self.power_loss.tearing(ByteSize::from_bytes(self.record.block_bytes));
+        let submitted = |request: RequestId| self.durability.completions[request.0 as usize].submitted;
+        let has_arrived = |event: &Event| event.request.is_some_and(|request| submitted(request) <= cut);
+        let AtCut { settled, parts, torn } = AtCut::new(&self.durability.events, cut, tearing, has_arrived);
         if self.next > settled {
             (self.store, self.next) = (self.record.base()?, 0);
         }

@@ -26,7 +26,6 @@ mod record;
 mod recording;
 mod report;
 mod result;
-mod torn;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -50,7 +49,7 @@ use record::Record;
 
 pub use cuts::Cuts;
 pub use result::{CrashResult, Findings, LostWrite, Point, Totals, Verdict};
-pub use torn::TornUnit;
+pub use seeklab_devices::torn::TornUnit;
 
 /// Options of a series of cuts.
 #[derive(Debug, Clone)]

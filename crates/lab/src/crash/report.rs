@@ -231,10 +231,10 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use seeklab_core::{Instant, Seed};
+    use seeklab_devices::torn::TornUnit;
     use seeklab_report::render_page_html;
 
     use super::super::result::{LostWrite, Timeline};
-    use super::super::torn::TornUnit;
     use super::*;
 
     fn point(index: usize, verdict: Verdict, lost: Vec<LostWrite>) -> Point {

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use seeklab_core::{Duration, Instant, Operation, Seed};
+use seeklab_devices::torn::TornUnit;
 use serde::{Serialize, Serializer};
 
 use super::CrashOptions;
 use super::record::{Durability, Record};
-use super::torn::TornUnit;
 use crate::output::{VERSION, counted};
 
 /// Verdict on a device after a cut.

@@ -226,6 +226,8 @@ fn workload_identity(resolved: &ResolvedWorkload) -> Result<String, Failure> {
     let mut spec = resolved.spec.clone();
     let trace = match &mut spec {
         WorkloadSpec::Replay(replay) => replay.trace.take(),
+        // The metadata is written anew with each recording.
+        WorkloadSpec::System(system) => system.trace.take().map(|folder| folder + "/system.json"),
         _ => None,
     };
     let text = toml::to_string(&spec).expect("a workload can be written");

@@ -1,7 +1,7 @@
 //! System-level traces: a command with the host around it.
 //!
 //! ```text
-//! COMMAND, DEVICE ─▶ record ─▶ db.sys/ ─▶ info
+//! COMMAND, DEVICE ─▶ record ─▶ db.sys/ ─▶ info, programs
 //!                              system.json   what was recorded, where, and how complete it is
 //!                              *.parquet     tables of typed rows; requests.parquet is a canonical trace
 //! ```
@@ -11,10 +11,12 @@
 mod folder;
 mod info;
 mod metadata;
+mod programs;
 mod record;
 
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
 pub use metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata, is_system_trace};
+pub(crate) use programs::{Programs, programs};
 pub(crate) use record::{Recording, Surroundings, Traced};
 pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};

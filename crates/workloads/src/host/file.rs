@@ -6,10 +6,13 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use seeklab_core::{ByteSize, DescriptionError, Mistake};
 
 use super::PAGE_BYTES;
+use super::linux::LinuxFileSource;
+use super::recorded::{RecordedExtent, RecordedFile};
 use super::spec::FileSpec;
 
 /// A file, in blocks of [`PAGE_BYTES`].
@@ -40,6 +43,19 @@ impl File {
         let in_extent = self.extent_pages - index % self.extent_pages;
         let in_file = self.pages - index;
         if in_extent < in_file { in_extent } else { in_file }
+    }
+
+    /// The same blocks as Linux has them: extents.
+    pub(super) fn source(&self) -> LinuxFileSource {
+        let extents = (0..self.pages).step_by(self.extent_pages as usize);
+        let extents = extents.map(|first| RecordedExtent {
+            first,
+            address: self.address(first),
+            pages: self.extent_pages.min(self.pages - first),
+        });
+        let recorded =
+            RecordedFile { pages: self.pages, extents: extents.collect(), is_cached: self.is_cached };
+        LinuxFileSource { recorded: Arc::new(recorded), each_pages: self.each_pages }
     }
 
     /// The block after the last of the file that holds block `index`.

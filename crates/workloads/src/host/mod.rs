@@ -30,11 +30,13 @@ mod criticality;
 mod figures;
 mod file;
 mod interrupt;
+mod linux;
 mod list;
 mod page_cache;
 mod process;
 mod profile;
 mod program;
+mod recorded;
 mod run_queue;
 mod spec;
 mod start;
@@ -49,12 +51,16 @@ use seeklab_core::{Arrival, Completion, Duration, Instant, Stream, Workload};
 pub use self::criticality::ClassFigures;
 pub use self::figures::{CpuTimes, HostFigures};
 pub use self::profile::Profile;
-pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec};
+pub use self::recorded::{
+    RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+};
+pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
 
 use self::cpu::{Cpu, Use, Work};
 use self::criticality::Requests;
 use self::figures::Accounts;
 use self::file::File;
+use self::linux::Linux;
 use self::list::Links;
 use self::page_cache::PageCache;
 use self::process::{Definition, Process, WaitLists};
@@ -113,6 +119,8 @@ pub struct Host {
     turned_critical: u64,
     failed_requests: u64,
     failed_processes: u64,
+    /// State of the page cache under the profile `linux`.
+    linux: Option<Box<Linux>>,
 }
 
 impl Host {

@@ -40,6 +40,12 @@ pub(super) struct Frame {
     pub(super) ahead_since: Option<Instant>,
     /// Processes that wait for the frame.
     pub(super) waiting: List,
+    /// The next frame of the same request, or [`NONE`].
+    pub(super) chain: u32,
+    /// True if the access to the block begins a read-ahead.
+    pub(super) is_marked: bool,
+    /// True if the block changed while the device was writing it.
+    pub(super) is_dirtied_again: bool,
 }
 
 /// Blocks of files in memory.
@@ -97,6 +103,11 @@ impl PageCache {
         self.dirty.len + self.writing.len
     }
 
+    /// Frames that are dirty and not being written.
+    pub(super) const fn to_write_count(&self) -> u32 {
+        self.dirty.len
+    }
+
     /// The dirty frame that became dirty first.
     pub(super) fn oldest_dirty(&self) -> Option<u32> {
         (self.dirty.first != NONE).then_some(self.dirty.first)
@@ -141,6 +152,9 @@ impl PageCache {
                 request: None,
                 ahead_since: None,
                 waiting: List::EMPTY,
+                chain: NONE,
+                is_marked: false,
+                is_dirtied_again: false,
             });
             self.len() - 1
         } else {
@@ -152,6 +166,7 @@ impl PageCache {
         };
         let taken = &mut self.frames[frame as usize];
         (taken.page, taken.state) = (page, FrameState::Reading);
+        (taken.chain, taken.is_marked, taken.is_dirtied_again) = (NONE, false, false);
         self.index.insert(page, frame);
         Some(frame)
     }

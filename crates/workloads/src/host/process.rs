@@ -4,6 +4,7 @@ use seeklab_core::{Duration, Instant};
 
 use super::list::{List, NONE};
 use super::program::{Instruction, Mode};
+use super::recorded::RecordedAction;
 
 /// Definition of a process, from which copies start.
 #[derive(Debug, Clone)]
@@ -119,6 +120,17 @@ pub(super) enum Activity {
     Wait,
     /// The syncer at its work.
     Sweep(Sweep),
+    /// The flusher at its work.
+    Flush,
+    /// An action on Linux.
+    Recorded(Recorded),
+}
+
+impl Activity {
+    /// An action on Linux, from its beginning.
+    pub(super) const fn linux(action: RecordedAction) -> Self {
+        Self::Recorded(Recorded { action, position: 0, then_sync: None })
+    }
 }
 
 /// A transfer through the page cache, block by block.
@@ -183,6 +195,16 @@ pub(super) struct Sync {
 pub(super) struct Sweep {
     /// The frame whose write is being submitted.
     pub(super) frame: u32,
+}
+
+/// An action on Linux, such as a step of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Recorded {
+    pub(super) action: RecordedAction,
+    /// Progress within the action.
+    pub(super) position: u64,
+    /// The file to synchronise after the action.
+    pub(super) then_sync: Option<u32>,
 }
 
 /// Result of a step of a process.

@@ -18,6 +18,8 @@ pub enum Profile {
     /// UNIX SVR4 MP on the NCR 3433 of Ganger and Patt: one i486 at 33 MHz, 40 MiB of memory.
     #[default]
     Svr4,
+    /// Linux with the settings that a kernel has by default. A system-level trace has those of its machine.
+    Linux,
 }
 
 /// Settings of a host, in the units of the model. All times are those of the host's own CPUs.
@@ -44,6 +46,42 @@ pub(super) struct Settings {
     pub(super) clock_interrupt: Duration,
     pub(super) time_slice: Duration,
     pub(super) wakeup_preemption: bool,
+    /// Frames that may be dirty before the flusher of Linux begins to write.
+    pub(super) background_frames: u32,
+    /// Time after which the flusher of Linux writes a dirty file.
+    pub(super) dirty_expire: Duration,
+    /// Blocks that one request through the page cache of Linux transfers at most.
+    pub(super) max_pages: u64,
+    /// Requests that the device has at most.
+    pub(super) tags: u32,
+}
+
+/// Limits of the dirty part of memory under Linux, in frames.
+struct DirtyLimits {
+    background: u32,
+    limit: u32,
+}
+
+impl DirtyLimits {
+    fn new(given: &HostSettings, frames: u32) -> Self {
+        let share = |ratio: Option<Ratio>, percent: f64| {
+            (f64::from(frames) * ratio.map_or(percent / 100.0, Ratio::as_f64)) as u32
+        };
+        let of = |bytes: Option<ByteSize>, share: u32| bytes.map_or(share, pages).max(1);
+        let limit = of(given.dirty_bytes, share(given.dirty_limit, 20.0));
+        let background = of(given.dirty_background_bytes, share(given.dirty_background, 10.0));
+        // The kernel takes half of the limit where the background limit is not below the limit.
+        let background = if background < limit { background } else { limit / 2 };
+        Self { background, limit }
+    }
+
+    /// Frames that may be dirty before a writer waits. Linux slows writers down from the middle between the limits on, so
+    /// that the amount settles halfway between that and the limit.
+    const fn setpoint(&self) -> u32 {
+        let middle = (self.background + self.limit) / 2;
+        let setpoint = middle + (self.limit - middle) / 2;
+        if setpoint == 0 { 1 } else { setpoint }
+    }
 }
 
 impl Settings {
@@ -73,6 +111,40 @@ impl Settings {
                     clock_interval: given.clock_interval.unwrap_or(Duration::from_ms(10)),
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(150)),
                     time_slice: given.time_slice.unwrap_or(Duration::from_ms(100)),
+                    wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    background_frames: u32::MAX,
+                    dirty_expire: Duration::ZERO,
+                    max_pages: 1,
+                    tags: u32::MAX,
+                }
+            }
+            Profile::Linux => {
+                let frames = pages(given.memory.unwrap_or(ByteSize::from_bytes(4 << 30)));
+                let dirty = DirtyLimits::new(given, frames);
+                let blocks = |size: Option<ByteSize>, kib: u64| {
+                    size.map_or(kib << 10, ByteSize::as_bytes) / PAGE_BYTES
+                };
+                Self {
+                    frames,
+                    cpus: given.cpus.unwrap_or(1),
+                    speed,
+                    sweep_interval: given.writeback_interval.unwrap_or(Duration::from_s(5)),
+                    sweep_frames: 0,
+                    contiguous_frames: frames,
+                    read_ahead: blocks(given.read_ahead, 128),
+                    dirty_frames: dirty.setpoint(),
+                    background_frames: dirty.background,
+                    dirty_expire: given.dirty_expire.unwrap_or(Duration::from_s(30)),
+                    max_pages: blocks(given.max_request, 1280).max(1),
+                    tags: given.tags.unwrap_or(128),
+                    // Chosen here. The costs of a current machine are small beside those of a disk.
+                    system_call: cost(given.system_call, Duration::from_ns(200)),
+                    submission: cost(given.submission, Duration::from_us(5)),
+                    interrupt: cost(given.interrupt, Duration::from_us(5)),
+                    context_switch: cost(given.context_switch, Duration::from_us(2)),
+                    clock_interval: given.clock_interval.unwrap_or(Duration::ZERO),
+                    clock_interrupt: cost(given.clock_interrupt, Duration::from_us(2)),
+                    time_slice: given.time_slice.unwrap_or(Duration::from_us(2800)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
                 }
             }

@@ -54,7 +54,7 @@ pub struct HostSpec {
 pub struct HostSettings {
     /// Operating system and machine whose settings apply.
     pub profile: Profile,
-    /// Memory of the page cache.
+    /// Memory of the page cache. Of a trace: `MemAvailable` in `/proc/meminfo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "256KiB"))]
     pub memory: Option<ByteSize>,
@@ -66,31 +66,63 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0.001", "x-maximum" = "1000000"))]
     pub cpu_speed: Option<Ratio>,
-    /// Time from one sweep of the syncer to the next.
+    /// Time from one sweep of the syncer of `svr4` to the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1ms"))]
     pub sweep_interval: Option<Duration>,
-    /// Share of the page cache that one sweep of the syncer passes.
+    /// Share of the page cache that one sweep of the syncer of `svr4` passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
     pub sweep: Option<Ratio>,
-    /// Size of the parts of memory whose frames are first used in the order in which the syncer passes them. The
-    /// order of the parts is random.
+    /// Size of the parts of memory whose frames are first used in the order in which the syncer of `svr4` passes them.
+    /// The order of the parts is random.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "4KiB"))]
     pub contiguous: Option<ByteSize>,
-    /// Data after a block that is read which the host reads as well, in advance. In whole blocks of 4 KiB.
+    /// Data after a block that is read which the host reads as well, in advance. In whole blocks of 4 KiB. On `linux` the
+    /// largest window of read-ahead: `queue/read_ahead_kb`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-maximum" = "1MiB"))]
     pub read_ahead: Option<ByteSize>,
-    /// Share of the page cache that may be dirty before processes that write must wait.
+    /// Share of the page cache that may be dirty before processes that write must wait. On `linux`: `vm.dirty_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
     pub dirty_limit: Option<Ratio>,
-    /// CPU time of entering and leaving the system.
+    /// Data that may be dirty before processes that write must wait, instead of `dirty_limit`. Of `linux`:
+    /// `vm.dirty_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub dirty_bytes: Option<ByteSize>,
+    /// Share of the page cache that may be dirty before the flusher begins to write. Of `linux`:
+    /// `vm.dirty_background_ratio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0.0001", "x-maximum" = "100%"))]
+    pub dirty_background: Option<Ratio>,
+    /// Data that may be dirty before the flusher begins to write, instead of `dirty_background`. Of `linux`:
+    /// `vm.dirty_background_bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB"))]
+    pub dirty_background_bytes: Option<ByteSize>,
+    /// Time after which the flusher writes a dirty file. Of `linux`: `vm.dirty_expire_centisecs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dirty_expire: Option<Duration>,
+    /// Time from one look of the flusher for such files to the next. Of `linux`: `vm.dirty_writeback_centisecs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1ms"))]
+    pub writeback_interval: Option<Duration>,
+    /// Size of a request through the page cache at most, to which requests for adjacent blocks are merged. Of `linux`:
+    /// `queue/max_sectors_kb`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "4KiB", "x-maximum" = "1GiB"))]
+    pub max_request: Option<ByteSize>,
+    /// Number of requests that the device has at most. Of `linux`: `queue/nr_requests`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65536), extend("x-unit" = "requests"))]
+    pub tags: Option<u32>,
+    /// CPU time of entering and leaving the system. Recorded programs contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_call: Option<Duration>,
-    /// CPU time to submit a request.
+    /// CPU time to submit a request. On `linux` that of the flusher alone; recorded programs contain their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submission: Option<Duration>,
     /// CPU time of the interrupt that completes a request.
@@ -112,6 +144,41 @@ pub struct HostSettings {
     /// True if a process that wakes up preempts a process that has used up its time slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeup_preemption: Option<bool>,
+}
+
+/// A system-level trace whose programs run on a host.
+///
+/// ```toml
+/// kind = "system"
+/// trace = "db.sys"
+///
+/// [host]
+/// memory = "4GiB"
+/// cpu_speed = "2"
+/// ```
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SystemSpec {
+    /// Folder of the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// Settings that differ from those of the traced machine. The profile is `linux`.
+    #[serde(default)]
+    pub host: HostSettings,
+}
+
+impl SystemSpec {
+    /// The settings of the traced machine, overridden by those of the description.
+    pub fn settings(&self, traced: &HostSettings) -> Result<HostSettings, DescriptionError> {
+        let table = |settings: &HostSettings| match Value::try_from(settings) {
+            Ok(Value::Table(table)) => table,
+            _ => unreachable!("settings are a table"),
+        };
+        let mut merged = table(traced);
+        text::merge(&mut merged, table(&self.host));
+        merged.insert("profile".to_owned(), "linux".into());
+        read_settings(&merged)
+    }
 }
 
 /// A file, or several files of one size.
@@ -171,12 +238,22 @@ impl HostSpec {
     /// # Errors
     /// [`DescriptionError`] names the key, the mistake and what would be right.
     pub fn override_settings(&mut self, line: &str) -> Result<(), DescriptionError> {
+        self.host.override_with(line)
+    }
+}
+
+impl HostSettings {
+    /// Overrides settings by those of a line such as `memory=40MiB,cpu_speed=2`.
+    ///
+    /// # Errors
+    /// [`DescriptionError`] names the key, the mistake and what would be right.
+    pub fn override_with(&mut self, line: &str) -> Result<(), DescriptionError> {
         let mut given = text::items(line)?;
-        type_texts(&schema_of::<HostSettings>(), &mut given);
-        let own = Value::try_from(&self.host).expect("settings have text keys");
+        type_texts(&schema_of::<Self>(), &mut given);
+        let own = Value::try_from(&*self).expect("settings have text keys");
         let Value::Table(mut table) = own else { unreachable!("settings are a table") };
         text::merge(&mut table, given);
-        self.host = read_settings(&table)?;
+        *self = read_settings(&table)?;
         Ok(())
     }
 }

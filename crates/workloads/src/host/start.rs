@@ -1,16 +1,21 @@
 //! The start of a host from its description, and the start and end of processes.
 
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
-use seeklab_core::{DescriptionError, Instant, Mistake, Seed};
+use seeklab_core::{ByteSize, DescriptionError, Duration, Instant, Mistake, Seed};
 
 use super::criticality::Requests;
 use super::figures::{Accounts, CpuTimes};
+use super::file::File;
+use super::linux::{Linux, LinuxFileSource};
 use super::list::{Links, NONE};
 use super::page_cache::FrameState;
 use super::process::{Activity, Definition, Level, State, Sweep, Wait, WaitLists};
-use super::profile::{Settings, scaled};
+use super::profile::{Profile, Settings, scaled};
 use super::program::{Instruction, Names, parse};
+use super::recorded::Recording;
+use super::spec::HostSettings;
 use super::{ClassFigures, Cpu, Host, HostSpec, PAGE_BYTES, PageCache, Process, SYNCER, Syncer, file};
 use crate::synthetic::AddressSpace;
 
@@ -21,22 +26,81 @@ impl Host {
     /// A program with a mistake, a name that does not exist, or a device that is too small or whose blocks are too
     /// large.
     pub fn new(spec: &HostSpec, target: AddressSpace, seed: Seed) -> Result<Self, DescriptionError> {
-        let block_bytes = target.block_size.as_bytes();
-        if !PAGE_BYTES.is_multiple_of(block_bytes) {
-            let problem = format!("blocks of {} do not divide blocks of 4 KiB", target.block_size);
-            return Err(DescriptionError::new(Mistake::DoesNotFit, "", problem)
-                .hint("choose a device with blocks of 512 B to 4 KiB"));
-        }
+        let block_bytes = check_blocks(target)?;
         let settings = Settings::new(&spec.host);
-        let files = file::lay_out(&spec.files, target.capacity_blocks / (PAGE_BYTES / block_bytes))?;
+        let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
+        let files = file::lay_out(&spec.files, device_pages)?;
         let (definitions, is_forked) = definitions(spec, settings.speed)?;
+        let linux = (spec.host.profile == Profile::Linux)
+            .then(|| Box::new(Linux::new(files.iter().map(File::source), Vec::new(), device_pages)));
+        let mut host = Self::idle(settings, block_bytes, definitions, seed);
+        (host.files, host.linux) = (files, linux);
+        host.add_syncer();
+        host.fill_cache();
+        for (number, process) in spec.processes.values().enumerate().filter(|(number, _)| !is_forked[*number])
+        {
+            for _ in 0..process.count {
+                let is_task = host.definitions[number].is_task;
+                let pid = host.add_process(number as u32, is_task, NONE);
+                host.set_timer(Instant::ZERO + process.start, pid);
+            }
+        }
+        Ok(host)
+    }
+
+    /// The host that does the steps of a recording in front of `target`, at time zero.
+    ///
+    /// # Errors
+    /// A device that is too small or whose blocks are too large, or a recording without threads.
+    pub fn of_recording(
+        recording: Recording,
+        settings: &HostSettings,
+        target: AddressSpace,
+        seed: Seed,
+    ) -> Result<Self, DescriptionError> {
+        let block_bytes = check_blocks(target)?;
+        let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
+        if let Some(end) = recording.end_page().filter(|end| *end > device_pages) {
+            let needed = ByteSize::from_bytes(end.saturating_mul(PAGE_BYTES));
+            let device = ByteSize::from_bytes(device_pages * PAGE_BYTES);
+            let problem = format!("the trace has data up to {needed}, beyond the device of {device}");
+            return Err(DescriptionError::new(Mistake::DoesNotFit, "", problem)
+                .hint("choose a larger device, or record on a smaller file system"));
+        }
+        if recording.threads.is_empty() {
+            return Err(DescriptionError::new(
+                Mistake::Missing,
+                "",
+                "the trace has no thread of its command",
+            ));
+        }
+        let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
+        let definition = Definition { program: Vec::new(), is_task: true };
+        let definitions = vec![definition; recording.threads.len()];
+        let mut host = Self::idle(settings, block_bytes, definitions, seed);
+        let is_started = recording.started_by_others();
+        let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
+        let files = recording.files.into_iter();
+        let files = files.map(|file| LinuxFileSource { recorded: Arc::new(file), each_pages: u64::MAX });
+        host.linux = Some(Box::new(Linux::new(files, recording.threads, device_pages)));
+        host.add_syncer();
+        host.fill_cache();
+        for (number, start) in starts.into_iter().enumerate().filter(|(number, _)| !is_started[*number]) {
+            let pid = host.add_process(number as u32, true, NONE);
+            host.set_timer(Instant::ZERO + start, pid);
+        }
+        Ok(host)
+    }
+
+    /// A host without files and processes.
+    fn idle(settings: Settings, block_bytes: u64, definitions: Vec<Definition>, seed: Seed) -> Self {
         let accounts =
             Accounts { cpus: vec![CpuTimes::default(); settings.cpus as usize], ..Accounts::default() };
-        let mut host = Self {
+        Self {
             now: Instant::ZERO,
             block_bytes,
             definitions,
-            files,
+            files: Vec::new(),
             cpus: vec![Cpu::new(); settings.cpus as usize],
             begun: 0,
             processes: Vec::new(),
@@ -64,24 +128,17 @@ impl Host {
             turned_critical: 0,
             failed_requests: 0,
             failed_processes: 0,
+            linux: None,
             settings,
-        };
-        host.add_syncer();
-        host.fill_cache();
-        for (number, process) in spec.processes.values().enumerate().filter(|(number, _)| !is_forked[*number])
-        {
-            for _ in 0..process.count {
-                let is_task = host.definitions[number].is_task;
-                let pid = host.add_process(number as u32, is_task, NONE);
-                host.set_timer(Instant::ZERO + process.start, pid);
-            }
         }
-        Ok(host)
     }
 
     fn add_syncer(&mut self) {
         let mut syncer = Process::new(NONE, Level::System);
-        syncer.activity = Activity::Sweep(Sweep { frame: NONE });
+        syncer.activity = match self.linux {
+            None => Activity::Sweep(Sweep { frame: NONE }),
+            Some(_) => Activity::Flush,
+        };
         self.processes.push(syncer);
         self.links.add();
         debug_assert_eq!(self.processes.len() as u32 - 1, SYNCER);
@@ -89,14 +146,13 @@ impl Host {
 
     /// Brings the files that are cached at the start into memory, as far as they fit.
     fn fill_cache(&mut self) {
-        for file in self.files.iter().filter(|file| file.is_cached) {
-            for page in file.first_page..file.first_page + file.pages {
-                if self.cache.len() == self.settings.frames {
-                    return;
-                }
-                if let Some(frame) = self.cache.allocate(page) {
-                    self.cache.set_state(frame, FrameState::Clean);
-                }
+        let of_files = self.files.iter().filter(|file| file.is_cached && self.linux.is_none());
+        let of_files = of_files.flat_map(|file| file.first_page..file.first_page + file.pages);
+        let of_linux = self.linux.iter().flat_map(|linux| linux.cached_pages());
+        let pages: Vec<u64> = of_files.chain(of_linux).take(self.settings.frames as usize).collect();
+        for page in pages {
+            if let Some(frame) = self.cache.allocate(page) {
+                self.cache.set_state(frame, FrameState::Clean);
             }
         }
     }
@@ -136,15 +192,21 @@ impl Host {
         let process = &mut self.processes[pid as usize];
         let State::Running(cpu) = process.state else { unreachable!("a process that ends has run") };
         process.state = State::Ended;
-        let (is_task, parent) = (process.is_task, process.parent);
+        let (is_task, parent, definition) = (process.is_task, process.parent, process.definition);
         if process.children > 0 {
             for orphan in self.processes.iter_mut().filter(|other| other.parent == pid) {
                 orphan.parent = NONE;
             }
         }
         self.cpus[cpu as usize].process = NONE;
-        self.ended.push(pid);
         self.alive -= 1;
+        if self.is_recorded() {
+            self.end_thread(definition);
+        }
+        if self.alive == 0 && self.linux.is_some() {
+            self.wake_syncer();
+        }
+        self.ended.push(pid);
         if is_task {
             self.task_alive -= 1;
             if self.task_alive == 0 {
@@ -159,6 +221,17 @@ impl Host {
             }
         }
     }
+}
+
+/// The size of the device's blocks, of which a block of 4 KiB has a whole number.
+fn check_blocks(target: AddressSpace) -> Result<u64, DescriptionError> {
+    let block_bytes = target.block_size.as_bytes();
+    if PAGE_BYTES.is_multiple_of(block_bytes) {
+        return Ok(block_bytes);
+    }
+    let problem = format!("blocks of {} do not divide blocks of 4 KiB", target.block_size);
+    Err(DescriptionError::new(Mistake::DoesNotFit, "", problem)
+        .hint("choose a device with blocks of 512 B to 4 KiB"))
 }
 
 /// The definitions of all processes, and which of them others start.

@@ -53,6 +53,10 @@ impl Host {
     /// Begins a sweep.
     pub(super) fn begin_sweep(&mut self) {
         self.syncer.due += self.settings.sweep_interval;
+        if self.linux.is_some() {
+            self.begin_periodic();
+            return;
+        }
         self.syncer.sweep_left =
             self.syncer.sweep_left.saturating_add(self.settings.sweep_frames).min(self.settings.frames);
         self.wake_syncer();
@@ -64,7 +68,7 @@ impl Host {
         self.wake_syncer();
     }
 
-    fn wake_syncer(&mut self) {
+    pub(super) fn wake_syncer(&mut self) {
         if matches!(self.processes[SYNCER as usize].state, State::Waiting(_)) {
             self.wake(SYNCER);
         }

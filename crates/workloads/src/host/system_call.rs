@@ -3,13 +3,14 @@
 //! A step ends with computing time, a wait, or at once. Effects happen between computing times, so that a request is
 //! issued when the time to submit it is over.
 
-use seeklab_core::{Arrival, Criticality, Operation, Reclassification, Request, RequestId};
+use seeklab_core::{Criticality, Operation, Request};
 
 use super::criticality::{Outstanding, Owner};
 use super::list::NONE;
 use super::page_cache::FrameState;
-use super::process::{Activity, Cached, Direct, Next, Phase, Sync, Wait};
+use super::process::{Activity, Cached, Direct, Next, Phase, Recorded, Sync, Wait};
 use super::program::{Instruction, Mode, Place, Transfer};
+use super::recorded::RecordedAction;
 use super::{Host, PAGE_BYTES};
 
 impl Host {
@@ -35,6 +36,8 @@ impl Host {
                     }
                 }
                 Activity::Sweep(sweep) => self.sweep(pid, sweep),
+                Activity::Flush => self.flush(),
+                Activity::Recorded(recorded) => self.recorded(pid, recorded),
             };
             match next {
                 Next::Continue => {}
@@ -46,10 +49,14 @@ impl Host {
 
     /// Begins the next instruction.
     fn fetch(&mut self, pid: u32) -> Next {
+        let is_recorded = self.is_recorded();
         let process = &mut self.processes[pid as usize];
         if process.is_failed {
             self.failed_processes += 1;
             return Next::End;
+        }
+        if is_recorded {
+            return self.fetch_step(pid);
         }
         let Some(instruction) =
             self.definitions[process.definition as usize].program.get(process.next as usize).copied()
@@ -87,7 +94,11 @@ impl Host {
                 Next::Compute(call)
             }
             Instruction::Sync(file) => {
-                process.activity = Activity::Sync(Sync { file, frame: NONE });
+                process.activity = match (&self.linux, file) {
+                    (None, file) => Activity::Sync(Sync { file, frame: NONE }),
+                    (Some(_), None) => Activity::linux(RecordedAction::SyncAll),
+                    (Some(_), Some(file)) => Activity::linux(RecordedAction::SyncFile { file }),
+                };
                 Next::Compute(call)
             }
             Instruction::Transfer(transfer) => {
@@ -110,6 +121,11 @@ impl Host {
         let is_sequential = start == *place || start == 0;
         let end = (start.saturating_add(transfer.bytes)).min(file.size_bytes);
         *place = end;
+        let held_bytes = file.held_bytes;
+        if self.linux.is_some() && transfer.writes && !transfer.direct {
+            let file = &mut self.files[transfer.file as usize];
+            file.held_bytes = file.held_bytes.max(end);
+        }
         let process = &mut self.processes[pid as usize];
         process.activity = if start >= end {
             Activity::Fetch
@@ -122,6 +138,8 @@ impl Host {
                 end,
                 is_submitting: false,
             })
+        } else if self.linux.is_some() {
+            Activity::Recorded(linux_transfer(transfer, start, end, held_bytes))
         } else {
             let block = start / PAGE_BYTES;
             Activity::Cached(Cached {
@@ -364,7 +382,7 @@ impl Host {
     }
 
     /// A process needs the block of a frame: the time limit of a read-ahead ends.
-    fn need(&mut self, frame: u32) {
+    pub(super) fn need(&mut self, frame: u32) {
         let frame = self.cache.frame_mut(frame);
         if let Some(issued) = frame.ahead_since.take() {
             let is_met = frame.state != FrameState::Reading;
@@ -373,7 +391,7 @@ impl Host {
     }
 
     /// Adds a process to those that wait for a frame.
-    fn wait_for_frame(&mut self, pid: u32, frame: u32) {
+    pub(super) fn wait_for_frame(&mut self, pid: u32, frame: u32) {
         let frame = self.cache.frame_mut(frame);
         self.links.push_back(&mut frame.waiting, pid);
         if let Some(request) = frame.request {
@@ -391,12 +409,7 @@ impl Host {
         self.turned_critical += u64::from(request.class == Criticality::TimeNoncritical);
         // Of a request that is complete, the process waits for the interrupt.
         if !request.is_complete {
-            let (id, criticality) = (RequestId(number), Criticality::TimeCritical);
-            self.arrivals.push_back(Arrival::Reclassification(Reclassification {
-                id,
-                device: 0,
-                criticality,
-            }));
+            self.make_critical(number);
         }
     }
 
@@ -414,7 +427,7 @@ impl Host {
         held.ahead_since = is_read_ahead.then_some(self.now);
     }
 
-    fn issue(
+    pub(super) fn issue(
         &mut self,
         pid: u32,
         owner: Owner,
@@ -424,11 +437,7 @@ impl Host {
         blocks: u32,
     ) -> u64 {
         let number = self.requests.add(Outstanding::new(owner, class, self.now));
-        self.arrivals.push_back(Arrival::Request(Request {
-            initiator: pid,
-            criticality: class,
-            ..Request::new(number, op, lbn, blocks)
-        }));
+        self.send(Request { initiator: pid, criticality: class, ..Request::new(number, op, lbn, blocks) });
         number
     }
 
@@ -449,33 +458,77 @@ impl Host {
                 self.processes[pid as usize].is_failed |= !is_ok;
                 self.wake(pid);
             }
-            Owner::Frame(frame) => {
-                let held = self.cache.frame_mut(frame);
-                let was_reading = held.state == FrameState::Reading;
-                held.request = None;
-                while let Some(pid) = self.links.pop_front(&mut self.cache.frame_mut(frame).waiting) {
-                    let is_own = was_reading || request.class == Criticality::TimeCritical;
-                    self.processes[pid as usize].is_failed |= !is_ok && is_own;
-                    self.wake(pid);
+            Owner::Frame(first) => {
+                let mut frame = first;
+                while frame != NONE {
+                    let next = std::mem::replace(&mut self.cache.frame_mut(frame).chain, NONE);
+                    self.complete_frame(frame, request.class, is_ok);
+                    frame = next;
                 }
-                let state = if was_reading && !is_ok { FrameState::Free } else { FrameState::Clean };
-                self.cache.set_state(frame, state);
-                let mut is_turned = false;
                 // All of them: one that finds its block read by another leaves the frame to the next.
-                while let Some(pid) = self.links.pop_front(&mut self.lists.memory) {
-                    self.wake(pid);
-                    is_turned = true;
-                }
-                if self.cache.dirty_count() <= self.settings.dirty_frames {
-                    while let Some(pid) = self.links.pop_front(&mut self.lists.throttled) {
-                        self.wake(pid);
-                        is_turned = true;
-                    }
-                }
+                let is_turned = self.wake_memory_waiters() | self.wake_throttled();
                 self.turned_critical += u64::from(is_turned && is_noncritical);
             }
         }
+        self.free_tag();
     }
+
+    /// The request of a frame is complete.
+    fn complete_frame(&mut self, frame: u32, class: Criticality, is_ok: bool) {
+        let held = self.cache.frame_mut(frame);
+        let was_reading = held.state == FrameState::Reading;
+        held.request = None;
+        while let Some(pid) = self.links.pop_front(&mut self.cache.frame_mut(frame).waiting) {
+            let is_own = was_reading || class == Criticality::TimeCritical;
+            self.processes[pid as usize].is_failed |= !is_ok && is_own;
+            self.wake(pid);
+        }
+        let state = if was_reading && !is_ok { FrameState::Free } else { FrameState::Clean };
+        let is_dirty = !was_reading && std::mem::take(&mut self.cache.frame_mut(frame).is_dirtied_again);
+        self.cache.set_state(frame, if is_dirty { FrameState::Dirty } else { state });
+        if is_dirty {
+            self.queue_again(frame);
+        }
+    }
+
+    /// Lets the processes go on that wait for memory. Returns true if there are any.
+    pub(super) fn wake_memory_waiters(&mut self) -> bool {
+        let has_waiters = self.lists.memory.len > 0;
+        while let Some(pid) = self.links.pop_front(&mut self.lists.memory) {
+            self.wake(pid);
+        }
+        has_waiters
+    }
+
+    /// Lets the processes go on that wait for fewer dirty blocks, if there are few enough. Returns true if any did.
+    pub(super) fn wake_throttled(&mut self) -> bool {
+        let is_below = self.cache.dirty_count() <= self.settings.dirty_frames;
+        let has_waiters = is_below && self.lists.throttled.len > 0;
+        while is_below && let Some(pid) = self.links.pop_front(&mut self.lists.throttled) {
+            self.wake(pid);
+        }
+        has_waiters
+    }
+}
+
+/// The action on Linux of a transfer through the page cache.
+fn linux_transfer(transfer: Transfer, start: u64, end: u64, held_bytes: u64) -> Recorded {
+    let file = transfer.file;
+    let (first, last) = (start / PAGE_BYTES, (end - 1) / PAGE_BYTES);
+    let (first_page, pages) = (first as u32, (last - first + 1) as u32);
+    let action = if transfer.writes {
+        RecordedAction::Write {
+            file,
+            first: first_page,
+            pages,
+            keeps_first: first * PAGE_BYTES < held_bytes && !start.is_multiple_of(PAGE_BYTES),
+            keeps_last: end < held_bytes.min((last + 1) * PAGE_BYTES),
+        }
+    } else {
+        RecordedAction::Read { file, first: first_page, pages, requested: pages }
+    };
+    let then_sync = (transfer.mode == Mode::Sync).then_some(file);
+    Recorded { action, position: 0, then_sync }
 }
 
 /// Frames that the syncer writes at a time when no frame is free.

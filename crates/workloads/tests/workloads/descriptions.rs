@@ -112,8 +112,8 @@ fn number_of_requests_is_limited_for_every_kind() {
             WorkloadSpec::Synthetic(spec) => spec.requests,
             WorkloadSpec::Replay(spec) => spec.requests.unwrap(),
             application => {
-                let is_whole =
-                    application.builtin().is_some() || matches!(application, WorkloadSpec::Host(_));
+                let is_whole = application.builtin().is_some()
+                    || matches!(application, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
                 assert!(application == before && is_whole, "it does its work whole");
                 continue;
             }

@@ -9,6 +9,8 @@ mod descriptions;
 mod draws;
 mod host;
 mod host_laws;
+mod host_linux;
+mod host_recorded;
 mod mistakes;
 mod queueing;
 mod reclassified;

@@ -215,3 +215,55 @@ fn no_flush_covers_what_a_full_store_refused_when_the_power_goes() {
     // Blocks that the device had on its media were lost with the power.
     assert!(code == Some(2) && errors.contains("the contents are incomplete"), "{code:?} {errors}");
 }
+
+/// Error number of a medium error: `EIO`.
+const BAD: u32 = 5;
+
+#[test]
+fn unit_that_was_being_written_cannot_be_read_until_it_is_written() {
+    // The heads may be between two media writes when the power goes.
+    let is_found = (0..10).any(|_| {
+        let folder = tempfile::tempdir().unwrap();
+        let events = folder.path().join("events.csv").display().to_string();
+        let unit = ["--set", "power_loss.torn_sector=unreadable", "--set", "power_loss.atomic_unit=4KiB"];
+        let faults = ["--fault", "power_loss,at=2s,back_after=300ms", "--fault", "slow,factor=8"];
+        let arguments = ["cheetah-36es", "--size", "16MiB", "--events", &events];
+        let served = Served::nbd(folder.path(), &[&arguments[..], &unit, &faults].concat());
+        let mut client = served.connect();
+        let error = (0_u64..1_000_000).find_map(|number| match client.call(&piece(1 + number % 250)) {
+            Ok(reply) => Some(reply.error).filter(|error| *error != 0),
+            Err(_) => Some(GONE),
+        });
+        assert_eq!(error, Some(GONE));
+        let mut back = None;
+        until(|| {
+            back = served.try_connect();
+            if back.is_some() { Ok(()) } else { Err("the power is not back".into()) }
+        });
+        let mut client = back.unwrap();
+        let mut read = |lbn: u64, blocks: u64| {
+            let read = Request::new(READ, lbn, lbn * SECTOR, (blocks * SECTOR) as u32);
+            client.call(&read).unwrap().error
+        };
+        let bad: Vec<u64> = (0..(16 << 20) / SECTOR).step_by(8).filter(|lbn| read(*lbn, 8) != 0).collect();
+        let unit = bad.first().copied();
+        if let Some(unit) = unit {
+            assert_eq!((read(unit + 3, 1), read(unit - 1, 1), read(unit + 8, 1)), (BAD, 0, 0));
+            let mut write = Request::new(WRITE, 1, unit * SECTOR, 2 * SECTOR as u32);
+            write.payload.fill(9);
+            assert_eq!(client.call(&write).unwrap().error, 0);
+            let reply = client.call(&Request::new(READ, 2, unit * SECTOR, 1024)).unwrap();
+            assert!(reply.error == 0 && reply.data == [9; 1024], "it was written");
+            assert_eq!(client.call(&Request::new(READ, 3, unit * SECTOR, 4096)).unwrap().error, BAD);
+        }
+        drop(client);
+        served.interrupt();
+        let text = fs::read_to_string(&events).unwrap();
+        let unreadable: Vec<&str> = text.lines().filter(|line| line.contains(",unreadable,")).collect();
+        let expected = unit.map(|unit| format!("2000000000,disk0,unreadable,,{unit},8,"));
+        assert_eq!(unreadable, expected.as_slice(), "bad: {bad:?}");
+        assert_eq!(bad.len(), unreadable.len());
+        unit.is_some()
+    });
+    assert!(is_found);
+}

@@ -1,6 +1,6 @@
 //! Answers to requests that the device never served.
 
-use seeklab_core::{Breakdown, BufferOutcome, Completion, Instant, Outcome, Status};
+use seeklab_core::{Breakdown, BufferOutcome, Completion, Instant, Operation, Outcome, Status};
 
 use super::Taken;
 
@@ -19,4 +19,14 @@ pub(super) fn failed(now: Instant, taken: &Taken, status: Status) -> Completion 
         queue_length: taken.queue_length,
         faults: taken.fate.faults,
     }
+}
+
+/// The completion of a request that the device had when it went at `now`. The effect on a write says where the blocks are that
+/// are on the media already.
+pub(super) fn gone_within(now: Instant, taken: &Taken) -> Completion {
+    let mut completion = failed(now, taken, Status::Gone);
+    if taken.request.op == Operation::Write {
+        completion.outcome.effect = taken.fate.effect;
+    }
+    completion
 }

@@ -7,6 +7,10 @@
 //! A read returns what completed writes left, or what a fault makes of it. Of writes that overlap, the one that the model
 //! completes last stays.
 //!
+//! # A torn unit
+//! A loss of power within a unit of the media undoes blocks of it that are in the store: what they held before is kept for
+//! as many blocks as a unit has. A unit that cannot be read holds zeroes in the store, and the device fails its reads.
+//!
 //! # A full store
 //! Blocks that the device has on its media and the store refuses stay unsettled. Until the store takes them, every flush
 //! fails, and so does a write to blocks for which the store has no space. So the refused blocks never exceed what the
@@ -16,6 +20,9 @@
 //! The bytes of staged writes are bounded by the frontends, which count them as bytes owed to clients. What is unsettled
 //! is what the device says that its volatile buffer holds.
 
+#[cfg(test)]
+mod cut_tests;
+mod former;
 mod kept;
 #[cfg(test)]
 mod tests;
@@ -24,7 +31,8 @@ mod unsettled;
 use std::collections::BTreeMap;
 
 use seeklab_core::{
-    BlockSet, ByteSize, Completion, DataEffect, Effect, Event, EventKind, Hazards, Operation, Request, Status,
+    BlockSet, ByteSize, Completion, DataEffect, Effect, Event, EventKind, Hazards, Operation, Status,
+    TornContents,
 };
 
 use crate::frontend::{Action, Command};
@@ -56,6 +64,18 @@ struct Write {
     contents: Contents,
     /// Ranges that are on the media already: first block, and number of blocks.
     early: Vec<(u64, u32)>,
+}
+
+impl Write {
+    /// Blocks from `start` to before `end` are not on the media after all.
+    fn forget_early(&mut self, start: u64, end: u64) {
+        let parts = self.early.iter().flat_map(|&(lbn, blocks)| {
+            let stop = lbn + u64::from(blocks);
+            [(lbn, stop.min(start)), (lbn.max(end), stop)]
+        });
+        let kept = parts.filter(|(from, to)| from < to).map(|(from, to)| (from, (to - from) as u32));
+        self.early = kept.collect();
+    }
 }
 
 /// The contents that a write gives its blocks.
@@ -99,7 +119,10 @@ impl Staging {
         Ok(Self {
             block_bytes,
             writes: BTreeMap::new(),
-            unsettled: hazards.loses_power.then(|| Unsettled::new(block_bytes)),
+            unsettled: hazards.loses_power.then(|| {
+                let undoes = hazards.tearing.filter(|tearing| tearing.contents != TornContents::New);
+                Unsettled::new(block_bytes, undoes.map_or(1, |tearing| tearing.unit_blocks))
+            }),
             rotten: BlockSet::default(),
             before: kept(hazards.reads_stale)?,
             pristine: kept(pristine)?,
@@ -139,13 +162,14 @@ impl Staging {
         let Some(write) = self.writes.remove(&number) else { return Ok(()) };
         let (place, blocks) = completion.written_blocks();
         if completion.outcome.status == Status::Gone {
-            self.keep_early(store, request, write);
+            self.keep_early(store, place, write);
             return Ok(());
         }
-        let end = place + u64::from(blocks);
+        let (place, end) = self.served(store, place, blocks);
+        let blocks = end - place;
         if let (Some(unsettled), Contents::Bytes(_)) = (&mut self.unsettled, &write.contents)
             && let Err(error) = unsettled.retry(store)
-            && !has_space(store, place * self.block_bytes, u64::from(blocks) * self.block_bytes)?
+            && !has_space(store, place * self.block_bytes, blocks * self.block_bytes)?
         {
             return Err(error);
         }
@@ -155,9 +179,7 @@ impl Staging {
             return Ok(());
         }
         match &mut self.unsettled {
-            None => {
-                write.contents.put(store, place * self.block_bytes, 0, u64::from(blocks) * self.block_bytes)
-            }
+            None => write.contents.put(store, place * self.block_bytes, 0, blocks * self.block_bytes),
             Some(unsettled) => {
                 unsettled.insert(number, (place, end), write.contents);
                 for (lbn, blocks) in write.early {
@@ -169,16 +191,10 @@ impl Staging {
         }
     }
 
-    /// Keeps the blocks of a write that were on the media when the device went.
-    fn keep_early(&mut self, store: &Store, request: &Request, write: Write) {
+    /// Keeps the blocks of a write to `place` that were on the media when the device went.
+    fn keep_early(&mut self, store: &Store, place: u64, write: Write) {
         for (lbn, blocks) in write.early {
-            let end = lbn + u64::from(blocks);
-            // A misdirected write that did not complete is not known as such.
-            if lbn < request.lbn || end > request.end() {
-                continue;
-            }
-            let (from, length) =
-                ((lbn - request.lbn) * self.block_bytes, u64::from(blocks) * self.block_bytes);
+            let (from, length) = ((lbn - place) * self.block_bytes, u64::from(blocks) * self.block_bytes);
             if let Err(error) = write.contents.put(store, lbn * self.block_bytes, from, length) {
                 self.refusal.get_or_insert(error);
                 self.is_incomplete = true;
@@ -233,17 +249,43 @@ impl Staging {
         Ok(())
     }
 
+    /// The blocks from `lbn` on as far as the store has them: the device may be larger than what of it is served. An empty range
+    /// begins at 0.
+    fn served(&self, store: &Store, lbn: u64, blocks: u32) -> (u64, u64) {
+        let end = (lbn + u64::from(blocks)).min(store.size().as_bytes() / self.block_bytes);
+        if lbn < end { (lbn, end) } else { (0, 0) }
+    }
+
     /// Takes an event of the device. Blocks that are durable go to the store; those that the store refuses stay.
     pub(super) fn note(&mut self, store: &Store, event: &Event) {
+        let (start, end) = self.served(store, event.lbn, event.blocks);
+        let blocks = (end - start) as u32;
         let Some(unsettled) = &mut self.unsettled else { return };
         match (&event.kind, event.request) {
+            (EventKind::Durable { .. } | EventKind::Torn | EventKind::Unreadable, _) if blocks == 0 => {}
             (EventKind::Durable { .. }, Some(number)) => match self.writes.get_mut(&number.0) {
-                Some(write) => write.early.push((event.lbn, event.blocks)),
+                Some(write) => write.early.push((start, blocks)),
                 None => {
-                    let settled = unsettled.settle(store, number.0, event.lbn, event.blocks);
+                    let settled = unsettled.settle(store, number.0, start, blocks);
                     self.refusal = self.refusal.take().or(settled.err());
                 }
             },
+            (EventKind::Torn, Some(number)) => {
+                let undone = match self.writes.get_mut(&number.0) {
+                    Some(write) => {
+                        write.forget_early(start, end);
+                        Ok(())
+                    }
+                    None => unsettled.undo(store, number.0, start, end),
+                };
+                self.is_incomplete |= undone.is_err();
+                self.refusal = self.refusal.take().or(undone.err());
+            }
+            (EventKind::Unreadable, _) => {
+                // Nothing brings the contents back.
+                let discarded = store.discard(start * self.block_bytes, (end - start) * self.block_bytes);
+                self.refusal = self.refusal.take().or(discarded.err());
+            }
             (EventKind::PowerLoss, _) => self.is_incomplete |= unsettled.lose(),
             _ => {}
         }
@@ -282,7 +324,13 @@ impl Staging {
 
     /// Fills `buffer` with what completed writes left at `offset`.
     fn view(&self, store: &Store, offset: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
-        store.read(offset, buffer)?;
+        // The device may be larger than what of it is served.
+        let inside = store.size().as_bytes().saturating_sub(offset).min(buffer.len() as u64) as usize;
+        let (inside, beyond) = buffer.split_at_mut(inside);
+        beyond.fill(0);
+        if !inside.is_empty() {
+            store.read(offset, inside)?;
+        }
         if let Some(unsettled) = &self.unsettled {
             unsettled.lay_over(offset, buffer);
         }

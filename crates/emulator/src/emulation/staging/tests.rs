@@ -191,7 +191,7 @@ fn ram() -> Store {
 #[test]
 fn stale_read_brings_what_was_before_the_last_write() {
     let (size, store) = (ByteSize::from_bytes(BLOCKS * BLOCK), ram());
-    let hazards = Hazards { fails: true, reads_stale: true, loses_power: false };
+    let hazards = Hazards { fails: true, reads_stale: true, ..Hazards::default() };
     let mut staging = Staging::new(size, BLOCK, hazards, false).unwrap();
     written(&mut staging, &store, 0, (0, 4, 1), Effect::None);
     written(&mut staging, &store, 1, (2, 4, 2), Effect::None);
@@ -419,4 +419,29 @@ fn blocks_that_were_on_the_media_when_the_device_went_are_stored_as_far_as_there
     staging.complete(&store, 0, &completion(&plain, gone)).unwrap();
     assert_eq!([0, 1, 2, 4, 5, 8].map(|lbn| stored(&store, lbn)), [3, 3, 3, 3, 0, 0]);
     assert!(is_full(&staging.finish(&store)));
+}
+
+#[test]
+fn data_that_goes_beyond_what_is_served_is_lost_and_comes_as_zeroes() {
+    for loses_power in [false, true] {
+        let (size, store) = (ByteSize::from_bytes(BLOCKS * BLOCK), ram());
+        let hazards = Hazards { fails: true, loses_power, ..Hazards::default() };
+        let mut staging = Staging::new(size, BLOCK, hazards, false).unwrap();
+        let end = BLOCKS as i32;
+        written(&mut staging, &store, 0, (0, 4, 1), Effect::Misdirected(end));
+        written(&mut staging, &store, 1, (0, 4, 2), Effect::Misdirected(end - 2));
+        for (number, lbn) in [(0, BLOCKS), (1, BLOCKS - 2)] {
+            durable(&mut staging, &store, number, lbn, 4);
+        }
+        let mut expected = vec![0; BLOCKS as usize];
+        expected[BLOCKS as usize - 2..].fill(2);
+        assert_eq!(read(&staging, &store), expected);
+        let mut bytes = vec![9; 4 * BLOCK as usize];
+        let effect = DataEffect::new(Effect::Misdirected(2));
+        staging.read(&store, (BLOCKS - 4) * BLOCK, effect, &mut bytes).unwrap();
+        let firsts: Vec<u8> = bytes.chunks(BLOCK as usize).map(|block| block[0]).collect();
+        assert_eq!(firsts, [2, 2, 0, 0]);
+        staging.promise(&store, 9, Operation::Flush).unwrap();
+        staging.finish(&store).unwrap();
+    }
 }

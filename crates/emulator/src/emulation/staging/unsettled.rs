@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use seeklab_core::BlockSet;
 
 use super::Contents;
+use super::former::Former;
 use crate::store::{Store, StoreError};
 
 /// Completed writes of which blocks are not on the media.
@@ -19,6 +20,8 @@ pub(super) struct Unsettled {
     newest: BTreeMap<u64, (u64, u64)>,
     /// Ranges that the store refused, in order of the media: rank of arrival of their write, first block, block behind.
     refused: Vec<(u64, u64, u64)>,
+    /// Contents of units of the media before their last blocks changed, in case a loss of power undoes that.
+    former: Former,
     completed_count: u64,
 }
 
@@ -33,12 +36,14 @@ struct Write {
 }
 
 impl Unsettled {
-    pub(super) const fn new(block_bytes: u64) -> Self {
+    /// Nothing, of a device whose media write units of `unit_blocks`, which a loss of power may undo; 1 if it undoes none.
+    pub(super) const fn new(block_bytes: u64, unit_blocks: u64) -> Self {
         Self {
             block_bytes,
             writes: BTreeMap::new(),
             newest: BTreeMap::new(),
             refused: Vec::new(),
+            former: Former::new(block_bytes, unit_blocks),
             completed_count: 0,
         }
     }
@@ -88,12 +93,14 @@ impl Unsettled {
         let Some(write) = self.writes.get(&number) else { return Ok(()) };
         let completed = write.completed;
         let from = (lbn - write.place) * self.block_bytes;
+        let former = self.former.read(store, lbn, end);
         let put =
             write.contents.put(store, lbn * self.block_bytes, from, u64::from(blocks) * self.block_bytes);
         if let Err(error) = put {
             self.refused.push((number, lbn, end));
             return Err(error);
         }
+        self.former.keep(number, (lbn, end), former);
         self.take_out(lbn, end, |owner| owner == number);
         // Nothing older gets there any more.
         self.writes.retain(|_, write| {
@@ -103,6 +110,14 @@ impl Unsettled {
             !write.left.is_empty()
         });
         Ok(())
+    }
+
+    /// The power was lost within a unit: blocks of a write that were on the media hold again what they held before.
+    ///
+    /// # Errors
+    /// A refusal of the store.
+    pub(super) fn undo(&self, store: &Store, number: u64, start: u64, end: u64) -> Result<(), StoreError> {
+        self.former.put_back(store, number, (start, end))
     }
 
     /// Puts the blocks into the store that it refused before.
@@ -150,6 +165,7 @@ impl Unsettled {
         });
         self.writes.clear();
         self.newest.clear();
+        self.former.clear();
         loses_media
     }
 
@@ -199,7 +215,7 @@ mod tests {
 
     #[test]
     fn write_leaves_with_its_last_block_and_takes_older_ones_along() {
-        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK));
+        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK, 1));
         insert(&mut unsettled, 1, (0, 8));
         unsettled.settle(&store, 1, 0, 4).unwrap();
         assert_eq!(unsettled.writes.len(), 1);
@@ -219,7 +235,7 @@ mod tests {
 
     #[test]
     fn overwritten_ranges_keep_what_lies_before_and_behind() {
-        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK));
+        let (store, mut unsettled) = (store(1 << 20), Unsettled::new(BLOCK, 1));
         insert(&mut unsettled, 1, (0, 12));
         insert(&mut unsettled, 2, (4, 8));
         assert_eq!(numbers(&unsettled, &store)[0], [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0]);
@@ -238,7 +254,7 @@ mod tests {
     #[test]
     fn retry_undoes_nothing_that_a_newer_write_gave_the_media() {
         // Space for the tables alone at first: a discard cannot make any, so the store is exchanged.
-        let (full, roomy, mut unsettled) = (store(24 << 10), store(1 << 20), Unsettled::new(BLOCK));
+        let (full, roomy, mut unsettled) = (store(24 << 10), store(1 << 20), Unsettled::new(BLOCK, 1));
         insert(&mut unsettled, 1, (0, 4));
         unsettled.settle(&full, 1, 0, 4).unwrap_err();
         assert!(unsettled.is_refused(1));

@@ -240,3 +240,34 @@ fn device_that_does_not_come_back_in_time_ends_the_run() {
     });
     assert!(matches!(result, Err(ClientError::Stopped { .. })), "{result:?}");
 }
+
+#[test]
+fn blocks_that_no_flush_covers_are_not_checked_behind_a_loss_of_power() {
+    // A clone with a volatile cache: what no flush covers is lost, and a flush takes as long as a write.
+    let loss = "kind = \"fault\"\n[[fault]]\nkind = \"power_loss\"\nat = \"300ms\"\nback_after = \"20ms\"\nrepeat = \"70ms\"\n\
+                [device]\nkind = \"station\"\ncapacity_blocks = 524288\nblock_size = \"512B\"\nservers = 1\nvolatile_write_cache = true\n\
+                tree = [\"op < write\", \". = 865 1\", \". = 865 1\"]\n\
+                [[device.operations]]\nop = \"read\"\nrequests = 1\ntypical = \"400us\"\nblocks_min = 1\nblocks_max = 1024\nqueue_max = 64\n";
+    let serving = Serving::emulating(SIZE_MIB, loss);
+    let reconnect_within = Duration::from_s(60);
+    let options = RunnerOptions { read_back: true, reconnect_within, ..RunnerOptions::default() };
+    let line = LONG.replace("transactions=2000", "transactions=400");
+    let result = run_builtin_with(&parse(&line), &serving.uri, Seed(1), &options, &mut |_| ()).expect(&line);
+    // Each loss takes something with a probability of about a half, so one of so many surely does.
+    assert!(result.reconnections > 10 && result.failed_requests > 5, "{}", result.reconnections);
+    assert_eq!(result.mismatch_count, 0, "{:?}", result.mismatches);
+    assert!(result.verified_bytes > 1 << 20, "{}", result.verified_bytes);
+}
+
+#[test]
+fn idle_connection_that_was_closed_is_opened_again() {
+    let gone = "kind = \"fault\"\n[[fault]]\nkind = \"gone\"\nat = \"1s\"\nfor = \"100ms\"\n\
+                [device]\nkind = \"constant\"\ncapacity_blocks = 524288\nblock_size = \"512B\"\nservice_time = \"500us\"\n";
+    let serving = Serving::emulating(SIZE_MIB, gone);
+    let reconnect_within = Duration::from_s(60);
+    // More connections than processes: nothing is ever sent over the last ones.
+    let options = RunnerOptions { connections: 16, reconnect_within, ..RunnerOptions::default() };
+    let result = run_builtin_with(&parse(LONG), &serving.uri, Seed(1), &options, &mut |_| ()).expect(LONG);
+    assert_eq!(result.reconnections, 16);
+    assert_eq!(serving.end().connected_count, 32);
+}

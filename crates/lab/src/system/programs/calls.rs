@@ -1,0 +1,60 @@
+//! Numbers of the system calls that matter to programs.
+
+/// System calls by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Calls {
+    pub(super) open_at: u16,
+    pub(super) close: u16,
+    pub(super) send_file: u16,
+    pub(super) splice: u16,
+    pub(super) copy_file_range: u16,
+    pub(super) sync: u16,
+    pub(super) sync_file_system: u16,
+    pub(super) sync_file: u16,
+    pub(super) sync_data: u16,
+}
+
+/// Flags of open(2) for synchronous writes: `O_DSYNC`, which `O_SYNC` contains.
+pub(super) const OPEN_SYNC: u64 = 0o10000;
+
+impl Calls {
+    const X86_64: Self = Self {
+        open_at: 257,
+        close: 3,
+        send_file: 40,
+        splice: 275,
+        copy_file_range: 326,
+        sync: 162,
+        sync_file_system: 306,
+        sync_file: 74,
+        sync_data: 75,
+    };
+
+    /// Numbers of the generic table, which aarch64 and riscv64 have.
+    const GENERIC: Self = Self {
+        open_at: 56,
+        close: 57,
+        send_file: 71,
+        splice: 76,
+        copy_file_range: 285,
+        sync: 81,
+        sync_file_system: 267,
+        sync_file: 82,
+        sync_data: 83,
+    };
+
+    /// The system calls of a machine.
+    pub(super) fn of_machine(machine: &str) -> Self {
+        if machine == "x86_64" { Self::X86_64 } else { Self::GENERIC }
+    }
+
+    /// The argument that names the file which a call reads.
+    pub(super) const fn read_argument(&self, call: u16) -> usize {
+        if call == self.send_file { 1 } else { 0 }
+    }
+
+    /// The argument that names the file which a call writes.
+    pub(super) const fn written_argument(&self, call: u16) -> usize {
+        if call == self.splice || call == self.copy_file_range { 2 } else { 0 }
+    }
+}

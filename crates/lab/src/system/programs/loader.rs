@@ -1,0 +1,390 @@
+//! The pass over the tables of a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use seeklab_core::Duration;
+use seeklab_traces::system::tables::{ExtentRow, ProcessRow, StepRow, WaitRow};
+use seeklab_traces::system::{StepEvent, WaitCause};
+use seeklab_workloads::host::{RecordedAction, RecordedStep, RecordedThread, Recording};
+
+use super::KeptWaits;
+use super::calls::{Calls, OPEN_SYNC};
+use super::files::{Descriptors, Files};
+use super::metadata_reads::Lookups;
+use crate::system::metadata::SystemMetadata;
+
+/// Size of a block of the file system, and of a page.
+const BLOCK_BYTES: u64 = 4096;
+
+/// A thread, while its steps are read.
+#[derive(Debug, Default)]
+struct Thread {
+    process: u32,
+    start_ns: u64,
+    steps: Vec<RecordedStep>,
+    /// End of each step.
+    ends_ns: Vec<u64>,
+    /// Beginnings of the waits for I/O, in order.
+    waits_ns: Vec<u64>,
+    /// Waits that began before the last step.
+    waits_passed: usize,
+    call: Option<(u16, [u64; 3])>,
+    lookups: Lookups,
+    read: Option<OpenRead>,
+    unknown: Option<Unknown>,
+}
+
+/// A read whose next look-up continues it.
+#[derive(Debug, Clone, Copy)]
+struct OpenRead {
+    file: u32,
+    step: usize,
+    first: u64,
+    end: u64,
+}
+
+/// A step whose meaning the next step of the thread decides.
+#[derive(Debug, Clone, Copy)]
+enum Unknown {
+    /// The first access to a file, by a page fault.
+    FirstFault { file: u32 },
+    /// A write that changes a part of its first or last block.
+    Write { step: usize, first: Option<u64>, last: Option<u64> },
+}
+
+/// A wait for another thread, until all steps are known.
+#[derive(Debug, Clone, Copy)]
+struct Dependency {
+    thread: usize,
+    step: usize,
+    on: usize,
+    end_ns: u64,
+}
+
+pub(super) struct Loader {
+    file_system: u32,
+    calls: Calls,
+    numbers: BTreeMap<u32, usize>,
+    threads: Vec<Thread>,
+    files: Files,
+    descriptors: Descriptors,
+    /// Blocks of metadata that were accessed.
+    metadata: BTreeSet<u64>,
+    dependencies: Vec<Dependency>,
+    kept: KeptWaits,
+}
+
+impl Loader {
+    pub(super) fn new(metadata: &SystemMetadata, processes: &[ProcessRow]) -> Self {
+        let mut processes: Vec<&ProcessRow> = processes.iter().collect();
+        processes.sort_by_key(|row| (row.begin_ns, row.thread));
+        let begin_ns = processes.first().map_or(0, |row| row.begin_ns);
+        let mut numbers = BTreeMap::new();
+        let mut threads: Vec<Thread> = Vec::new();
+        let mut descriptors = Descriptors::default();
+        for row in processes {
+            if numbers.contains_key(&row.thread) {
+                continue;
+            }
+            numbers.insert(row.thread, threads.len());
+            if let Some(parent) = numbers.get(&row.parent).map(|parent| threads[*parent].process)
+                && parent != row.process
+            {
+                descriptors.parents.entry(row.process).or_insert(parent);
+            }
+            threads.push(Thread {
+                process: row.process,
+                start_ns: row.begin_ns - begin_ns,
+                ..Thread::default()
+            });
+        }
+        Self {
+            file_system: metadata.mount.number,
+            calls: Calls::of_machine(&metadata.machine),
+            numbers,
+            threads,
+            files: Files::default(),
+            descriptors,
+            metadata: BTreeSet::new(),
+            dependencies: Vec::new(),
+            kept: KeptWaits::default(),
+        }
+    }
+
+    /// Takes note of a wait. Its length does not matter.
+    pub(super) fn wait(&mut self, row: &WaitRow) {
+        let is_read = matches!(row.cause, WaitCause::DataRead | WaitCause::MetadataRead);
+        if let Some(thread) = self.numbers.get(&row.thread).filter(|_| is_read) {
+            self.threads[*thread].waits_ns.push(row.begin_ns);
+        }
+    }
+
+    pub(super) fn extent(&mut self, row: &ExtentRow) {
+        let number = self.files.number(row.inode);
+        let extents = &mut self.files.file(number).extents;
+        extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
+    }
+
+    /// Takes a step. The error says what is wrong with it.
+    pub(super) fn step(&mut self, row: &StepRow) -> Result<(), String> {
+        let Some(number) = self.numbers.get(&row.thread).copied() else {
+            return Err(format!(
+                "thread {} has steps, and the table `processes` does not have the thread",
+                row.thread
+            ));
+        };
+        let end_ns = row.time_ns.saturating_add(row.wait_ns.unwrap_or(0));
+        let has_waited = self.threads[number].has_waited(row.time_ns);
+        let here = row.device == Some(self.file_system);
+        let is_lookup = row.event == StepEvent::BufferRead && here;
+        if has_waited || !is_lookup {
+            let thread = &mut self.threads[number];
+            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
+        }
+        self.resolve(number, has_waited, row.time_ns);
+        let step = self.threads[number].steps.len();
+        let action = match row.event {
+            StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
+            StepEvent::FileFault if here => self.fault(number, row)?,
+            StepEvent::FileWrite if here => self.write(number, step, row)?,
+            StepEvent::BufferRead if here => {
+                self.threads[number].lookups.push(block(row)?, step);
+                RecordedAction::None
+            }
+            StepEvent::BufferWrite if here => {
+                let address = block(row)?;
+                let is_present = self.metadata.insert(address);
+                RecordedAction::Metadata { address, dirties: true, is_present }
+            }
+            StepEvent::Fork => match row.other_thread.and_then(|child| self.numbers.get(&child)) {
+                Some(child) if *child != number => RecordedAction::Start { thread: *child as u32 },
+                _ => RecordedAction::None,
+            },
+            StepEvent::CallEnter => self.enter_call(number, row),
+            StepEvent::CallExit => self.exit_call(number, row),
+            StepEvent::Wait => self.explicit_wait(number, step, row, end_ns),
+            _ => RecordedAction::None,
+        };
+        let thread = &mut self.threads[number];
+        thread.steps.push(RecordedStep { computing: Duration::from_ns(row.computing_ns), action });
+        let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
+        thread.ends_ns.push(end_ns.max(last_ns));
+        Ok(())
+    }
+
+    /// Decides what the last step of a thread left open.
+    fn resolve(&mut self, number: usize, has_waited: bool, time_ns: u64) {
+        match self.threads[number].unknown.take() {
+            None => {}
+            Some(Unknown::FirstFault { file }) => self.files.file(file).is_cached = !has_waited,
+            Some(Unknown::Write { step, first, last }) => {
+                let RecordedAction::Write { file, first: start, pages, .. } =
+                    self.threads[number].steps[step].action
+                else {
+                    unreachable!("the step is a write")
+                };
+                let extents = &self.files.file(file).extents;
+                // A place that is known now was there before the write: new data get their place later.
+                let holds = |block: Option<u64>| {
+                    block
+                        .and_then(|block| extents.known_ns(block))
+                        .is_some_and(|known_ns| known_ns <= time_ns)
+                };
+                let (keeps_first, keeps_last) = (holds(first), holds(last));
+                self.threads[number].steps[step].action =
+                    RecordedAction::Write { file, first: start, pages, keeps_first, keeps_last };
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        number: usize,
+        step: usize,
+        row: &StepRow,
+        has_waited: bool,
+    ) -> Result<RecordedAction, String> {
+        let (file, first, end) = self.range(row)?;
+        let state = self.files.file(file);
+        state.end = state.end.max(end);
+        if !std::mem::replace(&mut state.is_accessed, true) {
+            state.is_cached = !has_waited;
+        }
+        self.describe(number, file, Calls::read_argument);
+        let thread = &mut self.threads[number];
+        // The kernel takes some pages at a time, and records the rest of the request again.
+        if let Some(open) = thread.read
+            && (open.file, open.end) == (file, end)
+            && open.first <= first
+        {
+            thread.steps[open.step].action = match first - open.first {
+                0 => RecordedAction::None,
+                taken => {
+                    let requested = number_of(end - open.first)?;
+                    let pages = number_of(taken)?;
+                    RecordedAction::Read { file, first: number_of(open.first)?, pages, requested }
+                }
+            };
+        }
+        thread.read = Some(OpenRead { file, step, first, end });
+        let pages = number_of(end - first)?;
+        Ok(RecordedAction::Read { file, first: number_of(first)?, pages, requested: pages })
+    }
+
+    fn fault(&mut self, number: usize, row: &StepRow) -> Result<RecordedAction, String> {
+        let (file, first, end) = self.range(row)?;
+        let state = self.files.file(file);
+        state.end = state.end.max(end);
+        if !std::mem::replace(&mut state.is_accessed, true) {
+            self.threads[number].unknown = Some(Unknown::FirstFault { file });
+        }
+        Ok(RecordedAction::Fault { file, page: number_of(first)? })
+    }
+
+    fn write(&mut self, number: usize, step: usize, row: &StepRow) -> Result<RecordedAction, String> {
+        let (file, first, end) = self.range(row)?;
+        let start_bytes = row.offset_bytes.unwrap_or(0);
+        let end_bytes = start_bytes.saturating_add(row.length_bytes.unwrap_or(0));
+        let state = self.files.file(file);
+        state.end = state.end.max(end);
+        state.is_accessed = true;
+        self.describe(number, file, Calls::written_argument);
+        let part_of_first = (!start_bytes.is_multiple_of(BLOCK_BYTES)).then_some(first);
+        let part_of_last = (!end_bytes.is_multiple_of(BLOCK_BYTES)).then_some(end - 1);
+        if part_of_first.is_some() || part_of_last.is_some() {
+            self.threads[number].unknown =
+                Some(Unknown::Write { step, first: part_of_first, last: part_of_last });
+        }
+        let (first, pages) = (number_of(first)?, number_of(end - first)?);
+        Ok(RecordedAction::Write { file, first, pages, keeps_first: false, keeps_last: false })
+    }
+
+    /// The file of an access, its first block and the block behind its last.
+    fn range(&mut self, row: &StepRow) -> Result<(u32, u64, u64), String> {
+        let (Some(inode), Some(offset), Some(length)) = (row.inode, row.offset_bytes, row.length_bytes)
+        else {
+            return Err(format!("a `{}` at {} ns has no inode or range", row.event.name(), row.time_ns));
+        };
+        let end = offset.checked_add(length.max(1)).ok_or_else(|| {
+            format!("a `{}` at {} ns ends beyond the largest file", row.event.name(), row.time_ns)
+        })?;
+        Ok((self.files.number(inode), offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES)))
+    }
+
+    /// Takes note that a descriptor of the current call means a file.
+    fn describe(&mut self, number: usize, file: u32, argument: fn(&Calls, u16) -> usize) {
+        let Some((call, arguments)) = self.threads[number].call else { return };
+        let descriptor = arguments[argument(&self.calls, call)];
+        self.descriptors.set(self.threads[number].process, descriptor, file);
+    }
+
+    fn enter_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
+        let arguments = [row.argument_0, row.argument_1, row.argument_2].map(Option::unwrap_or_default);
+        let thread = &mut self.threads[number];
+        thread.read = None;
+        let Some(call) = row.call else { return RecordedAction::None };
+        thread.call = Some((call, arguments));
+        let process = thread.process;
+        if call == self.calls.sync || call == self.calls.sync_file_system {
+            RecordedAction::SyncAll
+        } else if call == self.calls.sync_file || call == self.calls.sync_data {
+            match self.descriptors.file(process, arguments[0]) {
+                Some(file) => RecordedAction::SyncFile { file },
+                None => RecordedAction::None,
+            }
+        } else {
+            RecordedAction::None
+        }
+    }
+
+    fn exit_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
+        let thread = &mut self.threads[number];
+        thread.read = None;
+        let process = thread.process;
+        let (Some((call, arguments)), Some(result)) = (thread.call.take(), row.result) else {
+            return RecordedAction::None;
+        };
+        if call == self.calls.close {
+            self.descriptors.close(process, arguments[0]);
+        } else if call == self.calls.open_at {
+            if let Ok(descriptor) = u64::try_from(result) {
+                self.descriptors.open(process, descriptor, arguments[2] & OPEN_SYNC != 0);
+            }
+        } else {
+            let descriptor = arguments[self.calls.written_argument(call)];
+            let file = self.descriptors.file(process, descriptor);
+            if let Some(file) = file.filter(|_| self.descriptors.is_synchronous(process, descriptor)) {
+                return RecordedAction::SyncFile { file };
+            }
+        }
+        RecordedAction::None
+    }
+
+    fn explicit_wait(&mut self, number: usize, step: usize, row: &StepRow, end_ns: u64) -> RecordedAction {
+        let wait_ns = row.wait_ns.unwrap_or(0);
+        let other = row.other_thread.and_then(|other| self.numbers.get(&other)).copied();
+        match (row.cause, other) {
+            (Some(WaitCause::Process), Some(on)) if on != number => {
+                self.dependencies.push(Dependency { thread: number, step, on, end_ns });
+                RecordedAction::Await { thread: on as u32, steps: 0 }
+            }
+            (cause, _) => {
+                if cause != Some(WaitCause::Timer) {
+                    self.kept.waits += 1;
+                    self.kept.wait_ns = self.kept.wait_ns.saturating_add(wait_ns);
+                }
+                RecordedAction::Sleep { time: Duration::from_ns(wait_ns) }
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> (Recording, KeptWaits) {
+        for number in 0..self.threads.len() {
+            let thread = &mut self.threads[number];
+            let has_waited = thread.has_waited(u64::MAX);
+            thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
+            self.resolve(number, has_waited, u64::MAX);
+        }
+        for dependency in std::mem::take(&mut self.dependencies) {
+            let ends = &self.threads[dependency.on].ends_ns;
+            let steps = ends.partition_point(|end_ns| *end_ns <= dependency.end_ns) as u32;
+            self.threads[dependency.thread].steps[dependency.step].action =
+                RecordedAction::Await { thread: dependency.on as u32, steps };
+        }
+        let recorded = |thread: Thread| RecordedThread {
+            start: Duration::from_ns(thread.start_ns),
+            steps: Arc::from(thread.steps),
+        };
+        let threads = self.threads.into_iter().map(recorded).collect();
+        (Recording { files: self.files.finish(), threads }, self.kept)
+    }
+}
+
+impl Thread {
+    /// Returns true if a wait for I/O began since the last step.
+    fn has_waited(&mut self, time_ns: u64) -> bool {
+        let before = self.waits_passed;
+        while self.waits_ns.get(self.waits_passed).is_some_and(|begin_ns| *begin_ns <= time_ns) {
+            self.waits_passed += 1;
+        }
+        self.waits_passed > before
+    }
+}
+
+/// A number of blocks of a file.
+fn number_of(blocks: u64) -> Result<u32, String> {
+    u32::try_from(blocks).map_err(|_| "a file is larger than 16 TiB".to_owned())
+}
+
+/// The block of an access to metadata.
+fn block(row: &StepRow) -> Result<u64, String> {
+    match (row.offset_bytes, row.length_bytes) {
+        (Some(offset), Some(BLOCK_BYTES)) => Ok(offset / BLOCK_BYTES),
+        (Some(_), Some(bytes)) => Err(format!(
+            "the file system of the trace has blocks of {bytes} B, and the host models blocks of 4 KiB. Make it with \
+             mkfs.ext4 -b 4096"
+        )),
+        _ => Err(format!("a `{}` at {} ns has no address", row.event.name(), row.time_ns)),
+    }
+}

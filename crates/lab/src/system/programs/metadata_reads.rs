@@ -1,0 +1,125 @@
+//! Accesses of a thread to metadata: which of them read the device.
+//!
+//! The kernel records a look-up of each block (`block_touch_buffer`), also of those that it reads in advance. It looks
+//! the needed block up, then the blocks of the read-ahead in their order, and waits:
+//!
+//! ```text
+//! 1042   1032 1033 1034 … 1063   wait            read-ahead of 32 blocks, and 1042 is needed
+//! 77   wait                                      77 is read
+//! 78                                             78 was in memory, or the file system initialises it
+//! ```
+
+use std::collections::BTreeSet;
+
+use seeklab_workloads::host::{RecordedAction, RecordedStep};
+
+/// Blocks that follow each other in a read-ahead at least.
+const AHEAD_MIN: usize = 4;
+
+/// Look-ups of a thread without another event or a wait between them.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    /// Block, and the number of the step.
+    blocks: Vec<(u64, usize)>,
+}
+
+impl Lookups {
+    pub(super) fn push(&mut self, block: u64, step: usize) {
+        self.blocks.push((block, step));
+    }
+
+    /// Decides the actions of the look-ups. `waits` if the thread waited for I/O after the last; `known` has the blocks
+    /// that were accessed before.
+    pub(super) fn decide(&mut self, steps: &mut [RecordedStep], waits: bool, known: &mut BTreeSet<u64>) {
+        let blocks = std::mem::take(&mut self.blocks);
+        let mut start = 0;
+        while start < blocks.len() {
+            let mut end = start + 1;
+            while end < blocks.len() && blocks[end].0 == blocks[end - 1].0 + 1 {
+                end += 1;
+            }
+            let is_awaited = waits && end == blocks.len();
+            let run = &blocks[start..end];
+            if run.len() >= AHEAD_MIN {
+                self.decide_ahead(steps, run, &blocks[..start], is_awaited, known);
+            } else {
+                for (block, step) in run {
+                    let is_present = known.insert(*block) && !is_awaited;
+                    steps[*step].action =
+                        RecordedAction::Metadata { address: *block, dirties: false, is_present };
+                }
+            }
+            start = end;
+        }
+    }
+
+    fn decide_ahead(
+        &self,
+        steps: &mut [RecordedStep],
+        run: &[(u64, usize)],
+        before: &[(u64, usize)],
+        is_awaited: bool,
+        known: &mut BTreeSet<u64>,
+    ) {
+        let (first, first_step) = run[0];
+        let (last, last_step) = run[run.len() - 1];
+        steps[first_step].action = RecordedAction::MetadataAhead { address: first, pages: run.len() as u32 };
+        known.extend(run.iter().map(|(block, _)| *block));
+        let needed = before.iter().rev().find(|(block, _)| (first..=last).contains(block));
+        if let Some((_, step)) = needed {
+            steps[*step].action = RecordedAction::None;
+        }
+        if is_awaited || needed.is_some() {
+            let address = needed.map_or(first, |(block, _)| *block);
+            steps[last_step].action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Duration;
+
+    use super::*;
+
+    fn decide(blocks: &[u64], waits: bool, known: &mut BTreeSet<u64>) -> Vec<RecordedAction> {
+        let step = RecordedStep { computing: Duration::ZERO, action: RecordedAction::None };
+        let mut steps = vec![step; blocks.len()];
+        let mut lookups = Lookups::default();
+        blocks.iter().enumerate().for_each(|(step, block)| lookups.push(*block, step));
+        lookups.decide(&mut steps, waits, known);
+        assert!(lookups.blocks.is_empty());
+        steps.iter().map(|step| step.action).collect()
+    }
+
+    const fn metadata(address: u64, is_present: bool) -> RecordedAction {
+        RecordedAction::Metadata { address, dirties: false, is_present }
+    }
+
+    #[test]
+    fn read_ahead_is_recognised_with_the_block_that_is_needed() {
+        let mut known = BTreeSet::new();
+        let actions = decide(&[42, 7, 40, 41, 42, 43], true, &mut known);
+        assert_eq!(
+            actions,
+            [
+                RecordedAction::None,
+                metadata(7, true),
+                RecordedAction::MetadataAhead { address: 40, pages: 4 },
+                RecordedAction::None,
+                RecordedAction::None,
+                metadata(42, false),
+            ]
+        );
+        // A later access finds what was read, or reads it again if memory was short.
+        assert_eq!(decide(&[41], false, &mut known), [metadata(41, false)]);
+    }
+
+    #[test]
+    fn first_access_without_a_wait_reads_nothing() {
+        let mut known = BTreeSet::new();
+        assert_eq!(decide(&[5, 9], false, &mut known), [metadata(5, true), metadata(9, true)]);
+        assert_eq!(decide(&[6, 10], true, &mut known), [metadata(6, true), metadata(10, false)]);
+        assert_eq!(decide(&[6], false, &mut known), [metadata(6, false)]);
+    }
+}

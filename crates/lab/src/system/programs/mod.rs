@@ -1,0 +1,104 @@
+//! Programs of the host model from a system-level trace.
+//!
+//! ```text
+//! steps ────┐  causes: accesses, forks, waits for others
+//! extents ──┼─▶ Loader ─▶ Recording ─▶ Host
+//! waits ────┘  only whether a first access had to wait: then it was not in memory at the start
+//! ```
+//! # Scope and limits
+//! - Neither requests nor the times of waits for I/O are read, so they cannot change a prediction.
+//! - All steps are held in memory: 48 bytes each while they are read, 40 afterwards.
+//! - A block has one place: the last that the trace knows. A file that was deleted before it was written has none.
+//! - What a file holds at the start is known from the first access to it: if the process did not wait, all of the file
+//!   is taken to be in memory.
+
+mod calls;
+mod extents;
+mod files;
+mod loader;
+mod metadata_reads;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use seeklab_traces::system::table::TableRow;
+use seeklab_traces::system::tables::ProcessRow;
+use seeklab_workloads::host::{HostSettings, Recording};
+
+use self::loader::Loader;
+use super::folder::SystemTrace;
+use crate::failure::Failure;
+
+/// Programs of a trace, with the settings of its machine.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Programs {
+    pub(crate) recording: Recording,
+    /// Settings of the traced machine.
+    pub(crate) settings: HostSettings,
+    /// Limits of the prediction that follow from the trace, as sentences.
+    pub(crate) notes: Vec<String>,
+    /// The reason why a prediction is void, if there is one.
+    pub(crate) void: Option<String>,
+}
+
+/// Waits that keep the length that they have in the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct KeptWaits {
+    waits: u64,
+    wait_ns: u64,
+}
+
+/// Reads the programs of a trace.
+///
+/// # Errors
+/// A table that cannot be read or contradicts another, or a file system whose blocks are not 4 KiB.
+pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
+    let metadata = trace.metadata();
+    let processes: Vec<ProcessRow> = trace.all()?;
+    if processes.is_empty() {
+        return Err(Failure::new(format!(
+            "{}: the table `{}` is empty: no process of the command was recorded",
+            trace.folder().display(),
+            ProcessRow::TABLE
+        ))
+        .hint("record the trace again"));
+    }
+    let mut loader = Loader::new(metadata, &processes);
+    for row in trace.rows()? {
+        loader.wait(&row?);
+    }
+    for row in trace.rows()? {
+        loader.extent(&row?);
+    }
+    for row in trace.rows()? {
+        loader
+            .step(&row?)
+            .map_err(|problem| Failure::new(format!("{}: {problem}", trace.folder().display())))?;
+    }
+    let (recording, kept) = loader.finish();
+    let mut notes = Vec::new();
+    if metadata.tables.get("commits").is_some_and(|commits| *commits > 0) {
+        notes.push(
+            "the file system of the trace has a journal, and the host does not model it: neither commits nor waits \
+             for them"
+                .to_owned(),
+        );
+    }
+    if metadata.settings.get("queue.wbt_lat_usec").is_some_and(|time| time != "0") {
+        notes.push("the traced queue throttled writeback (wbt), and the host does not model it".to_owned());
+    }
+    if kept.waits > 0 {
+        notes.push(format!(
+            "{} waits for the outside, for other devices and for untraced threads keep their length: {:.3} s",
+            kept.waits,
+            kept.wait_ns as f64 / 1e9
+        ));
+    }
+    let lost = metadata.events.lost_events;
+    let void = (lost > 0).then(|| {
+        format!(
+            "{lost} events of the trace were lost, so its programs are incomplete and the prediction is void"
+        )
+    });
+    Ok(Programs { recording, settings: settings::traced(metadata), notes, void })
+}

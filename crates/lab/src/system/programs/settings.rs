@@ -1,0 +1,34 @@
+//! Settings of the traced machine.
+
+use seeklab_core::{ByteSize, Duration, Ratio};
+use seeklab_workloads::host::{HostSettings, Profile};
+
+use crate::system::metadata::SystemMetadata;
+
+/// The settings of the machine that recorded a trace. What it does not state has the default of the profile.
+pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
+    let number = |name: &str| metadata.settings.get(name)?.parse::<u64>().ok();
+    let positive = |name: &str| number(name).filter(|number| *number > 0);
+    let percent = |name: &str| Ratio::new(positive(name)? as f64 / 100.0);
+    let centiseconds = |name: &str| Some(Duration::from_ms(number(name)?.saturating_mul(10)));
+    let kibibytes = |name: &str| Some(ByteSize::from_bytes(number(name)?.saturating_mul(1024)));
+    let memory = metadata.memory_bytes.get("MemAvailable").copied().filter(|bytes| *bytes >= MEMORY_MIN);
+    HostSettings {
+        profile: Profile::Linux,
+        memory: memory.map(ByteSize::from_bytes),
+        cpus: u32::try_from(metadata.cpus.len()).ok().filter(|cpus| *cpus > 0),
+        dirty_limit: percent("vm.dirty_ratio"),
+        dirty_bytes: positive("vm.dirty_bytes").map(ByteSize::from_bytes),
+        dirty_background: percent("vm.dirty_background_ratio"),
+        dirty_background_bytes: positive("vm.dirty_background_bytes").map(ByteSize::from_bytes),
+        dirty_expire: centiseconds("vm.dirty_expire_centisecs"),
+        writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
+        read_ahead: kibibytes("queue.read_ahead_kb"),
+        max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
+        tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
+        ..HostSettings::default()
+    }
+}
+
+/// The smallest memory of a host.
+const MEMORY_MIN: u64 = 256 << 10;

@@ -1,0 +1,336 @@
+//! Programs from rows that are written here.
+
+use std::collections::BTreeMap;
+
+use seeklab_core::{Duration, ProcessName};
+use seeklab_traces::system::tables::{ExtentRow, ProcessRow, StepRow, TABLES_VERSION, WaitRow};
+use seeklab_traces::system::{StepEvent, WaitCause, Waker};
+use seeklab_workloads::host::{RecordedAction, Recording};
+
+use super::KeptWaits;
+use super::loader::Loader;
+use super::settings::traced;
+use crate::system::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
+
+/// Device of the file system.
+const DEVICE: u32 = 7 << 20;
+
+fn metadata() -> SystemMetadata {
+    let settings = [
+        ("vm.dirty_ratio", "40"),
+        ("vm.dirty_bytes", "0"),
+        ("vm.dirty_background_bytes", "1048576"),
+        ("vm.dirty_expire_centisecs", "3000"),
+        ("vm.dirty_writeback_centisecs", "0"),
+        ("queue.read_ahead_kb", "64"),
+        ("queue.max_sectors_kb", "256"),
+        ("queue.nr_requests", "128"),
+    ];
+    SystemMetadata {
+        tables_version: TABLES_VERSION,
+        recorded_by: String::new(),
+        clock: "monotonic".to_owned(),
+        begin_ns: 0,
+        elapsed_ns: 1_000_000,
+        command: vec!["cp".to_owned()],
+        task: 10,
+        command_exit_code: 0,
+        kernel: "6.18".to_owned(),
+        machine: "x86_64".to_owned(),
+        cpus: vec![0, 1],
+        memory_bytes: BTreeMap::from([("MemAvailable".to_owned(), 1 << 30)]),
+        settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        device: DeviceFacts {
+            path: "/dev/loop0".to_owned(),
+            number: DEVICE,
+            size_bytes: 1 << 30,
+            block_bytes: 512,
+            partition_start_sector: None,
+        },
+        mount: MountFacts {
+            point: "/mnt".to_owned(),
+            file_system: "ext4".to_owned(),
+            options: "rw".to_owned(),
+            number: DEVICE,
+        },
+        events: EventCounts {
+            events: 0,
+            lost_events: 0,
+            malformed_records: 0,
+            repairs: BTreeMap::new(),
+            clock_steps: 0,
+            given_up_requests: 0,
+            pending_requests: 0,
+            has_call_stacks: true,
+            missing_events: Vec::new(),
+        },
+        tables: BTreeMap::new(),
+    }
+}
+
+fn process(thread: u32, parent: u32, begin_ns: u64) -> ProcessRow {
+    ProcessRow {
+        thread,
+        process: thread,
+        parent,
+        name: ProcessName::default(),
+        begin_ns,
+        elapsed_ns: 0,
+        has_ended: true,
+        computing_ns: 0,
+        interrupted_ns: 0,
+        ready_ns: 0,
+        data_read_ns: 0,
+        metadata_read_ns: 0,
+        write_ns: 0,
+        flush_ns: 0,
+        journal_ns: 0,
+        throttle_ns: 0,
+        queue_ns: 0,
+        memory_ns: 0,
+        process_ns: 0,
+        timer_ns: 0,
+        other_device_ns: 0,
+        outside_ns: 0,
+        unknown_ns: 0,
+        waits: 0,
+        switches: 0,
+    }
+}
+
+fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
+    StepRow {
+        thread,
+        time_ns,
+        computing_ns: 5,
+        event,
+        call: None,
+        argument_0: None,
+        argument_1: None,
+        argument_2: None,
+        result: None,
+        device: Some(DEVICE),
+        inode: None,
+        offset_bytes: None,
+        length_bytes: None,
+        other_thread: None,
+        wait_ns: None,
+        cause: None,
+    }
+}
+
+/// An access to blocks of a file.
+fn access(time_ns: u64, event: StepEvent, inode: u64, offset_bytes: u64, length_bytes: u64) -> StepRow {
+    StepRow {
+        inode: Some(inode),
+        offset_bytes: Some(offset_bytes),
+        length_bytes: Some(length_bytes),
+        ..step(10, time_ns, event)
+    }
+}
+
+/// Entry and exit of a system call.
+fn call(time_ns: u64, number: u16, arguments: [u64; 3], result: i64) -> [StepRow; 2] {
+    let [argument_0, argument_1, argument_2] = arguments.map(Some);
+    let enter = StepRow {
+        call: Some(number),
+        argument_0,
+        argument_1,
+        argument_2,
+        ..step(10, time_ns, StepEvent::CallEnter)
+    };
+    [
+        enter,
+        StepRow { call: Some(number), result: Some(result), ..step(10, time_ns + 9, StepEvent::CallExit) },
+    ]
+}
+
+fn wait_for_data(begin_ns: u64, wait_ns: u64) -> WaitRow {
+    WaitRow {
+        thread: 10,
+        begin_ns,
+        wait_ns,
+        ready_ns: 0,
+        cause: WaitCause::DataRead,
+        call: None,
+        waker: Waker::Completion,
+        waker_thread: None,
+        device: None,
+        sector: None,
+    }
+}
+
+fn load(
+    processes: &[ProcessRow],
+    waits: &[WaitRow],
+    extents: &[ExtentRow],
+    steps: &[StepRow],
+) -> (Recording, KeptWaits) {
+    let mut loader = Loader::new(&metadata(), processes);
+    waits.iter().for_each(|row| loader.wait(row));
+    extents.iter().for_each(|row| loader.extent(row));
+    steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
+    loader.finish()
+}
+
+fn actions(recording: &Recording, thread: usize) -> Vec<RecordedAction> {
+    recording.threads[thread].steps.iter().map(|step| step.action).collect()
+}
+
+/// Actions other than `None` of a single thread.
+fn deeds(waits: &[WaitRow], extents: &[ExtentRow], steps: &[StepRow]) -> (Recording, Vec<RecordedAction>) {
+    let recording = load(&[process(10, 1, 0)], waits, extents, steps).0;
+    let all = actions(&recording, 0);
+    (recording, all.into_iter().filter(|action| *action != RecordedAction::None).collect())
+}
+
+#[test]
+fn look_ups_of_one_request_are_one_read() {
+    let read =
+        |time_ns, first: u64| access(time_ns, StepEvent::FileRead, 77, first * 4096, (32 - first) * 4096);
+    let (recording, deeds) =
+        deeds(&[wait_for_data(15, 1)], &[], &[read(20, 0), read(30, 15), read(40, 30), read(50, 30)]);
+    let part = |first, pages, requested| RecordedAction::Read { file: 0, first, pages, requested };
+    assert_eq!(deeds, [part(0, 15, 32), part(15, 15, 17), part(30, 2, 2)]);
+    assert_eq!((recording.files[0].pages, recording.files[0].is_cached), (32, false));
+}
+
+#[test]
+fn file_whose_first_access_does_not_wait_is_in_memory() {
+    let steps = [
+        access(20, StepEvent::FileRead, 1, 0, 4096),
+        access(40, StepEvent::FileRead, 2, 0, 4096),
+        access(60, StepEvent::FileRead, 1, 4096, 4096),
+        access(80, StepEvent::FileFault, 3, 0, 4096),
+        access(100, StepEvent::FileFault, 4, 0, 4096),
+        access(120, StepEvent::FileWrite, 5, 0, 4096),
+        access(140, StepEvent::FileRead, 5, 0, 4096),
+    ];
+    // Waits before the second read and after the first fault.
+    let waits = [wait_for_data(30, 1), wait_for_data(85, 900)];
+    let (recording, _) = deeds(&waits, &[], &steps);
+    let cached: Vec<bool> = recording.files.iter().map(|file| file.is_cached).collect();
+    assert_eq!(cached, [true, false, false, true, false]);
+    // Lengths of waits change nothing.
+    let others = [wait_for_data(30, 77_777), wait_for_data(85, 1)];
+    assert_eq!(deeds(&others, &[], &steps).0, recording);
+}
+
+#[test]
+fn part_of_a_block_is_kept_if_the_file_had_it() {
+    let extent = |time_ns, file_block, blocks| ExtentRow {
+        time_ns,
+        inode: 9,
+        file_block,
+        device_block: 500 + file_block,
+        blocks,
+    };
+    let steps = [
+        access(100, StepEvent::FileWrite, 9, 100, 4096),
+        access(200, StepEvent::FileWrite, 9, 8192, 100),
+        access(300, StepEvent::FileWrite, 9, 4096, 4096),
+        step(10, 400, StepEvent::Exit),
+    ];
+    let write = |first, pages, keeps_first, keeps_last| RecordedAction::Write {
+        file: 0,
+        first,
+        pages,
+        keeps_first,
+        keeps_last,
+    };
+    // Blocks 0 and 1 are looked up during the first write; block 2 gets its place later.
+    let (recording, deeds) = deeds(&[], &[extent(105, 0, 2), extent(900, 2, 1)], &steps);
+    assert_eq!(deeds, [write(0, 2, true, true), write(2, 1, false, false), write(1, 1, false, false)]);
+    assert_eq!(recording.files[0].extents.len(), 1);
+}
+
+#[test]
+fn synchronisation_finds_its_file_by_the_descriptor() {
+    let mut steps = Vec::new();
+    let write = |time_ns, inode| access(time_ns, StepEvent::FileWrite, inode, 0, 4096);
+    let mut write_by = |time_ns: u64, number, arguments, inode| {
+        let [enter, exit] = call(time_ns, number, arguments, 1);
+        steps.extend([enter, write(time_ns + 5, inode), exit]);
+    };
+    write_by(100, 1, [3, 0, 0], 50);
+    write_by(200, 40, [4, 3, 0], 51);
+    let mut plain =
+        |time_ns, number, arguments, result| steps.extend(call(time_ns, number, arguments, result));
+    plain(300, 74, [3, 0, 0], 0);
+    plain(400, 75, [4, 0, 0], 0);
+    plain(500, 3, [3, 0, 0], 0);
+    plain(600, 74, [3, 0, 0], 0);
+    plain(700, 162, [0, 0, 0], 0);
+    // Opened with O_DSYNC: each write is a synchronisation.
+    plain(800, 257, [0, 0, OPEN_DSYNC | 1], 3);
+    let [enter, exit] = call(900, 1, [3, 0, 0], 1);
+    steps.extend([enter, write(905, 52), exit]);
+    let (_, deeds) = deeds(&[], &[], &steps);
+    let deeds: Vec<_> =
+        deeds.into_iter().filter(|deed| !matches!(deed, RecordedAction::Write { .. })).collect();
+    let sync = |file| RecordedAction::SyncFile { file };
+    assert_eq!(deeds, [sync(0), sync(1), RecordedAction::SyncAll, sync(2)]);
+}
+
+const OPEN_DSYNC: u64 = 0o10000;
+
+#[test]
+fn wait_for_a_thread_is_a_dependency_on_its_progress() {
+    let wait = |thread, time_ns, wait_ns, cause, other_thread| StepRow {
+        wait_ns: Some(wait_ns),
+        cause: Some(cause),
+        other_thread,
+        ..step(thread, time_ns, StepEvent::Wait)
+    };
+    let steps = [
+        StepRow { other_thread: Some(11), ..step(10, 100, StepEvent::Fork) },
+        step(11, 150, StepEvent::CallEnter),
+        step(11, 170, StepEvent::CallExit),
+        step(11, 300, StepEvent::CallEnter),
+        wait(10, 120, 60, WaitCause::Process, Some(11)),
+        wait(10, 200, 70, WaitCause::Timer, None),
+        wait(10, 280, 11, WaitCause::Outside, Some(99)),
+        wait(10, 295, 7, WaitCause::Process, Some(98)),
+    ];
+    let (recording, kept) = load(&[process(11, 10, 100), process(10, 1, 40)], &[], &[], &steps);
+    let sleep = |ns| RecordedAction::Sleep { time: Duration::from_ns(ns) };
+    assert_eq!(
+        actions(&recording, 0),
+        [
+            RecordedAction::Start { thread: 1 },
+            RecordedAction::Await { thread: 1, steps: 2 },
+            sleep(70),
+            sleep(11),
+            sleep(7)
+        ]
+    );
+    assert_eq!(kept, KeptWaits { waits: 2, wait_ns: 18 });
+    assert_eq!(recording.threads[1].start, Duration::from_ns(60));
+}
+
+#[test]
+fn other_file_systems_and_block_sizes_are_not_mistaken() {
+    let elsewhere = StepRow { device: Some(1), ..access(20, StepEvent::FileRead, 1, 0, 4096) };
+    assert_eq!(deeds(&[], &[], &[elsewhere]).1, []);
+    let mut loader = Loader::new(&metadata(), &[process(10, 1, 0)]);
+    let small =
+        StepRow { offset_bytes: Some(1024), length_bytes: Some(1024), ..step(10, 20, StepEvent::BufferRead) };
+    let problem = loader.step(&small).expect_err("the block is small");
+    assert!(problem.contains("blocks of 1024 B") && problem.contains("-b 4096"), "{problem}");
+    let unknown = loader.step(&step(77, 30, StepEvent::Exit)).expect_err("there is no such thread");
+    assert!(unknown.contains("thread 77"), "{unknown}");
+    let broken = access(20, StepEvent::FileRead, 1, u64::MAX, 4096);
+    assert!(loader.step(&broken).expect_err("it ends nowhere").contains("largest file"));
+}
+
+#[test]
+fn settings_are_those_of_the_machine() {
+    let settings = traced(&metadata());
+    assert_eq!(settings.dirty_limit.map(|limit| limit.as_f64()), Some(0.4));
+    assert_eq!((settings.dirty_bytes, settings.writeback_interval), (None, None));
+    let bytes = [settings.memory, settings.dirty_background_bytes, settings.read_ahead, settings.max_request];
+    let bytes = bytes.map(|size| size.map(|size| size.as_bytes()));
+    assert_eq!(bytes, [Some(1 << 30), Some(1 << 20), Some(64 << 10), Some(256 << 10)]);
+    assert_eq!((settings.cpus, settings.tags), (Some(2), Some(128)));
+    assert_eq!(settings.dirty_expire, Some(Duration::from_s(30)));
+}

@@ -1,0 +1,132 @@
+//! The flusher: the thread of the kernel that writes dirty files.
+//!
+//! It writes file by file, in the order in which they became dirty, and within a file in the order of its blocks. It
+//! begins for one of three reasons: a file has been dirty for long, more is dirty than the background limit, or the
+//! command has ended (the recording of a trace ends with `syncfs`).
+//!
+//! A *plug* holds its last request back: blocks that follow it on the device join it, also those of the next file.
+
+use std::collections::VecDeque;
+
+use seeklab_core::{Criticality, Operation};
+
+use super::{Host, Run};
+use crate::host::SYNCER;
+use crate::host::process::{Next, Wait};
+
+/// Blocks of one file that the flusher writes before it goes on with the next.
+const CHUNK_PAGES: u64 = 1024;
+
+/// State of the flusher.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Flusher {
+    /// Dirty files, the one that became dirty first in front.
+    pub(super) queue: VecDeque<u32>,
+    /// True while it looks for files that have been dirty for long.
+    pub(super) is_periodic: bool,
+    /// True if processes wait for memory.
+    pub(super) wanted: bool,
+    /// The file that it writes: the next block among those of all files, the end of the file, and the blocks left until
+    /// the next file's turn.
+    current: Option<Current>,
+    /// Request that the plug holds back.
+    plugged: Option<Run>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    file: u32,
+    next: u64,
+    end: u64,
+    left: u64,
+}
+
+impl Host {
+    /// A step of the flusher.
+    pub(in crate::host) fn flush(&mut self) -> Next {
+        let linux = self.linux_mut();
+        if !linux.queued.is_empty() {
+            linux.is_flusher_waiting = true;
+            return Next::Wait(Wait::Time);
+        }
+        let Some(current) = linux.flusher.current else {
+            return match self.next_file() {
+                Some(current) => {
+                    self.linux_mut().flusher.current = Some(current);
+                    Next::Continue
+                }
+                None => self.unplug(),
+            };
+        };
+        let Some(run) = self.next_dirty_run(current.next, current.end, Criticality::TimeNoncritical) else {
+            self.linux_mut().flusher.current = None;
+            return Next::Continue;
+        };
+        let left = current.left.saturating_sub(run.pages);
+        let next = self.cache.frame(run.last).page + 1;
+        if left == 0 || next >= current.end {
+            self.leave(current.file, next, current.end);
+        } else {
+            self.linux_mut().flusher.current = Some(Current { next, left, ..current });
+        }
+        match self.linux_mut().flusher.plugged.take() {
+            None => self.linux_mut().flusher.plugged = Some(run),
+            Some(plugged) => match self.join(&plugged, &run) {
+                Some(joined) => self.linux_mut().flusher.plugged = Some(joined),
+                None => {
+                    self.linux_mut().flusher.plugged = Some(run);
+                    self.issue_run(SYNCER, plugged, Operation::Write);
+                    return Next::Compute(self.settings.submission);
+                }
+            },
+        }
+        Next::Continue
+    }
+
+    /// The next file to write. `None` if there is no reason to write.
+    fn next_file(&mut self) -> Option<Current> {
+        let (now, expire) = (self.now, self.settings.dirty_expire);
+        let is_over = self.cache.to_write_count() > self.settings.background_frames
+            || self.cache.dirty_count() > self.settings.dirty_frames
+            || self.alive == 0;
+        let linux = self.linux_mut();
+        let file = *linux.flusher.queue.front()?;
+        let state = &linux.files[file as usize];
+        let is_old = state.dirty_since.is_some_and(|since| since + expire <= now);
+        let is_chosen = is_over || linux.flusher.wanted || (linux.flusher.is_periodic && is_old);
+        if !is_chosen {
+            linux.flusher.is_periodic = false;
+            return None;
+        }
+        linux.flusher.wanted = false;
+        linux.flusher.queue.pop_front();
+        let state = &mut linux.files[file as usize];
+        state.dirty_since = None;
+        let next = state.first_page;
+        Some(Current { file, next, end: next + state.recorded.pages, left: CHUNK_PAGES })
+    }
+
+    /// Ends the turn of a file. It goes to the end of the queue if more of it is dirty.
+    fn leave(&mut self, file: u32, next: u64, end: u64) {
+        let now = self.now;
+        let linux = self.linux_mut();
+        linux.flusher.current = None;
+        let is_dirty = next < end && linux.dirty_pages.range(next..end).next().is_some();
+        let state = &mut linux.files[file as usize];
+        if is_dirty && state.dirty_since.is_none() {
+            state.dirty_since = Some(now);
+            linux.flusher.queue.push_back(file);
+        }
+    }
+
+    /// Issues the request that the plug holds back, then waits for a reason to write.
+    fn unplug(&mut self) -> Next {
+        match self.linux_mut().flusher.plugged.take() {
+            Some(run) => {
+                self.issue_run(SYNCER, run, Operation::Write);
+                Next::Compute(self.settings.submission)
+            }
+            None => Next::Wait(Wait::Time),
+        }
+    }
+}

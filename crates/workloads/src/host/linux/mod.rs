@@ -1,0 +1,325 @@
+//! The page cache of Linux in front of the device: read-ahead, dirty limits, the flusher, plugging and tags.
+//!
+//! ```text
+//! read ──▶ read-ahead ──┐                     ┌──▶ device (at most `tags` requests)
+//! fault ─▶ read-around ─┤   runs of blocks    │
+//! sync ─────────────────┼──▶ up to ───────────┤
+//! flusher ─▶ plug ──────┘   `max_request`     └──▶ queue, in the order of submission
+//!    ▲ age, amount, end
+//! ```
+//! # Scope and limits
+//! - A page is a block of 4 KiB. Blocks of the file system have the same size.
+//! - Replacement is by least recent use. Linux has two lists of each kind.
+//! - A writer above the dirty limit waits until enough is written. Linux lets it sleep for computed times, which lead to
+//!   the same rate.
+//! - Absent: the journal, writeback throttling (`wbt`), cgroups, direct transfers.
+//!
+//! # References
+//! Linux 6.18, `mm/readahead.c`, `mm/filemap.c`, `mm/page-writeback.c`, `fs/fs-writeback.c`, `block/blk-mq.c`: the
+//! algorithms, not the code.
+
+mod flusher;
+mod process;
+mod read;
+mod read_ahead;
+mod write;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
+
+use self::flusher::Flusher;
+use self::read_ahead::ReadAhead;
+use super::list::NONE;
+use super::page_cache::FrameState;
+use super::recorded::{RecordedExtent, RecordedFile, RecordedThread};
+use super::{Host, PAGE_BYTES};
+
+/// Number of the file that stands for the device: its blocks are metadata.
+const METADATA: u32 = 0;
+
+/// A file.
+#[derive(Debug, Clone)]
+struct LinuxFile {
+    /// Number of its first block among the blocks of all files.
+    first_page: u64,
+    recorded: Arc<RecordedFile>,
+    read_ahead: ReadAhead,
+    /// Time since which the file has been dirty and in the queue of the flusher.
+    dirty_since: Option<Instant>,
+    /// Blocks of each file, if it stands for several.
+    each_pages: u64,
+}
+
+/// A file, as a description or a recording has it.
+#[derive(Debug, Clone)]
+pub(super) struct LinuxFileSource {
+    pub(super) recorded: Arc<RecordedFile>,
+    /// Blocks of each file, if it stands for several.
+    pub(super) each_pages: u64,
+}
+
+/// A thread that others may wait for.
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    /// Steps that it has done.
+    done: u32,
+    has_started: bool,
+    has_ended: bool,
+    /// Threads that wait: the number of steps, and the process.
+    waiting: Vec<(u32, u32)>,
+}
+
+/// State of a host that runs Linux.
+#[derive(Debug, Clone)]
+pub(super) struct Linux {
+    files: Vec<LinuxFile>,
+    threads: Arc<[RecordedThread]>,
+    progress: Vec<Progress>,
+    /// Dirty blocks, also those that are being written and became dirty again.
+    dirty_pages: BTreeSet<u64>,
+    flusher: Flusher,
+    /// Requests that wait for a tag.
+    queued: VecDeque<Request>,
+    /// Requests that the device has.
+    tags_used: u32,
+    /// True if the flusher waits for a tag.
+    is_flusher_waiting: bool,
+    /// Dirty blocks without a place that were discarded: their file was deleted before it was written.
+    pub(super) discarded_blocks: u64,
+}
+
+/// Blocks on the device that one request transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    /// First and last frame of the chain.
+    first: u32,
+    last: u32,
+    address: u64,
+    pages: u64,
+    class: Criticality,
+}
+
+impl Linux {
+    /// The files of a recording on a device of `device_pages`.
+    pub(super) fn new(
+        files: impl Iterator<Item = LinuxFileSource>,
+        threads: Vec<RecordedThread>,
+        device_pages: u64,
+    ) -> Self {
+        let device = RecordedExtent { first: 0, address: 0, pages: device_pages };
+        let metadata = RecordedFile { pages: device_pages, extents: vec![device], is_cached: false };
+        let mut first_page = 0;
+        let metadata = LinuxFileSource { recorded: Arc::new(metadata), each_pages: u64::MAX };
+        let files = std::iter::once(metadata).chain(files).map(|source| {
+            let LinuxFileSource { recorded, each_pages } = source;
+            let file = LinuxFile {
+                first_page,
+                recorded,
+                read_ahead: ReadAhead::default(),
+                dirty_since: None,
+                each_pages,
+            };
+            first_page += file.recorded.pages;
+            file
+        });
+        Self {
+            files: files.collect(),
+            progress: vec![Progress::default(); threads.len()],
+            threads: threads.into(),
+            dirty_pages: BTreeSet::new(),
+            flusher: Flusher::default(),
+            queued: VecDeque::new(),
+            tags_used: 0,
+            is_flusher_waiting: false,
+            discarded_blocks: 0,
+        }
+    }
+
+    /// Number of the block among those of all files.
+    fn page(&self, file: u32, index: u64) -> u64 {
+        self.files[file as usize].first_page + index
+    }
+
+    /// The file of a block.
+    fn file_of(&self, page: u64) -> u32 {
+        self.files.partition_point(|file| file.first_page <= page) as u32 - 1
+    }
+
+    /// Address on the device of a block, and the number of blocks that follow it there.
+    fn place(&self, page: u64) -> Option<(u64, u64)> {
+        let file = &self.files[self.file_of(page) as usize];
+        file.recorded.place(page - file.first_page)
+    }
+
+    /// The block behind the last of the file that holds a block.
+    fn end_of_file(&self, file: u32, index: u64) -> u64 {
+        let file = &self.files[file as usize];
+        let end = (index / file.each_pages).saturating_add(1).saturating_mul(file.each_pages);
+        end.min(file.recorded.pages)
+    }
+
+    /// Blocks of files that are in memory at the start.
+    pub(super) fn cached_pages(&self) -> impl Iterator<Item = u64> {
+        let cached = self.files.iter().filter(|file| file.recorded.is_cached);
+        cached.flat_map(|file| file.first_page..file.first_page + file.recorded.pages)
+    }
+}
+
+impl Host {
+    fn linux(&self) -> &Linux {
+        self.linux.as_deref().expect("a host with recorded programs has files")
+    }
+
+    fn linux_mut(&mut self) -> &mut Linux {
+        self.linux.as_deref_mut().expect("a host with recorded programs has files")
+    }
+
+    /// Issues one request for the frames of a run.
+    fn issue_run(&mut self, pid: u32, run: Run, op: Operation) {
+        let per_page = PAGE_BYTES / self.block_bytes;
+        let mut frame = run.first;
+        let mut class = run.class;
+        while frame != NONE {
+            let held = self.cache.frame(frame);
+            if held.waiting.len > 0 {
+                class = Criticality::TimeCritical;
+            }
+            frame = held.chain;
+        }
+        let lbn = run.address * per_page;
+        let owner = super::criticality::Owner::Frame(run.first);
+        let number = self.issue(pid, owner, class, op, lbn, (run.pages * per_page) as u32);
+        let is_read_ahead = op == Operation::Read && run.class == Criticality::TimeLimited;
+        let now = self.now;
+        let mut frame = run.first;
+        while frame != NONE {
+            let held = self.cache.frame_mut(frame);
+            held.request = Some(number);
+            if is_read_ahead {
+                held.ahead_since = Some(now);
+            }
+            frame = held.chain;
+        }
+    }
+
+    /// Hands a request to the device, or lets it wait for a tag.
+    pub(super) fn send(&mut self, request: Request) {
+        let tags = self.settings.tags;
+        match &mut self.linux {
+            Some(linux) if linux.tags_used >= tags => linux.queued.push_back(request),
+            Some(linux) => {
+                linux.tags_used += 1;
+                self.arrivals.push_back(Arrival::Request(request));
+            }
+            None => self.arrivals.push_back(Arrival::Request(request)),
+        }
+    }
+
+    /// Makes an incomplete request time-critical: at the device, or where it waits for a tag.
+    pub(super) fn make_critical(&mut self, number: u64) {
+        let (id, criticality) = (RequestId(number), Criticality::TimeCritical);
+        let queued = self.linux.as_mut().map(|linux| &mut linux.queued);
+        match queued.and_then(|queued| queued.iter_mut().find(|request| request.id == id)) {
+            Some(request) => request.criticality = criticality,
+            None => self.arrivals.push_back(Arrival::Reclassification(Reclassification {
+                id,
+                device: 0,
+                criticality,
+            })),
+        }
+    }
+
+    /// A request is complete: its tag is free.
+    pub(super) fn free_tag(&mut self) {
+        let Some(linux) = &mut self.linux else { return };
+        linux.tags_used -= 1;
+        if let Some(request) = linux.queued.pop_front() {
+            linux.tags_used += 1;
+            self.arrivals.push_back(Arrival::Request(request));
+        }
+        if linux.is_flusher_waiting && linux.queued.is_empty() {
+            linux.is_flusher_waiting = false;
+            self.wake_syncer();
+        }
+    }
+
+    /// Adds a frame to a run, if its block follows. Otherwise returns the run that begins with it.
+    fn extend(&mut self, run: &mut Run, frame: u32, address: u64) -> bool {
+        if run.address + run.pages != address || run.pages >= self.settings.max_pages {
+            return false;
+        }
+        self.cache.frame_mut(run.last).chain = frame;
+        run.last = frame;
+        run.pages += 1;
+        true
+    }
+
+    /// Joins two runs of blocks that follow each other, as far as one request can hold them.
+    fn join(&mut self, first: &Run, second: &Run) -> Option<Run> {
+        let follows = first.address + first.pages == second.address;
+        if !follows || first.pages + second.pages > self.settings.max_pages {
+            return None;
+        }
+        self.cache.frame_mut(first.last).chain = second.first;
+        Some(Run { last: second.last, pages: first.pages + second.pages, ..*first })
+    }
+
+    /// A block becomes dirty.
+    fn dirty(&mut self, frame: u32) {
+        let (page, state) = {
+            let held = self.cache.frame(frame);
+            (held.page, held.state)
+        };
+        match state {
+            FrameState::Writing => self.cache.frame_mut(frame).is_dirtied_again = true,
+            FrameState::Dirty => return,
+            _ => self.cache.set_state(frame, FrameState::Dirty),
+        }
+        self.linux_mut().dirty_pages.insert(page);
+        self.queue_file(page);
+        if self.cache.to_write_count() > self.settings.background_frames {
+            self.wake_syncer();
+        }
+    }
+
+    /// A block that changed while it was being written is dirty from now on.
+    pub(super) fn queue_again(&mut self, frame: u32) {
+        let page = self.cache.frame(frame).page;
+        self.queue_file(page);
+        if self.alive == 0 || self.cache.to_write_count() > self.settings.background_frames {
+            self.wake_syncer();
+        }
+    }
+
+    /// Puts the file of a dirty block into the flusher's queue.
+    fn queue_file(&mut self, page: u64) {
+        let now = self.now;
+        let linux = self.linux_mut();
+        let number = linux.file_of(page);
+        let file = &mut linux.files[number as usize];
+        if file.dirty_since.is_none() {
+            file.dirty_since = Some(now);
+            linux.flusher.queue.push_back(number);
+        }
+    }
+
+    /// Returns true if the processes do the steps of a recording.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.linux.as_ref().is_some_and(|linux| !linux.threads.is_empty())
+    }
+
+    /// The interval of the flusher is over: it looks for files that have been dirty for long.
+    pub(super) fn begin_periodic(&mut self) {
+        self.linux_mut().flusher.is_periodic = true;
+        self.wake_syncer();
+    }
+
+    /// Waits for memory: a frame that is neither free nor clean exists.
+    fn await_memory(&mut self, pid: u32) {
+        self.linux_mut().flusher.wanted = true;
+        self.wake_syncer();
+        self.links.push_back(&mut self.lists.memory, pid);
+    }
+}

@@ -1,0 +1,146 @@
+//! Processes that do the steps of a recording.
+
+use super::read::Access;
+use super::{Host, METADATA};
+use crate::host::process::{Activity, Next, Recorded, Wait};
+use crate::host::profile::scaled;
+use crate::host::recorded::RecordedAction;
+
+/// The number among the host's files of a file of the recording.
+const fn file_number(file: u32) -> u32 {
+    METADATA + 1 + file
+}
+
+impl Host {
+    /// Begins the next step of a process: its computing time.
+    pub(in crate::host) fn fetch_step(&mut self, pid: u32) -> Next {
+        let process = &self.processes[pid as usize];
+        let (thread, done) = (process.definition, process.next);
+        self.pass(thread, done);
+        let Some(step) = self.linux().threads[thread as usize].steps.get(done as usize).copied() else {
+            return Next::End;
+        };
+        let process = &mut self.processes[pid as usize];
+        process.next += 1;
+        process.activity = Activity::linux(step.action);
+        Next::Compute(scaled(step.computing, self.settings.speed))
+    }
+
+    /// A step of an action.
+    pub(in crate::host) fn recorded(&mut self, pid: u32, state: Recorded) -> Next {
+        let Recorded { action, mut position, then_sync } = state;
+        if self.processes[pid as usize].is_failed {
+            self.processes[pid as usize].activity = Activity::Fetch;
+            return Next::Continue;
+        }
+        let next = match action {
+            RecordedAction::None => Next::Continue,
+            RecordedAction::Read { file, first, pages, requested } => {
+                let first = u64::from(first);
+                let mut access = Access {
+                    file: file_number(file),
+                    next: first + position,
+                    end: first + u64::from(pages),
+                    requested_end: first + u64::from(requested.max(pages)),
+                };
+                let next = self.read_blocks(pid, &mut access);
+                position = access.next - first;
+                next
+            }
+            RecordedAction::Fault { file, page } => self.fault(pid, file_number(file), u64::from(page)),
+            RecordedAction::Write { file, first, pages, keeps_first, keeps_last } => {
+                let index = position / 2;
+                if index >= u64::from(pages) {
+                    Next::Continue
+                } else if position % 2 == 1 {
+                    // The block is changed. The process may have to wait before it goes on.
+                    let next = self.throttle(pid);
+                    if next == Next::Continue {
+                        return self.again(pid, Recorded { position: position + 1, ..state });
+                    }
+                    next
+                } else {
+                    let keeps = (keeps_first && index == 0) || (keeps_last && index + 1 == u64::from(pages));
+                    let next = self.write_block(pid, file_number(file), u64::from(first) + index, keeps);
+                    if next == Next::Continue {
+                        return self.again(pid, Recorded { position: position + 1, ..state });
+                    }
+                    next
+                }
+            }
+            RecordedAction::Metadata { address, dirties, is_present } => {
+                self.metadata(pid, address, dirties, is_present)
+            }
+            RecordedAction::MetadataAhead { address, pages } => {
+                self.metadata_ahead(pid, address, u64::from(pages));
+                Next::Continue
+            }
+            RecordedAction::SyncFile { file } => {
+                self.sync_blocks(pid, Some(file_number(file)), &mut position)
+            }
+            RecordedAction::SyncAll => self.sync_blocks(pid, None, &mut position),
+            RecordedAction::Start { thread } => {
+                if !self.linux().progress[thread as usize].has_started {
+                    self.linux_mut().progress[thread as usize].has_started = true;
+                    self.fork_process(pid, thread);
+                }
+                Next::Continue
+            }
+            RecordedAction::Await { thread, steps } => {
+                let progress = &mut self.linux_mut().progress[thread as usize];
+                if progress.has_ended || progress.done >= steps {
+                    Next::Continue
+                } else {
+                    progress.waiting.push((steps, pid));
+                    Next::Wait(Wait::Children)
+                }
+            }
+            RecordedAction::Sleep { time } => {
+                if position == 0 && !time.is_zero() {
+                    position = 1;
+                    self.set_timer(self.now + time, pid);
+                    Next::Wait(Wait::Time)
+                } else {
+                    Next::Continue
+                }
+            }
+        };
+        self.processes[pid as usize].activity = match (next, then_sync) {
+            (Next::Continue, None) => Activity::Fetch,
+            (Next::Continue, Some(file)) => Activity::linux(RecordedAction::SyncFile { file }),
+            _ => Activity::Recorded(Recorded { position, ..state }),
+        };
+        next
+    }
+
+    fn again(&mut self, pid: u32, state: Recorded) -> Next {
+        self.processes[pid as usize].activity = Activity::Recorded(state);
+        Next::Continue
+    }
+
+    /// A thread has done that many steps: threads that waited for them go on.
+    fn pass(&mut self, thread: u32, done: u32) {
+        let progress = &mut self.linux_mut().progress[thread as usize];
+        progress.done = done;
+        if progress.waiting.is_empty() {
+            return;
+        }
+        let mut index = 0;
+        let mut woken = Vec::new();
+        while let Some((steps, pid)) = progress.waiting.get(index).copied() {
+            if steps <= done {
+                progress.waiting.remove(index);
+                woken.push(pid);
+            } else {
+                index += 1;
+            }
+        }
+        woken.into_iter().for_each(|pid| self.wake(pid));
+    }
+
+    /// A thread has ended: all that waited for it go on.
+    pub(in crate::host) fn end_thread(&mut self, thread: u32) {
+        self.linux_mut().progress[thread as usize].has_ended = true;
+        self.pass(thread, u32::MAX);
+    }
+}

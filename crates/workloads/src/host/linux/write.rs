@@ -1,0 +1,117 @@
+//! Writes to files in the page cache, and synchronisations.
+
+use seeklab_core::{Criticality, Operation};
+
+use super::{Host, Run};
+use crate::host::page_cache::FrameState;
+use crate::host::process::{Next, Wait};
+
+impl Host {
+    /// Changes one block. `keeps` if it holds data that the write leaves, so that it must be read.
+    pub(super) fn write_block(&mut self, pid: u32, file: u32, index: u64, keeps: bool) -> Next {
+        let page = self.linux().page(file, index);
+        let frame = match self.cache.find(page) {
+            Some(frame) => frame,
+            None => {
+                let Some(frame) = self.cache.allocate(page) else {
+                    self.await_memory(pid);
+                    return Next::Wait(Wait::Io);
+                };
+                match self.linux().place(page).filter(|_| keeps) {
+                    None => self.cache.set_state(frame, FrameState::Clean),
+                    Some((address, _)) => {
+                        let class = Criticality::TimeCritical;
+                        let run = Run { first: frame, last: frame, address, pages: 1, class };
+                        self.issue_run(pid, run, Operation::Read);
+                    }
+                }
+                frame
+            }
+        };
+        self.need(frame);
+        self.cache.touch(frame);
+        if self.cache.frame(frame).state == FrameState::Reading {
+            self.wait_for_frame(pid, frame);
+            return Next::Wait(Wait::Io);
+        }
+        self.dirty(frame);
+        Next::Continue
+    }
+
+    /// A process that has written waits while too much is dirty.
+    pub(super) fn throttle(&mut self, pid: u32) -> Next {
+        if self.cache.dirty_count() <= self.settings.dirty_frames {
+            return Next::Continue;
+        }
+        self.wake_syncer();
+        self.links.push_back(&mut self.lists.throttled, pid);
+        Next::Wait(Wait::Io)
+    }
+
+    /// Writes the next dirty blocks of a file or of all files, then waits for the writes. `cursor` is the next block
+    /// among those of all files.
+    pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
+        let pages = match file {
+            None => 0..u64::MAX,
+            Some(file) => {
+                let file = &self.linux().files[file as usize];
+                file.first_page..file.first_page + file.recorded.pages
+            }
+        };
+        *cursor = (*cursor).max(pages.start);
+        while *cursor < pages.end {
+            let Some(run) = self.next_dirty_run(*cursor, pages.end, Criticality::TimeCritical) else { break };
+            *cursor = self.cache.frame(run.last).page + 1;
+            self.issue_run(pid, run, Operation::Write);
+        }
+        *cursor = pages.end;
+        match self.cache.find_writing(|page| pages.contains(&page)) {
+            Some(frame) => {
+                self.wait_for_frame(pid, frame);
+                Next::Wait(Wait::Io)
+            }
+            None => Next::Continue,
+        }
+    }
+
+    /// Begins to write the first dirty blocks in a part of all blocks that follow each other on the device, as far as
+    /// one request can hold them. Blocks without a place become clean.
+    pub(super) fn next_dirty_run(&mut self, start: u64, end: u64, class: Criticality) -> Option<Run> {
+        let mut run: Option<Run> = None;
+        let mut cursor = start;
+        let mut has_discarded = false;
+        while let Some(page) = self.linux().dirty_pages.range(cursor..end).next().copied() {
+            cursor = page + 1;
+            let frame = self.cache.find(page).expect("a dirty block is in memory");
+            if self.cache.frame(frame).state != FrameState::Dirty {
+                // It is being written, and became dirty again.
+                if run.is_some() {
+                    break;
+                }
+                continue;
+            }
+            let Some((address, _)) = self.linux().place(page) else {
+                self.linux_mut().dirty_pages.remove(&page);
+                self.linux_mut().discarded_blocks += 1;
+                self.cache.set_state(frame, FrameState::Clean);
+                has_discarded = true;
+                continue;
+            };
+            match &mut run {
+                None => run = Some(Run { first: frame, last: frame, address, pages: 1, class }),
+                Some(run) => {
+                    if self.cache.frame(run.last).page + 1 != page || !self.extend(run, frame, address) {
+                        break;
+                    }
+                }
+            }
+            self.linux_mut().dirty_pages.remove(&page);
+            self.cache.set_state(frame, FrameState::Writing);
+        }
+        if has_discarded {
+            self.wake_memory_waiters();
+            self.wake_throttled();
+        }
+        run
+    }
+}

@@ -1,0 +1,193 @@
+//! Recorded programs: the sequences of a system-level trace, as input of a host.
+//!
+//! ```text
+//! steps of a thread   computing ─▶ action ─▶ computing ─▶ action ─▶ …
+//! ```
+//! A step is a computing time and the action after it. Actions are causes: accesses to files, to metadata, to other
+//! processes. Requests, waits for I/O and their lengths are not part of a recording, so a prediction cannot depend on
+//! them.
+
+use std::sync::Arc;
+
+use seeklab_core::Duration;
+
+/// Programs, files and initial contents of the page cache.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recording {
+    /// Files, by number.
+    pub files: Vec<RecordedFile>,
+    /// Threads, by number. The task is all of them.
+    pub threads: Vec<RecordedThread>,
+}
+
+/// A file of the traced file system.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedFile {
+    /// Size in blocks of 4 KiB.
+    pub pages: u64,
+    /// Places on the device, in the order of the file, without overlap.
+    pub extents: Vec<RecordedExtent>,
+    /// True if the file is in the page cache at the start, as far as it fits.
+    pub is_cached: bool,
+}
+
+/// Blocks of a file that follow each other on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedExtent {
+    /// First block of the file, of 4 KiB.
+    pub first: u64,
+    /// Its address on the device, in blocks of 4 KiB.
+    pub address: u64,
+    /// Number of blocks.
+    pub pages: u64,
+}
+
+/// A thread of the task.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedThread {
+    /// Time at which it starts, unless another thread makes it.
+    pub start: Duration,
+    /// Its steps.
+    pub steps: Arc<[RecordedStep]>,
+}
+
+/// A step of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedStep {
+    /// Computing time before the action.
+    pub computing: Duration,
+    /// The action.
+    pub action: RecordedAction,
+}
+
+/// Action of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedAction {
+    /// Nothing.
+    None,
+    /// Reads blocks of a file through the page cache.
+    Read {
+        /// Number of the file.
+        file: u32,
+        /// First block.
+        first: u32,
+        /// Number of blocks that are accessed.
+        pages: u32,
+        /// Number of blocks, from the first on, that the process requested.
+        requested: u32,
+    },
+    /// Accesses a block of a mapped file.
+    Fault {
+        /// Number of the file.
+        file: u32,
+        /// The block.
+        page: u32,
+    },
+    /// Changes blocks of a file in the page cache.
+    Write {
+        /// Number of the file.
+        file: u32,
+        /// First block.
+        first: u32,
+        /// Number of blocks.
+        pages: u32,
+        /// True if the first block holds data that the write leaves.
+        keeps_first: bool,
+        /// True if the last block holds data that the write leaves.
+        keeps_last: bool,
+    },
+    /// Accesses a block of metadata.
+    Metadata {
+        /// Address on the device, in blocks of 4 KiB.
+        address: u64,
+        /// True if the block becomes dirty.
+        dirties: bool,
+        /// True if the block need not be read: the file system initialises it, or it was in memory at the start.
+        is_present: bool,
+    },
+    /// Reads blocks of metadata in advance.
+    MetadataAhead {
+        /// Address of the first block on the device, in blocks of 4 KiB.
+        address: u64,
+        /// Number of blocks.
+        pages: u32,
+    },
+    /// Writes what is dirty of a file, and waits.
+    SyncFile {
+        /// Number of the file.
+        file: u32,
+    },
+    /// Writes everything that is dirty, and waits.
+    SyncAll,
+    /// Starts a thread.
+    Start {
+        /// Number of the thread.
+        thread: u32,
+    },
+    /// Waits until a thread has done that many steps, or has ended.
+    Await {
+        /// Number of the thread.
+        thread: u32,
+        /// Number of steps.
+        steps: u32,
+    },
+    /// Waits for that time: a timer, another device, or the world outside.
+    Sleep {
+        /// Length of the wait.
+        time: Duration,
+    },
+}
+
+impl Recording {
+    /// The block behind the last on the device that the recording can access. `None` if it accesses none.
+    pub(super) fn end_page(&self) -> Option<u64> {
+        let extents = self.files.iter().flat_map(|file| &file.extents);
+        let data = extents.map(|extent| extent.address.saturating_add(extent.pages));
+        let steps = self.threads.iter().flat_map(|thread| thread.steps.iter());
+        let metadata = steps.filter_map(|step| match step.action {
+            RecordedAction::Metadata { address, .. } => Some(address.saturating_add(1)),
+            RecordedAction::MetadataAhead { address, pages } => {
+                Some(address.saturating_add(u64::from(pages)))
+            }
+            _ => None,
+        });
+        data.chain(metadata).max()
+    }
+
+    /// For each thread, true if another one starts it.
+    pub(super) fn started_by_others(&self) -> Vec<bool> {
+        let mut is_started = vec![false; self.threads.len()];
+        for step in self.threads.iter().flat_map(|thread| thread.steps.iter()) {
+            if let RecordedAction::Start { thread } = step.action {
+                is_started[thread as usize] = true;
+            }
+        }
+        is_started
+    }
+}
+
+impl RecordedFile {
+    /// Address on the device of a block, and the number of blocks that follow it there. `None` if it has no place.
+    pub(super) fn place(&self, index: u64) -> Option<(u64, u64)> {
+        let after = self.extents.partition_point(|extent| extent.first <= index);
+        let extent = self.extents[..after].last()?;
+        let within = index - extent.first;
+        (within < extent.pages).then(|| (extent.address + within, extent.pages - within))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_the_place_of_their_extent() {
+        let extents = vec![
+            RecordedExtent { first: 2, address: 100, pages: 3 },
+            RecordedExtent { first: 8, address: 50, pages: 1 },
+        ];
+        let file = RecordedFile { pages: 9, extents, is_cached: false };
+        let places = [0, 2, 4, 5, 8, 9].map(|index| file.place(index));
+        assert_eq!(places, [None, Some((100, 3)), Some((102, 1)), None, Some((50, 1)), None]);
+    }
+}

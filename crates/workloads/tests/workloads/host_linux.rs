@@ -1,0 +1,226 @@
+//! The page cache of Linux, mechanism by mechanism.
+
+use proptest::prelude::*;
+use seeklab_core::{Criticality, Duration, Operation, Seed};
+
+use crate::common::{Server, Service};
+use crate::host::{FREE, Run, host, host_with_seed, run, run_host};
+
+const SERVICE: Duration = Duration::from_ms(10);
+
+/// Operation, first block and number of blocks of 4 KiB of each request, in the order of issue.
+fn requests(run: &Run) -> Vec<(Operation, u64, u32)> {
+    let mut completions = run.completions.clone();
+    completions.sort_by_key(|one| one.request.id);
+    completions.iter().map(|one| (one.request.op, one.request.lbn / 8, one.request.blocks / 8)).collect()
+}
+
+fn sizes(run: &Run, op: Operation) -> Vec<u32> {
+    requests(run).iter().filter(|request| request.0 == op).map(|request| request.2).collect()
+}
+
+fn linux(line: &str) -> String {
+    format!("{FREE},host.profile=linux,{line}")
+}
+
+#[test]
+fn windows_of_read_ahead_double_up_to_the_limit() {
+    let line = linux("files.data.size=1MiB,processes.p.program=repeat 256 { read data 4KiB; compute 50ms }");
+    let run = run(&line, SERVICE);
+    assert_eq!(sizes(&run, Operation::Read), [4, 8, 16, 32, 32, 32, 32, 32, 32, 32, 4]);
+    assert_eq!(requests(&run)[1], (Operation::Read, 4, 8));
+    // All windows but the first are read before they are needed.
+    assert_eq!((run.figures.io_waits, run.figures.io_wait), (1, SERVICE));
+    let limited = run.figures.time_limited;
+    assert_eq!((limited.requests, limited.limits, limited.limits_met), (10, 252, 252));
+    let narrow = self::run(&line.replace("files", "host.read_ahead=32KiB,files"), SERVICE);
+    assert_eq!(sizes(&narrow, Operation::Read)[..4], [2, 4, 8, 8]);
+}
+
+#[test]
+fn random_reads_have_no_read_ahead() {
+    let line = linux("files.data.size=400MiB,processes.p.program=repeat 50 { read data 8KiB random }");
+    let run = run(&line, SERVICE);
+    assert!(sizes(&run, Operation::Read).iter().filter(|size| **size == 2).count() >= 48);
+    assert!(run.figures.time_limited.requests <= 1, "{:?}", run.figures);
+}
+
+#[test]
+fn large_request_is_read_whole() {
+    let line = linux("files.data.size=4MiB,processes.p.program=read data 256KiB at 1MiB");
+    let whole = run(&line, SERVICE);
+    assert_eq!(requests(&whole)[0], (Operation::Read, 256, 64));
+    assert_eq!(whole.completions[0].request.criticality, Criticality::TimeCritical);
+    let split = run(&line.replace("files", "host.max_request=64KiB,files"), SERVICE);
+    assert!(sizes(&split, Operation::Read).iter().all(|size| *size <= 16), "{:?}", requests(&split));
+}
+
+#[test]
+fn dirty_file_is_written_when_it_is_old() {
+    let line =
+        linux("files.log.size=1MiB,files.log.new=true,processes.p.program=write log 600KiB; sleep 100s");
+    let run = run(&line, SERVICE);
+    assert_eq!(requests(&run), [(Operation::Write, 0, 150)]);
+    // The flusher looks every 5 s for files that have been dirty for 30 s.
+    assert_eq!(run.completions[0].submitted.as_s(), 30.0);
+    assert_eq!(run.completions[0].request.criticality, Criticality::TimeNoncritical);
+    let eager =
+        line.replace("files.log.size", "host.dirty_expire=1s,host.writeback_interval=2s,files.log.size");
+    assert_eq!(self::run(&eager, SERVICE).completions[0].submitted.as_s(), 2.0);
+}
+
+#[test]
+fn files_that_follow_each_other_share_a_request() {
+    let files: Vec<String> =
+        (0..6).map(|file| format!("files.f{file}.size=12KiB,files.f{file}.new=true")).collect();
+    let writes: Vec<String> = (0..6).map(|file| format!("write f{file} 12KiB")).collect();
+    let line = linux(&format!("{},processes.p.program={}", files.join(","), writes.join("; ")));
+    assert_eq!(requests(&run(&line, SERVICE)), [(Operation::Write, 0, 18)]);
+    let small = line.replace("files.f0.size", "host.max_request=28KiB,files.f0.size");
+    assert_eq!(sizes(&run(&small, SERVICE), Operation::Write), [6, 6, 6]);
+}
+
+#[test]
+fn writer_waits_above_the_dirty_limit() {
+    let line = linux(
+        "host.dirty_bytes=1MiB,host.dirty_background_bytes=512KiB,host.max_request=64KiB,files.log.size=8MiB,\
+         files.log.new=true,task=p,processes.p.program=repeat 2048 { write log 4KiB }",
+    );
+    let run = run(&line, SERVICE);
+    // 8 MiB in requests of 64 KiB take 1.28 s, and at most 1 MiB is left when the process ends.
+    let elapsed = run.figures.elapsed.as_s();
+    assert!((1.1..1.28).contains(&elapsed), "{elapsed}");
+    assert!(run.figures.io_waits > 50 && run.figures.io_wait.as_s() > 1.0, "{:?}", run.figures);
+    assert_eq!(sizes(&run, Operation::Write).iter().sum::<u32>(), 2048);
+    let free = self::run(&line.replace("host.dirty_bytes=1MiB", "host.dirty_bytes=64MiB"), SERVICE);
+    assert_eq!((free.figures.io_waits, free.figures.elapsed), (0, Duration::ZERO));
+}
+
+#[test]
+fn background_limit_wakes_the_flusher() {
+    let line = linux(
+        "host.dirty_background_bytes=1MiB,files.log.size=8MiB,files.log.new=true,\
+         processes.p.program=write log 2MiB; sleep 20s",
+    );
+    let run = run(&line, SERVICE);
+    assert_eq!(run.completions[0].submitted.as_s(), 0.0);
+    // It writes until less than the limit is dirty; age writes the rest.
+    assert!(sizes(&run, Operation::Write).len() >= 2);
+}
+
+#[test]
+fn device_has_no_more_requests_than_tags() {
+    let files: Vec<String> = (0..40)
+        .map(|file| format!("files.f{file:02}.size=4KiB,files.f{file:02}.at={}MiB", file + 1))
+        .collect();
+    let processes: Vec<String> =
+        (0..40).map(|file| format!("processes.p{file:02}.program=read f{file:02} 4KiB")).collect();
+    let line = linux(&format!("{},{}", files.join(","), processes.join(",")));
+    let most = |line: &str| {
+        let mut device = Server::new(Service::Constant(SERVICE));
+        let mut host = host(line);
+        let mut completions = 0;
+        seeklab_core::simulate(&mut host, &mut device, seeklab_core::Limits::default(), |_| completions += 1)
+            .expect("the device takes every request");
+        (device.outstanding_max, completions)
+    };
+    assert_eq!(most(&line), (40, 40));
+    assert_eq!(most(&line.replace("files.f00.size", "host.tags=3,files.f00.size")), (3, 40));
+}
+
+#[test]
+fn synchronous_write_waits_for_its_file() {
+    let line = linux(
+        "files.log.size=1MiB,files.log.new=true,files.other.size=1MiB,files.other.new=true,task=p,\
+         processes.p.program=write other 64KiB; write log 64KiB sync; write log 4KiB at 8KiB; sync log",
+    );
+    let run = run(&line, SERVICE);
+    assert_eq!(requests(&run)[..2], [(Operation::Write, 0, 16), (Operation::Write, 2, 1)]);
+    assert_eq!(run.figures.elapsed, SERVICE * 2);
+    assert_eq!(requests(&run)[2], (Operation::Write, 256, 16));
+}
+
+#[test]
+fn block_that_changes_while_it_is_written_is_written_again() {
+    let line = linux(
+        "files.log.size=8KiB,files.log.new=true,host.dirty_expire=1s,host.writeback_interval=1s,\
+         processes.p.program=write log 4KiB at 0KiB; sleep 1005ms; write log 4KiB at 0KiB; sleep 10s",
+    );
+    let run = run(&line, SERVICE);
+    assert_eq!(requests(&run), [(Operation::Write, 0, 1), (Operation::Write, 0, 1)]);
+    assert_eq!(run.figures.io_waits, 0, "a write of a block does not wait for the device");
+}
+
+#[test]
+fn memory_limits_what_is_cached() {
+    let line = linux("files.data.size=2MiB,processes.p.program=repeat 32 { read data 128KiB }");
+    let pages = |memory: &str| -> u32 {
+        sizes(&run(&line.replace("files", &format!("host.memory={memory},files")), SERVICE), Operation::Read)
+            .iter()
+            .sum()
+    };
+    assert_eq!((pages("4MiB"), pages("1MiB")), (512, 1024));
+}
+
+/// A statement of a random program.
+fn statement() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0_u64..40_000).prop_map(|us| format!("compute {us}us")),
+        (1_u64..90_000).prop_map(|bytes| format!("read data {bytes}B")),
+        (1_u64..90_000).prop_map(|bytes| format!("write data {bytes}B")),
+        (1_u64..9_000).prop_map(|bytes| format!("write log {bytes}B sync")),
+        (1_u64..20_000).prop_map(|bytes| format!("write log {bytes}B random")),
+        (1_u64..20_000).prop_map(|bytes| format!("read data {bytes}B random")),
+        (0_u64..30_000).prop_map(|us| format!("sleep {us}us")),
+        Just("sync".to_owned()),
+        Just("sync log".to_owned()),
+        Just("fork child".to_owned()),
+        Just("wait".to_owned()),
+    ]
+}
+
+fn program() -> impl Strategy<Value = String> {
+    (prop::collection::vec(statement(), 1..12), 1_u32..8)
+        .prop_map(|(statements, times)| format!("repeat {times} {{ {} }}", statements.join("; ")))
+}
+
+/// A host with two processes that run random programs and start children, with little memory and few tags.
+fn random_host() -> impl Strategy<Value = String> {
+    let settings = (1_u32..4, prop_oneof![Just("256KiB"), Just("1MiB"), Just("40MiB")], 1_u32..100, 1_u32..9);
+    (program(), program(), settings).prop_map(|(first, second, (cpus, memory, dirty, tags))| {
+        format!(
+            "host.profile=linux,files.data.size=3MiB,files.data.extent=64KiB,files.data.distance=1MiB,\
+             files.log.size=200KiB,files.log.at=1GiB,files.log.new=true,host.cpus={cpus},host.memory={memory},\
+             host.dirty_limit={dirty}%,host.tags={tags},host.dirty_expire=50ms,host.writeback_interval=20ms,\
+             processes.child.program=compute 3ms; read data 8KiB random; write log 100B,\
+             processes.p.program={first},processes.q.program={second},processes.q.start=5ms"
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_request_completes_and_every_cpu_is_accounted_for(line in random_host(), seed in 0_u64..1000) {
+        let server = || Server::new(Service::Exponential(Duration::from_ms(7), Seed(seed).stream("test.service")));
+        let run = run_host(host_with_seed(&line, seed), server());
+        for cpu in &run.host.cpu_times() {
+            prop_assert_eq!(cpu.task + cpu.other + cpu.false_idle + cpu.idle, run.figures.elapsed);
+        }
+        let figures = run.figures;
+        let classes = [figures.time_critical, figures.time_limited, figures.time_noncritical];
+        prop_assert_eq!(classes.iter().map(|class| class.requests).sum::<u64>(), run.completions.len() as u64);
+        let again = run_host(host_with_seed(&line, seed), server());
+        prop_assert_eq!(&again.completions, &run.completions);
+        prop_assert_eq!(again.figures, figures);
+    }
+
+    #[test]
+    fn on_an_immediate_device_elapsed_is_cpu_time(line in random_host(), seed in 0_u64..1000) {
+        let line = line.replace("sleep", "compute").replace("processes.q.start=5ms", "processes.q.start=0s");
+        let line = format!("{line},task=p").replace("host.cpus=2", "host.cpus=1").replace("host.cpus=3", "host.cpus=1");
+        let run = run_host(host_with_seed(&line, seed), Server::new(Service::Constant(Duration::ZERO)));
+        prop_assert_eq!(run.figures.elapsed, run.figures.task_cpu + run.figures.other_cpu);
+    }
+}

@@ -1,0 +1,243 @@
+//! Programs of a recording on the host.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use seeklab_core::{Duration, Instant, Operation, Seed};
+use seeklab_workloads::AddressSpace;
+use seeklab_workloads::host::{
+    Host, HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+};
+
+use crate::common::{Server, Service, TARGET};
+use crate::host::{Run, run_host};
+
+const SERVICE: Duration = Duration::from_ms(10);
+
+fn free() -> HostSettings {
+    let zero = Some(Duration::ZERO);
+    HostSettings {
+        submission: zero,
+        interrupt: zero,
+        context_switch: zero,
+        cpus: Some(2),
+        ..HostSettings::default()
+    }
+}
+
+fn thread(steps: &[(u64, RecordedAction)]) -> RecordedThread {
+    let step = |(us, action): &(u64, RecordedAction)| RecordedStep {
+        computing: Duration::from_us(*us),
+        action: *action,
+    };
+    RecordedThread { start: Duration::ZERO, steps: steps.iter().map(step).collect() }
+}
+
+fn file(address: u64, pages: u64) -> RecordedFile {
+    RecordedFile { pages, extents: vec![RecordedExtent { first: 0, address, pages }], is_cached: false }
+}
+
+fn host_of(files: Vec<RecordedFile>, threads: Vec<RecordedThread>) -> Host {
+    Host::of_recording(Recording { files, threads }, &free(), TARGET, Seed(1)).expect("it fits")
+}
+
+fn run(files: Vec<RecordedFile>, threads: Vec<RecordedThread>) -> Run {
+    run_host(host_of(files, threads), Server::new(Service::Constant(SERVICE)))
+}
+
+/// Operation, first block and number of blocks of 4 KiB.
+fn requests(run: &Run) -> Vec<(Operation, u64, u32)> {
+    let of = |one: &seeklab_core::Completion| (one.request.op, one.request.lbn / 8, one.request.blocks / 8);
+    run.completions.iter().map(of).collect()
+}
+
+const fn read(first: u32, pages: u32) -> RecordedAction {
+    RecordedAction::Read { file: 0, first, pages, requested: pages }
+}
+
+const fn write(first: u32, pages: u32, keeps: bool) -> RecordedAction {
+    RecordedAction::Write { file: 0, first, pages, keeps_first: keeps, keeps_last: false }
+}
+
+const fn metadata(address: u64, dirties: bool, is_present: bool) -> RecordedAction {
+    RecordedAction::Metadata { address, dirties, is_present }
+}
+
+#[test]
+fn elapsed_time_is_computing_and_waiting() {
+    let steps = [
+        (5_000, metadata(7, false, false)),
+        (2_000, read(0, 4)),
+        (1_000, metadata(7, true, false)),
+        (1_000, metadata(9, false, true)),
+        (3_000, RecordedAction::None),
+    ];
+    let run = run(vec![file(1000, 4)], vec![thread(&steps)]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(12) + SERVICE * 2);
+    assert_eq!(run.figures.task_cpu, Duration::from_ms(12));
+    assert_eq!((run.figures.io_waits, run.figures.io_wait), (2, SERVICE * 2));
+    // The changed block of metadata is written after the end of the command.
+    let expected = [(Operation::Read, 7, 1), (Operation::Read, 1000, 4), (Operation::Write, 7, 1)];
+    assert_eq!(requests(&run), expected);
+}
+
+#[test]
+fn metadata_read_in_advance_is_one_request() {
+    let steps =
+        [(0, RecordedAction::MetadataAhead { address: 64, pages: 32 }), (0, metadata(70, false, false))];
+    let run = run(Vec::new(), vec![thread(&steps)]);
+    assert_eq!(requests(&run), [(Operation::Read, 64, 32)]);
+    assert_eq!(run.figures.elapsed, SERVICE);
+}
+
+#[test]
+fn write_of_a_part_reads_the_block_if_it_is_not_in_memory() {
+    let part = run(vec![file(1000, 8)], vec![thread(&[(0, write(2, 1, true))])]);
+    assert_eq!(requests(&part), [(Operation::Read, 1002, 1), (Operation::Write, 1002, 1)]);
+    let whole = run(vec![file(1000, 8)], vec![thread(&[(0, write(2, 1, false))])]);
+    assert_eq!(requests(&whole), [(Operation::Write, 1002, 1)]);
+    let cached = RecordedFile { is_cached: true, ..file(1000, 8) };
+    let cached = run(vec![cached], vec![thread(&[(0, write(2, 1, true)), (0, read(0, 8))])]);
+    assert_eq!(requests(&cached), [(Operation::Write, 1002, 1)]);
+}
+
+#[test]
+fn file_without_a_place_is_never_written() {
+    let nowhere = RecordedFile { pages: 8, ..RecordedFile::default() };
+    let run = run(vec![nowhere], vec![thread(&[(1_000, write(0, 8, false))])]);
+    assert_eq!((run.completions.len(), run.figures.elapsed), (0, Duration::from_ms(1)));
+}
+
+#[test]
+fn thread_waits_for_the_progress_of_another() {
+    let parent = thread(&[
+        (1_000, RecordedAction::Start { thread: 1 }),
+        (0, RecordedAction::Await { thread: 1, steps: 2 }),
+        (4_000, RecordedAction::None),
+    ]);
+    // The second step of the child ends when its read is complete.
+    let child = thread(&[(2_000, RecordedAction::None), (3_000, read(0, 4)), (50_000, RecordedAction::None)]);
+    let run = run(vec![file(1000, 4)], vec![parent, child]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(1 + 2 + 3 + 50) + SERVICE);
+    let host = host_of(
+        vec![file(1000, 4)],
+        Vec::new().into_iter().chain([thread(&[(1, RecordedAction::None)])]).collect(),
+    );
+    assert_eq!(run_host(host, Server::new(Service::Constant(SERVICE))).figures.elapsed, Duration::from_us(1));
+}
+
+#[test]
+fn end_of_a_thread_is_enough_for_those_that_wait_for_it() {
+    let waiting =
+        thread(&[(0, RecordedAction::Await { thread: 1, steps: 1_000 }), (1_000, RecordedAction::None)]);
+    let other = thread(&[(7_000, RecordedAction::None)]);
+    assert_eq!(run(Vec::new(), vec![waiting, other]).figures.elapsed, Duration::from_ms(8));
+}
+
+#[test]
+fn timer_keeps_its_time_on_every_device() {
+    let steps =
+        [(1_000, RecordedAction::Sleep { time: Duration::from_ms(40) }), (1_000, RecordedAction::None)];
+    let run = run(Vec::new(), vec![thread(&steps)]);
+    assert_eq!((run.figures.elapsed, run.figures.io_waits), (Duration::from_ms(42), 0));
+}
+
+#[test]
+fn synchronisation_waits_for_the_blocks_of_its_file() {
+    let steps = [
+        (0, write(0, 8, false)),
+        (0, RecordedAction::SyncFile { file: 0 }),
+        (1_000, write(0, 1, false)),
+        (0, RecordedAction::SyncAll),
+    ];
+    let run = run(vec![file(1000, 8)], vec![thread(&steps)]);
+    assert_eq!(requests(&run), [(Operation::Write, 1000, 8), (Operation::Write, 1000, 1)]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(1) + SERVICE * 2);
+}
+
+#[test]
+fn cpu_speed_divides_computing_times_alone() {
+    let steps = [(8_000, read(0, 4)), (4_000, RecordedAction::Sleep { time: Duration::from_ms(5) })];
+    let recording = Recording { files: vec![file(1000, 4)], threads: vec![thread(&steps)] };
+    let mut settings = free();
+    settings.override_with("cpu_speed=4").expect("the line is right");
+    let host = Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("it fits");
+    let figures = run_host(host, Server::new(Service::Constant(SERVICE))).figures;
+    assert_eq!(figures.elapsed, Duration::from_ms(3 + 5) + SERVICE);
+}
+
+#[test]
+fn too_small_a_device_is_refused() {
+    let small = AddressSpace { capacity_blocks: 8 * 1000, ..TARGET };
+    for (files, action) in [
+        (vec![file(999, 2)], RecordedAction::None),
+        (vec![file(0, 2)], metadata(1000, false, false)),
+        (Vec::new(), RecordedAction::MetadataAhead { address: 990, pages: 11 }),
+    ] {
+        let recording = Recording { files, threads: vec![thread(&[(0, action)])] };
+        let error =
+            Host::of_recording(recording.clone(), &free(), small, Seed(1)).expect_err("it is too small");
+        assert!(error.to_string().contains("beyond the device") && error.advice().is_some(), "{error}");
+        assert!(Host::of_recording(recording, &free(), TARGET, Seed(1)).is_ok());
+    }
+    let error = Host::of_recording(Recording::default(), &free(), TARGET, Seed(1)).expect_err("it is empty");
+    assert!(error.to_string().contains("no thread"), "{error}");
+}
+
+fn action() -> impl Strategy<Value = RecordedAction> {
+    prop_oneof![
+        Just(RecordedAction::None),
+        (0_u32..60, 1_u32..5).prop_map(|(first, pages)| read(first, pages)),
+        (0_u32..64).prop_map(|page| RecordedAction::Fault { file: 0, page }),
+        (0_u32..60, 1_u32..5, any::<bool>()).prop_map(|(first, pages, keeps)| write(first, pages, keeps)),
+        (0_u64..99, any::<bool>(), any::<bool>())
+            .prop_map(|(at, dirties, present)| metadata(at, dirties, present)),
+        (0_u64..99).prop_map(|address| RecordedAction::MetadataAhead { address, pages: 9 }),
+        Just(RecordedAction::SyncFile { file: 0 }),
+        Just(RecordedAction::SyncAll),
+        (0_u32..40).prop_map(|steps| RecordedAction::Await { thread: 0, steps }),
+        (0_u64..9_000).prop_map(|us| RecordedAction::Sleep { time: Duration::from_us(us) }),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, RecordedAction)>> {
+    prop::collection::vec((0_u64..3_000, action()), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn computing_time_of_a_recording_is_conserved(
+        first in steps(), second in steps(), pages in 64_u64..300, tags in 1_u32..5, seed in 0_u64..1000,
+    ) {
+        // A thread that waits for itself would wait for ever.
+        let first: Vec<_> =
+            first.into_iter().filter(|(_, action)| !matches!(action, RecordedAction::Await { .. })).collect();
+        let computing: u64 = first.iter().chain(&second).map(|(us, _)| us).sum();
+        let recording = Recording { files: vec![file(1000, 64)], threads: vec![thread(&first), thread(&second)] };
+        let mut settings = free();
+        settings.override_with(&format!("memory={}KiB,tags={tags},dirty_bytes=64KiB", pages * 4)).expect("it is right");
+        let host = || Host::of_recording(recording.clone(), &settings, TARGET, Seed(seed)).expect("it fits");
+        let server = |mean| Server::new(Service::Exponential(mean, Seed(seed).stream("test.service")));
+        let ours = run_host(host(), server(Duration::from_ms(7)));
+        prop_assert_eq!(ours.figures.task_cpu, Duration::from_us(computing));
+        prop_assert_eq!(ours.figures.failed_processes, 0);
+        let immediate = run_host(host(), Server::new(Service::Constant(Duration::ZERO)));
+        prop_assert_eq!(immediate.figures.io_wait, Duration::ZERO);
+        prop_assert_eq!(immediate.figures.task_cpu, Duration::from_us(computing));
+        prop_assert!(immediate.figures.elapsed <= ours.figures.elapsed || ours.figures.io_wait == Duration::ZERO);
+        prop_assert!(ours.completions.iter().all(|one| one.submitted >= Instant::ZERO));
+    }
+}
+
+#[test]
+fn recording_is_shared_by_copies_of_a_host() {
+    let steps: Arc<[RecordedStep]> = thread(&[(1, RecordedAction::None)]).steps;
+    let recorded = RecordedThread { start: Duration::ZERO, steps: Arc::clone(&steps) };
+    let host = host_of(Vec::new(), vec![recorded]);
+    let before = Arc::strong_count(&steps);
+    let copy = host.clone();
+    assert_eq!(Arc::strong_count(&steps), before, "copies share the list of threads");
+    drop((host, copy));
+}
