@@ -77,7 +77,7 @@ fn each_command_of_each_repetition_has_a_trace() {
         assert!(processes.iter().all(|process| process["has_ended"] == true), "{info}");
         let waits = &info["task"]["waits"];
         assert!(waits["flush_s"].as_f64() > Some(0.0), "{waits}");
-        // What is emulated here, and who emulates and records it, is told from other processes.
+        // What is emulated here, and who emulates and records it, is distinguished from other processes.
         let sum = |name: &str| -> f64 {
             info["cpus"].as_array().unwrap().iter().map(|cpu| cpu[name].as_f64().unwrap()).sum()
         };
