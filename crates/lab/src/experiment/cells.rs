@@ -333,6 +333,12 @@ mod tests {
         // A device that takes more than one request at a time.
         let deep = base.replace("atlas10k", "nearline-7200");
         assert_ne!(key(&deep), key(&("depth = 2\n".to_owned() + &deep)), "depth");
+        // Keys of a workload as a table.
+        let table = |keys: &str| {
+            key(&base.replace("'random,poisson=10/s'", &format!("{{ preset = 'random'{keys} }}")))
+        };
+        let retries = table(", retries = 2");
+        assert!(table("") != retries && retries != table(", retries = 2, retry_after = '1s'"), "retries");
         let changes = [
             ("seed", "seed = 2\n".to_owned() + base),
             ("requests", "requests = 9\n".to_owned() + base),
@@ -341,7 +347,6 @@ mod tests {
             ("scheduler", base.replace("fcfs", "sstf")),
             ("device", base.replace("atlas10k", "hp-c2247a")),
             ("workload", base.replace("10/s", "11/s")),
-            ("retries", base.replace("'random,poisson=10/s'", "{ preset = 'random', retries = 2 }")),
             ("arrivals", "arrivals = ['closed 3']\n".to_owned() + base),
             ("parameter", base.to_owned() + "[[parameters]]\nname = 'rpm'\nvalues = ['9999rpm']\n"),
         ];
