@@ -49,6 +49,8 @@ pub struct TypedTableWriter<R> {
 pub struct TypedTableReader<R> {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
+    /// Place of each column of the row type in the file. Columns that were added later are absent.
+    columns: Vec<Option<usize>>,
     batch: Option<RecordBatch>,
     next: usize,
     rows: u64,
@@ -210,14 +212,15 @@ impl<R: TableRow> TypedTableReader<R> {
         let fields = |schema: &Schema| -> Vec<(String, DataType)> {
             schema.fields().iter().map(|field| (field.name().clone(), field.data_type().clone())).collect()
         };
-        if fields(builder.schema()) != fields(&expected) {
+        let columns = places::<R>(&fields(builder.schema()), &fields(&expected));
+        let Some(columns) = columns else {
             let names: Vec<_> = builder.schema().fields().iter().map(|field| field.name().as_str()).collect();
             let problem = format!("the columns of `{}` in version {version} are expected", R::TABLE);
             return invalid(Problem::new("columns", names.join(","), problem));
-        }
+        };
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(|error| failed("read", error, path))?;
-        Ok(Self { path: path.to_owned(), batches, batch: None, next: 0, rows: 0, row: PhantomData })
+        Ok(Self { path: path.to_owned(), batches, columns, batch: None, next: 0, rows: 0, row: PhantomData })
     }
 
     fn read(&mut self) -> Result<Option<R>, TraceError> {
@@ -228,7 +231,10 @@ impl<R: TableRow> TypedTableReader<R> {
                 let index = self.next;
                 self.next += 1;
                 self.rows += 1;
-                let cells: Vec<Cell> = batch.columns().iter().map(|column| cell(column, index)).collect();
+                let value = |place: &Option<usize>| {
+                    place.map_or(Cell::Null, |place| cell(batch.column(place), index))
+                };
+                let cells: Vec<Cell> = self.columns.iter().map(value).collect();
                 return R::take(&cells).map(Some).map_err(|problem| {
                     let problem = Problem::new(R::TABLE, format!("row {}", self.rows), problem);
                     TraceError::invalid(problem).at(Place::Row(self.rows)).in_file(&self.path)
@@ -241,6 +247,22 @@ impl<R: TableRow> TypedTableReader<R> {
             }
         }
     }
+}
+
+/// The place of each expected column in a file. `None` if one that a row cannot do without is missing, or the file has
+/// another column or order.
+fn places<R: TableRow>(
+    found: &[(String, DataType)],
+    expected: &[(String, DataType)],
+) -> Option<Vec<Option<usize>>> {
+    let mut next = 0;
+    let places = expected.iter().zip(R::COLUMNS).map(|(expected, column)| {
+        let is_there = found.get(next) == Some(expected);
+        next += usize::from(is_there);
+        (is_there || column.is_optional).then_some(is_there.then(|| next - 1))
+    });
+    let places: Option<Vec<_>> = places.collect();
+    places.filter(|_| next == found.len())
 }
 
 fn cell(column: &ArrayRef, index: usize) -> Cell {
@@ -301,6 +323,41 @@ mod tests {
         assert_eq!(writer.finish().unwrap(), 10_000);
         let read: Result<Vec<WaitRow>, _> = TypedTableReader::open(&path, TABLES_VERSION).unwrap().collect();
         assert_eq!(read.unwrap(), rows);
+    }
+
+    #[test]
+    fn optional_columns_may_be_absent_and_others_may_not() {
+        let fields = |names: &[&str]| -> Vec<(String, DataType)> {
+            let columns = WaitRow::COLUMNS.iter().filter(|column| !names.contains(&column.name));
+            let kind = |content| match content {
+                CellContent::Number => DataType::UInt64,
+                CellContent::Signed => DataType::Int64,
+                CellContent::Text => DataType::Utf8,
+            };
+            columns.map(|column| (column.name.to_owned(), kind(column.content))).collect()
+        };
+        let all = fields(&[]);
+        let places = |found: &[(String, DataType)]| super::places::<WaitRow>(found, &all);
+        assert_eq!(places(&all), Some((0..all.len()).map(Some).collect()));
+        let without = places(&fields(&["call", "sector"])).unwrap();
+        let absent: Vec<&str> = all
+            .iter()
+            .zip(&without)
+            .filter(|(_, place)| place.is_none())
+            .map(|(field, _)| field.0.as_str())
+            .collect();
+        assert_eq!(absent, ["call", "sector"]);
+        assert_eq!(
+            without.iter().flatten().copied().collect::<Vec<_>>(),
+            (0..all.len() - 2).collect::<Vec<_>>()
+        );
+        assert_eq!(places(&fields(&["begin_ns"])), None, "a row needs it");
+        let mut more = all.clone();
+        more.push(("other".to_owned(), DataType::UInt64));
+        assert_eq!(places(&more), None, "a column that is not known");
+        let mut turned = all.clone();
+        turned.swap(0, 1);
+        assert_eq!(places(&turned), None, "another order");
     }
 
     #[test]

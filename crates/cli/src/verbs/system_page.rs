@@ -6,6 +6,9 @@ use seeklab_lab::system::{CpuTimes, ProcessTimes, SystemInfo};
 /// Maximum number of processes on a page: those with the longest elapsed times.
 const PROCESSES_SHOWN: usize = 16;
 
+/// Kinds of events on a page: the most frequent ones.
+const KINDS_SHOWN: usize = 5;
+
 /// Describes a trace in lines.
 pub(super) fn system_page(info: &SystemInfo) -> String {
     let mut text = format!("{}\n", info.file);
@@ -24,6 +27,7 @@ pub(super) fn system_page(info: &SystemInfo) -> String {
         "waits",
         format!("{}; {:.2} % of the time without a known cause", info.task.wait_count, info.unknown_pct),
     );
+    line("recording", recording(info));
     text += &format!("\n{}\n\n{}\n", processes(info), cpus(&info.cpus));
     let hidden = info.processes.len().saturating_sub(PROCESSES_SHOWN);
     if hidden > 0 {
@@ -35,10 +39,29 @@ pub(super) fn system_page(info: &SystemInfo) -> String {
     text
 }
 
+/// The cost of the recording, and the kinds of events that came most often.
+fn recording(info: &SystemInfo) -> String {
+    let cost = match (info.recording_cost, info.recording_pct) {
+        (Some(cost), Some(share)) => format!(
+            "{share:.2} % of the elapsed time, at {} ns for an event of a system call and {} ns for another; taken out of \
+             the computing time",
+            cost.call_event_ns, cost.other_event_ns
+        ),
+        _ => "not calibrated; it is part of the computing time".to_owned(),
+    };
+    let mut kinds: Vec<(&str, u64)> =
+        info.events_by_kind.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let kinds: Vec<String> =
+        kinds.iter().take(KINDS_SHOWN).map(|(kind, count)| format!("{count} {kind}")).collect();
+    if kinds.is_empty() { cost } else { format!("{cost}. Most events: {}", kinds.join(", ")) }
+}
+
 /// Times of a process in a fixed order.
 fn times(process: &ProcessTimes) -> Vec<(&'static str, f64)> {
     let running = [
         ("computing", process.computing_s),
+        ("recording", process.recording_s.unwrap_or(0.0)),
         ("interrupted", process.interrupted_s),
         ("ready", process.ready_s),
     ];

@@ -1,5 +1,6 @@
 //! Describes a system-level trace: where the time of each process went.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use seeklab_traces::system::tables::{CpuRow, ProcessRow};
 use serde::Serialize;
 
 use super::folder::{REQUESTS, SystemTrace};
+use super::metadata::RecordingCostFacts;
 use crate::failure::Failure;
 
 /// Description of a system-level trace.
@@ -35,8 +37,14 @@ pub struct SystemInfo {
     pub processes: Vec<ProcessTimes>,
     /// Processors.
     pub cpus: Vec<CpuTimes>,
+    /// Cost of recording an event. `None` if it was not calibrated.
+    pub recording_cost: Option<RecordingCostFacts>,
+    /// Share of recording in the elapsed time of the task, by that cost.
+    pub recording_pct: Option<f64>,
     /// Recorded events.
     pub events: u64,
+    /// Recorded events by kind.
+    pub events_by_kind: BTreeMap<String, u64>,
     /// Events that the kernel could not record.
     pub lost_events: u64,
     /// Events that contradicted earlier ones, for example since the kernel did not record a switch from idle.
@@ -47,7 +55,8 @@ pub struct SystemInfo {
     pub notes: Vec<String>,
 }
 
-/// Division of the elapsed time of a thread. `elapsed_s` is the sum of computing, interrupted, ready and waiting time.
+/// Division of the elapsed time of a thread. `elapsed_s` is the sum of computing, recording, interrupted, ready and
+/// waiting time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessTimes {
     /// Number of the thread. 0 for a sum.
@@ -64,8 +73,11 @@ pub struct ProcessTimes {
     pub elapsed_s: f64,
     /// True if it ended within the trace.
     pub has_ended: bool,
-    /// Time on a processor, without interrupts.
+    /// Time on a processor, without interrupts and recording.
     pub computing_s: f64,
+    /// Time on a processor that recording took, by the calibrated cost of an event. `None` if nothing was calibrated, and
+    /// the computing time includes it.
+    pub recording_s: Option<f64>,
     /// Time on a processor that interrupts took.
     pub interrupted_s: f64,
     /// Time in which it could have run and had no processor.
@@ -195,6 +207,7 @@ impl ProcessTimes {
             elapsed_s: seconds(row.elapsed_ns),
             has_ended: row.has_ended,
             computing_s: seconds(row.computing_ns),
+            recording_s: row.recording_ns.map(seconds),
             interrupted_s: seconds(row.interrupted_ns),
             ready_s: seconds(row.ready_ns),
             waits: WaitTimes::of(row),
@@ -228,6 +241,10 @@ impl From<&CpuRow> for CpuTimes {
 fn add(sum: &mut ProcessRow, other: &ProcessRow) {
     sum.begin_ns = sum.begin_ns.min(other.begin_ns);
     sum.has_ended &= other.has_ended;
+    if let Some(recording_ns) = other.recording_ns {
+        let sum = sum.recording_ns.get_or_insert(0);
+        *sum = sum.saturating_add(recording_ns);
+    }
     let pairs = [
         (&mut sum.elapsed_ns, other.elapsed_ns),
         (&mut sum.computing_ns, other.computing_ns),
@@ -277,6 +294,7 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
     let mut task = ProcessTimes::of(&sum);
     task.name = "task".to_owned();
     let unknown_pct = 100.0 * task.waits.unknown_s / task.elapsed_s.max(1e-9);
+    let recording_pct = task.recording_s.map(|recording_s| 100.0 * recording_s / task.elapsed_s.max(1e-9));
     let events = &metadata.events;
     let mut notes = Vec::new();
     if events.lost_events > 0 {
@@ -308,7 +326,10 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
         task,
         processes: processes.iter().map(ProcessTimes::of).collect(),
         cpus: cpus.iter().map(CpuTimes::from).collect(),
+        recording_cost: metadata.recording_cost,
+        recording_pct,
         events: events.events,
+        events_by_kind: events.by_kind.clone(),
         lost_events: events.lost_events,
         repairs: events.repairs.values().sum(),
         unknown_pct,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name of the file.
@@ -42,6 +43,9 @@ pub struct SystemMetadata {
     pub device: DeviceFacts,
     /// The traced file system.
     pub mount: MountFacts,
+    /// Cost of recording an event, measured before the beginning. `None` in traces without a calibration.
+    #[serde(default)]
+    pub recording_cost: Option<RecordingCostFacts>,
     /// Counts of events.
     pub events: EventCounts,
     /// Number of rows of each table.
@@ -78,12 +82,25 @@ pub struct MountFacts {
     pub number: u32,
 }
 
+/// Cost of recording an event, in processor time of the thread that caused it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecordingCostFacts {
+    /// Beginning or end of a system call.
+    pub call_event_ns: u64,
+    /// Any other event.
+    pub other_event_ns: u64,
+}
+
 /// Counts of events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventCounts {
     /// Events, without losses.
     pub events: u64,
+    /// Events by kind.
+    #[serde(default)]
+    pub by_kind: BTreeMap<String, u64>,
     /// Events that the kernel could not record.
     pub lost_events: u64,
     /// Records of an unknown form.

@@ -16,7 +16,9 @@ mod record;
 
 pub use folder::SystemTrace;
 pub use info::{CpuTimes, ProcessTimes, SystemInfo, WaitTimes, info};
-pub use metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata, is_system_trace};
+pub use metadata::{
+    DeviceFacts, EventCounts, MountFacts, RecordingCostFacts, SystemMetadata, is_system_trace,
+};
 pub(crate) use programs::{Programs, programs};
 pub(crate) use record::{Recording, Surroundings, Traced};
 pub use record::{SystemCaptureOptions, SystemCaptureResult, capture_system};

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::folder::{Draft, REQUESTS, Tables, requests, write_metadata};
 use super::info::{SystemInfo, info};
-use super::metadata::{DeviceFacts, EventCounts, MountFacts, SystemMetadata};
+use super::metadata::{DeviceFacts, EventCounts, MountFacts, RecordingCostFacts, SystemMetadata};
 use crate::capture::child::Child;
 use crate::failure::Failure;
 use crate::output::{VERSION, path_text};
@@ -297,8 +297,13 @@ fn metadata(
             options: facts.mount.options.clone(),
             number: facts.mount.device,
         },
+        recording_cost: Some(RecordingCostFacts {
+            call_event_ns: recorded.cost.call_ns,
+            other_event_ns: recorded.cost.access_ns,
+        }),
         events: EventCounts {
             events: processed.events,
+            by_kind: recorded.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),
             lost_events: processed.lost_events.max(recorded.lost_events()),
             malformed_records: recorded.malformed_records,
             repairs: repairs(&processed.repairs),

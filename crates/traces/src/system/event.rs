@@ -118,6 +118,35 @@ pub struct BlockStep {
     pub(crate) event: BlockEvent,
 }
 
+impl EventKind {
+    /// Returns the name of the kind in documents.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Switch { .. } => "switch",
+            Self::Waking { .. } => "waking",
+            Self::Wakeup { .. } => "wakeup",
+            Self::Fork { .. } => "fork",
+            Self::Exec { .. } => "exec",
+            Self::Stack(_) => "stack",
+            Self::CallEnter { .. } => "call_enter",
+            Self::CallExit { .. } => "call_exit",
+            Self::InterruptEnter { .. } => "interrupt_enter",
+            Self::InterruptExit { .. } => "interrupt_exit",
+            Self::FileRead(_) => "file_read",
+            Self::FileFault(_) => "file_fault",
+            Self::FileWrite(_) => "file_write",
+            Self::Buffer { is_dirtied: false, .. } => "buffer_read",
+            Self::Buffer { is_dirtied: true, .. } => "buffer_write",
+            Self::Throttle => "throttle",
+            Self::Commit { .. } => "commit",
+            Self::Extent(_) => "extent",
+            Self::WorkStart(_) | Self::WorkEnd => "work",
+            Self::Block(_) => "block",
+            Self::Lost { .. } => "lost",
+        }
+    }
+}
+
 /// Content of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {

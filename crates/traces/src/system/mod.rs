@@ -18,6 +18,7 @@
 //! [GangerPatt98, §5.3.1]
 
 mod cause;
+mod cost;
 mod cpu;
 mod event;
 mod names;
@@ -29,6 +30,7 @@ mod tests;
 mod thread;
 
 pub use cause::{StackCause, WaitCause};
+pub use cost::RecordingCost;
 pub use event::{
     BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
 };

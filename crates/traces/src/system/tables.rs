@@ -10,7 +10,7 @@ use super::event::InterruptSource;
 use super::names::names;
 use super::table::rows;
 
-/// Version of the tables. A reader refuses others.
+/// Version of the tables. A reader refuses others. Columns that may be absent were added without a new version.
 pub const TABLES_VERSION: u32 = 1;
 
 names! {
@@ -93,6 +93,9 @@ rows! {
         has_ended: bool,
         /// Time on a processor, without interrupts.
         computing_ns: u64,
+        /// Time on a processor that recording took, by the calibrated cost of an event. Absent if nothing was calibrated,
+        /// and the computing time includes it.
+        recording_ns: Option<u64>,
         /// Time on a processor that interrupts took.
         interrupted_ns: u64,
         /// Time in which it could have run and had no processor.
@@ -288,7 +291,7 @@ rows! {
         kernel_ns: u64,
         /// Time of the emulation of devices.
         emulator_ns: u64,
-        /// Time of the recorder.
+        /// Time of the recorder, with what recording took of task threads.
         recorder_ns: u64,
         /// Time of other processes.
         other_ns: u64,

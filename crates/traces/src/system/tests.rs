@@ -379,6 +379,39 @@ fn children_of_a_starter_are_the_task_and_the_starter_is_not() {
 }
 
 #[test]
+fn cost_of_recording_is_no_computing_time() {
+    let mut host = Host::new();
+    host.processor = host.processor.with_cost(RecordingCost { call_ns: 10, access_ns: 30 });
+    let buffer = EventKind::Buffer { device: 7 << 20, sector: 8, bytes: 4096, is_dirtied: false };
+    let (enter, exit) = softirq(4);
+    host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
+        .at(100, 0, 5, switch(5, RunState::Interruptible, 10))
+        .at(200, 0, 10, EventKind::CallEnter { call: 0, arguments: [0; 3] })
+        // Less time than an event costs: the rest is taken out later.
+        .at(300, 0, 10, buffer)
+        .at(310, 0, 10, buffer)
+        // What is recorded within an interrupt costs the interrupt.
+        .within(400, 0, 10, Context::Softirq, enter)
+        .within(420, 0, 10, Context::Softirq, EventKind::Waking { thread: 5 })
+        .within(440, 0, 10, Context::Softirq, exit)
+        .at(500, 0, 10, EventKind::CallExit { call: 0, result: 0 })
+        .at(600, 0, 10, switch(10, RunState::Ended, 0));
+    let (rows, _) = host.finish(700);
+    let process = processes(&rows)[0];
+    assert_eq!((process.computing_ns, process.recording_ns), (460 - 80, Some(80)));
+    assert_eq!(process.interrupted_ns, 40);
+    let steps: Vec<u64> = rows
+        .iter()
+        .filter_map(|row| if let Output::Step(row) = row { Some(row.computing_ns) } else { None })
+        .collect();
+    // Call, two accesses, return and exit.
+    assert_eq!(steps, [100, 90, 0, 150 - 50, 100 - 10]);
+    let cpu = cpus(&rows)[0];
+    assert_eq!((cpu.task_ns, cpu.recorder_ns), (380, 80));
+    check_sums(&rows);
+}
+
+#[test]
 fn rows_survive_their_cells() {
     use super::table::TableRow;
     let mut cells = Vec::new();
@@ -441,6 +474,7 @@ proptest! {
     fn sums_are_exact_for_arbitrary_events(
         events in prop::collection::vec((0_u64..5_000, 0_u16..3, 0_u32..14, any::<bool>(), any_kind()), 0..200),
         is_initial: bool,
+        cost: Option<(u64, u64)>,
     ) {
         let initial = InitialThread {
             thread: 10, process: 10, parent: 1, name: ProcessName::default(), role: Role::Task,
@@ -450,6 +484,10 @@ proptest! {
             processor: Processor::new(1000, [0, 1], DEVICE, &[10], if is_initial { &initial } else { &[] }),
             rows: Vec::new(),
         };
+        if let Some((call_ns, access_ns)) = cost {
+            let cost = RecordingCost { call_ns: call_ns % 1_000, access_ns: access_ns % 1_000 };
+            host.processor = host.processor.with_cost(cost);
+        }
         let mut now = 0;
         for (time, cpu, thread, is_sorted, kind) in events {
             // Mostly in order, sometimes with a step back.

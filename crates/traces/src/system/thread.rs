@@ -75,6 +75,8 @@ pub(super) struct Thread {
     pub(super) is_throttled: bool,
     /// Computing time since the last step.
     pub(super) step_ns: u64,
+    /// Recording of events that has not been taken out of its computing time yet.
+    pub(super) recording_debt_ns: u64,
     pub(super) row: ProcessRow,
 }
 
@@ -100,6 +102,7 @@ impl Thread {
             stack: None,
             is_throttled: false,
             step_ns: 0,
+            recording_debt_ns: 0,
             row: ProcessRow {
                 thread,
                 process,
@@ -109,6 +112,7 @@ impl Thread {
                 elapsed_ns: 0,
                 has_ended: false,
                 computing_ns: 0,
+                recording_ns: None,
                 interrupted_ns: 0,
                 ready_ns: 0,
                 data_read_ns: 0,
@@ -185,10 +189,11 @@ impl ProcessRow {
         }
     }
 
-    /// Returns the sum of computing, interrupted, ready and waiting time. It equals the elapsed time.
+    /// Returns the sum of computing, recording, interrupted, ready and waiting time. It equals the elapsed time.
     pub fn accounted_ns(&self) -> u64 {
         let waits: u64 = WaitCause::ALL.iter().map(|cause| self.wait_ns(*cause)).sum();
-        self.computing_ns + self.interrupted_ns + self.ready_ns + waits
+        let recording_ns = self.recording_ns.unwrap_or(0);
+        self.computing_ns + recording_ns + self.interrupted_ns + self.ready_ns + waits
     }
 }
 

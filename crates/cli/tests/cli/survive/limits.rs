@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -37,18 +36,17 @@ fn has_settings(test: &str) -> bool {
     missing.is_none()
 }
 
-/// One test at a time changes settings.
-static CHANGING: Mutex<()> = Mutex::new(());
-
 /// The settings of the loop devices before a test, and the right to change them.
 struct Before {
     throttling: Vec<(String, Option<String>)>,
-    _changing: MutexGuard<'static, ()>,
+    /// Locked: one test of this machine at a time changes settings.
+    _changing: fs::File,
 }
 
 impl Before {
     fn look() -> Self {
-        let changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+        let changing = fs::File::open("/sys/class/bdi").unwrap();
+        changing.lock().unwrap();
         let names = (0..64).map(|number| format!("loop{number}"));
         let throttling = names.map(|name| (name.clone(), setting(&name, "queue/wbt_lat_usec"))).collect();
         Self { throttling, _changing: changing }

@@ -77,6 +77,16 @@ fn each_command_of_each_repetition_has_a_trace() {
         assert!(processes.iter().all(|process| process["has_ended"] == true), "{info}");
         let waits = &info["task"]["waits"];
         assert!(waits["flush_s"].as_f64() > Some(0.0), "{waits}");
+        // Recording is calibrated and no computing time, and each of its events has a kind.
+        assert!(info["recording_cost"]["call_event_ns"].as_u64() > Some(0), "{info}");
+        assert!(info["task"]["recording_s"].as_f64() > Some(0.0), "{info}");
+        let kinds = info["events_by_kind"].as_object().unwrap();
+        assert_eq!(
+            kinds.values().filter_map(Value::as_u64).sum::<u64>(),
+            info["events"].as_u64().unwrap(),
+            "{info}"
+        );
+        assert!(kinds["call_enter"].as_u64() > Some(0), "{info}");
         // The emulator and the recorder have times of their own.
         let sum = |name: &str| -> f64 {
             info["cpus"].as_array().unwrap().iter().map(|cpu| cpu[name].as_f64().unwrap()).sum()

@@ -107,14 +107,20 @@ fn restore_orphans(folder: &Path) {
     }
 }
 
-/// Writes the values of a note, the last one first, and removes it.
+/// Writes the values of a note, the last one first, and removes it. A note stays if a value is refused: another process
+/// may be allowed to write it.
 fn restore(note: &Path) {
-    let text = fs::read_to_string(note).unwrap_or_default();
+    let Ok(text) = fs::read_to_string(note) else { return };
+    let mut is_restored = true;
     for (value, file) in text.lines().rev().filter_map(|line| line.split_once(' ')) {
-        // The device may be gone, and its settings with it.
-        let _ = fs::write(file, value);
+        // Nothing is made in the place of a device that is gone, and its settings with it.
+        let opened = File::options().write(true).truncate(true).open(file);
+        let written = opened.and_then(|mut file| file.write_all(value.as_bytes()));
+        is_restored &= written.is_ok() || !Path::new(file).exists();
     }
-    let _ = fs::remove_file(note);
+    if is_restored {
+        let _ = fs::remove_file(note);
+    }
 }
 
 /// Locks the folder of the notes against other processes.
@@ -193,11 +199,17 @@ mod tests {
         let living = Changes::make_in(&notes, &[host.change("wbt", "0", "wbt")]).unwrap();
         let text = format!("0 {}\nno line of a note\n", host.path("strict").display());
         fs::write(notes.join("4194304-0"), text).unwrap();
+        // A value that cannot be written: the setting is a folder.
+        let refused = notes.join("4194304-1");
+        fs::create_dir(host.path("folder")).unwrap();
+        fs::write(&refused, format!("1 {}\n", host.path("folder").display())).unwrap();
         fs::write(host.path("strict"), "1").unwrap();
         let next = Changes::make_in(&notes, &[]).unwrap();
         assert_eq!(host.value("strict"), "0");
         assert_eq!(host.value("wbt"), "0", "its process lives");
-        assert_eq!(host.notes(), 2);
+        assert_eq!(host.notes(), 3);
+        assert!(refused.exists(), "another process may write it");
+        fs::remove_file(refused).unwrap();
         drop((living, next));
         assert_eq!((host.value("wbt").as_str(), host.notes()), ("2000", 0));
     }

@@ -151,10 +151,10 @@ impl LoopDevice {
     /// Gives it up: what was written to it without direct I/O goes to the device first, for which the server
     /// must be answering. Returns whether it is gone; it is not while somebody else has it open or mounted.
     pub fn detach(mut self) -> bool {
+        // First, for the next user of the number must not take them for its own former settings.
+        drop(self.changes.take());
         drop(self.hold.take());
         let _ = self.keeper.join();
-        // What it held was written under them.
-        drop(self.changes.take());
         !is_attached(&self.path)
     }
 }

@@ -53,7 +53,9 @@ fn metadata() -> SystemMetadata {
             options: "rw".to_owned(),
             number: DEVICE,
         },
+        recording_cost: None,
         events: EventCounts {
+            by_kind: BTreeMap::new(),
             events: 0,
             lost_events: 0,
             malformed_records: 0,
@@ -78,6 +80,7 @@ fn process(thread: u32, parent: u32, begin_ns: u64) -> ProcessRow {
         elapsed_ns: 0,
         has_ended: true,
         computing_ns: 0,
+        recording_ns: None,
         interrupted_ns: 0,
         ready_ns: 0,
         data_read_ns: 0,

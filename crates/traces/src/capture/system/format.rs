@@ -168,7 +168,7 @@ const STATES_MASK: u64 = 0xff;
 /// Size of the pages that file offsets are counted in.
 const PAGE_BYTES: u64 = 4096;
 /// State of an extent: blocks are there, and their place is known.
-const EXTENT_PLACED: u64 = 0b11;
+pub(super) const EXTENT_PLACED: u64 = 0b11;
 
 /// Decoder of the records of one tracepoint.
 #[derive(Debug, Clone)]

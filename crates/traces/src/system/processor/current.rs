@@ -33,6 +33,14 @@ impl Processor {
             }
             return;
         };
+        // Recording an event takes time after its stamp.
+        let recording_ns = thread.recording_debt_ns.min(elapsed_ns);
+        thread.recording_debt_ns -= recording_ns;
+        if recording_ns > 0 {
+            *thread.row.recording_ns.get_or_insert(0) += recording_ns;
+            cpu.row.recorder_ns += recording_ns;
+        }
+        let elapsed_ns = elapsed_ns - recording_ns;
         match thread.current_role() {
             Role::Task => cpu.row.task_ns += elapsed_ns,
             Role::Kernel => cpu.row.kernel_ns += elapsed_ns,

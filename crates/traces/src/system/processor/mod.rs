@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use seeklab_core::{HostRequest, ProcessName};
 
+use super::cost::RecordingCost;
 use super::cpu::Cpu;
 use super::event::{BlockStep, EventKind, FileRange, RunState, SystemEvent, Work};
 use super::tables::{
@@ -126,6 +127,7 @@ pub struct Processor {
     roots: Vec<u32>,
     /// Thread whose children are the task.
     starter: Option<u32>,
+    cost: Option<RecordingCost>,
     cpus: BTreeMap<u16, Cpu>,
     threads: BTreeMap<u32, Thread>,
     initial: Vec<InitialRow>,
@@ -167,6 +169,7 @@ impl Processor {
             device,
             roots: roots.to_vec(),
             starter: None,
+            cost: None,
             cpus: cpus.into_iter().map(|cpu| (cpu, Cpu::new(cpu, begin_ns))).collect(),
             threads: initial.iter().map(thread).collect(),
             initial: initial.iter().map(row).collect(),
@@ -182,6 +185,12 @@ impl Processor {
         Self { starter: Some(thread), ..self }
     }
 
+    /// Takes the cost of recording out of the computing times of the task.
+    #[must_use]
+    pub fn with_cost(self, cost: RecordingCost) -> Self {
+        Self { cost: Some(cost), ..self }
+    }
+
     /// Takes the next event and hands on the rows that it completes.
     pub fn push(&mut self, event: &SystemEvent, sink: &mut impl FnMut(Output)) {
         self.counts.clock_steps += u64::from(event.time_ns < self.now_ns && event.time_ns >= self.begin_ns);
@@ -195,6 +204,7 @@ impl Processor {
         self.counts.events += 1;
         self.cpu(event.cpu).row.events += 1;
         if let EventKind::Stack(cause) = event.kind {
+            self.charge(event);
             // The stack of the thread that leaves the processor, before or after the switch.
             if let Some(thread) = self.threads.get_mut(&event.thread) {
                 match &mut thread.wait {
@@ -210,6 +220,7 @@ impl Processor {
         };
         self.confirm_current(event.cpu, current, sink);
         self.advance(event.cpu);
+        self.charge(event);
         match event.kind {
             EventKind::Switch { previous, state, next, next_name } => {
                 self.leave(event.cpu, previous, state, sink);
@@ -320,6 +331,15 @@ impl Processor {
             sink(Output::Cpu(CpuRow { elapsed_ns, ..cpu.row }));
         }
         Processed { requests: self.pairing.finish(), ..self.counts }
+    }
+
+    /// Takes note of what recording the event costs its thread.
+    fn charge(&mut self, event: &SystemEvent) {
+        let Some(cost) = self.cost else { return };
+        if let Some(thread) = self.threads.get_mut(&event.thread).filter(|thread| thread.is_task()) {
+            thread.row.recording_ns.get_or_insert(0);
+            thread.recording_debt_ns += cost.of(event);
+        }
     }
 
     /// Time since the beginning.
