@@ -337,7 +337,7 @@ mod tests {
             columns.map(|column| (column.name.to_owned(), kind(column.content))).collect()
         };
         let all = fields(&[]);
-        let places = |found: &[(String, DataType)]| super::places::<WaitRow>(found, &all);
+        let places = |found: &[(String, DataType)]| places::<WaitRow>(found, &all);
         assert_eq!(places(&all), Some((0..all.len()).map(Some).collect()));
         let without = places(&fields(&["call", "sector"])).unwrap();
         let absent: Vec<&str> = all

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::completion::Completion;
 use crate::event::Event;
-use crate::hazards::{Absence, Hazards};
+use crate::hazards::{Absence, FaultWindow, Hazards};
 use crate::reclassification::Reclassification;
 use crate::request::{Criticality, Operation, Request};
 use crate::units::{Angle, ByteSize, Duration, Instant};
@@ -25,7 +25,8 @@ use crate::units::{Angle, ByteSize, Duration, Instant};
 /// - The breakdown of a completion sums to its response time.
 /// - Whether and when a device's events are taken changes no completion.
 ///
-/// A *layer* is a device that owns a device; it needs no trait of its own.
+/// A *layer* is a device that owns a device; it needs no trait of its own. The device [beneath](Self::beneath) answers
+/// what the layer leaves to it.
 pub trait Device: Send {
     /// Hands `request` to the device at `now`.
     ///
@@ -52,9 +53,19 @@ pub trait Device: Send {
     /// Returns the properties of the device.
     fn capabilities(&self) -> &Capabilities;
 
+    /// The device that a layer owns, if the layer leaves to it the methods that it does not have itself.
+    fn beneath(&self) -> Option<&dyn Device> {
+        None
+    }
+
+    /// The same device, to be changed.
+    fn beneath_mut(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        None
+    }
+
     /// The device's knowledge of where its heads are, if it has any.
     fn positioning(&self) -> Option<&dyn Positioning> {
-        None
+        self.beneath()?.positioning()
     }
 
     /// Estimates the cost of serving `request` from `now` on, without serving it; `None` if unknown.
@@ -69,23 +80,29 @@ pub trait Device: Send {
     /// Returns the number of requests inside and outside the region that the model was fitted to. `None`
     /// if the model has no such region.
     fn coverage(&self) -> Option<Coverage> {
-        None
+        self.beneath()?.coverage()
     }
 
     /// Returns the names of the faults that may strike a request, in the order of their numbers in
     /// [`Completion::faults`]. A layer has those of its device first.
     fn faults(&self) -> Vec<Arc<str>> {
-        Vec::new()
+        self.beneath().map_or_else(Vec::new, |device| device.faults())
     }
 
     /// Faults that the device can have.
     fn hazards(&self) -> Hazards {
-        Hazards::default()
+        self.beneath().map_or_else(Hazards::default, |device| device.hazards())
     }
 
     /// The first absence of the device that ends behind `after`, a time that does not go back.
-    fn next_absence(&self, _after: Instant) -> Option<Absence> {
-        None
+    fn next_absence(&self, after: Instant) -> Option<Absence> {
+        self.beneath()?.next_absence(after)
+    }
+
+    /// The times before `end` for which faults of the whole device last, such as a stall, fault by fault. No request need
+    /// arrive then.
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.beneath().map_or_else(Vec::new, |device| device.fault_windows(end))
     }
 
     /// From now on the device keeps its [events](Event). Requests must have numbers of their own then: none is used
@@ -93,7 +110,11 @@ pub trait Device: Send {
     ///
     /// # Panics
     /// If a request has been submitted before.
-    fn watch(&mut self) {}
+    fn watch(&mut self) {
+        if let Some(device) = self.beneath_mut() {
+            device.watch();
+        }
+    }
 
     /// Appends the events up to `now` that were not handed out before, in order of time. Work of the device's own that
     /// has happened since its last request is included. The answers of the device do not depend on it.
@@ -102,7 +123,17 @@ pub trait Device: Send {
     /// completes without an error and is not overwritten before becomes [durable](crate::EventKind::Durable): without
     /// a volatile cache by its completion, otherwise by that of the flush that follows it, or of its own with force
     /// unit access.
-    fn events(&mut self, _now: Instant, _events: &mut Vec<Event>) {}
+    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if let Some(device) = self.beneath_mut() {
+            device.events(now, events);
+        }
+    }
+
+    /// The time of the last event of the work that waits in a watched device, such as destaging its buffer, if the device
+    /// gets no more requests. `None` if nothing waits.
+    fn work_ends(&self) -> Option<Instant> {
+        self.beneath()?.work_ends()
+    }
 
     /// A copy that continues identically (checkpoint, speculation).
     fn fork(&self) -> Box<dyn Device>;
@@ -285,6 +316,12 @@ impl Device for Box<dyn Device> {
     fn capabilities(&self) -> &Capabilities {
         (**self).capabilities()
     }
+    fn beneath(&self) -> Option<&dyn Device> {
+        (**self).beneath()
+    }
+    fn beneath_mut(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        (**self).beneath_mut()
+    }
     fn positioning(&self) -> Option<&dyn Positioning> {
         (**self).positioning()
     }
@@ -303,11 +340,17 @@ impl Device for Box<dyn Device> {
     fn next_absence(&self, after: Instant) -> Option<Absence> {
         (**self).next_absence(after)
     }
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        (**self).fault_windows(end)
+    }
     fn watch(&mut self) {
         (**self).watch();
     }
     fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
         (**self).events(now, events);
+    }
+    fn work_ends(&self) -> Option<Instant> {
+        (**self).work_ends()
     }
     fn fork(&self) -> Box<dyn Device> {
         (**self).fork()

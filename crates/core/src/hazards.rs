@@ -56,6 +56,17 @@ impl Hazards {
     }
 }
 
+/// Time for which a fault of a whole device lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FaultWindow {
+    /// Number of the fault, as in [`FaultSet`](crate::FaultSet).
+    pub number: usize,
+    /// First instant of the fault.
+    pub from: Instant,
+    /// First instant behind the fault.
+    pub until: Instant,
+}
+
 /// A time for which a whole device is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Absence {

@@ -42,7 +42,7 @@ pub use device::{Capabilities, Coverage, Device, Estimate, Location, Positioning
 pub use effect::{DataEffect, Effect};
 pub use event::{Event, EventKind, OnMedia};
 pub use fault_set::FaultSet;
-pub use hazards::{Absence, Hazards, Tearing, TornContents};
+pub use hazards::{Absence, FaultWindow, Hazards, Tearing, TornContents};
 pub use host::{HostRequest, ProcessName};
 pub use points::{MeasurementPoints, MissCause};
 pub use random::{Chance, NumberedStreams, Seed, Stream};

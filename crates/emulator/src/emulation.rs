@@ -26,6 +26,7 @@
 //!   be shown.
 
 mod answer;
+mod classes;
 mod failing;
 mod staging;
 mod stalls;
@@ -48,6 +49,8 @@ use crate::clock::{Clock, thread_cpu_time};
 use crate::frontend::{Action, Backend, Command, Departure, ErrorCode, Frontend, Next, Tag};
 use crate::pacer::{Changed, Clamped, Compensation, Deadlines, Due, Fixed, Pacer, Steps};
 use crate::store::{Store, StoreError, Token, TransferResult, Transfers, Work};
+use classes::Classes;
+pub use classes::{ClassChange, ClassSource};
 use failing::Failing;
 pub use failing::TakeEvents;
 use stalls::Stalls;
@@ -78,6 +81,8 @@ pub struct EmulationStatistics {
     pub deadlines: Deadlines,
     /// Arrivals that the model received later than they came, known at the end.
     pub clamped: Clamped,
+    /// Changes of class that came after the model had completed their request.
+    pub missed_changes: u64,
     /// Effect of clamped arrivals, if a second instance of the model was run behind.
     pub changed: Option<Changed>,
     /// Reads and writes among the requests.
@@ -119,6 +124,7 @@ pub struct Emulation {
     observe: Option<Observe>,
     tape: Option<Tape>,
     failing: Failing,
+    classes: Option<Classes>,
     /// Requests so far, and their records in order of arrival.
     arrived: u64,
     order: ArrivalOrder,
@@ -216,6 +222,7 @@ impl Emulation {
             observe: None,
             tape: None,
             failing: Failing::default(),
+            classes: None,
             arrived: 0,
             order: ArrivalOrder::default(),
             waiting_max: WAITING_MAX,
@@ -333,9 +340,12 @@ impl Emulation {
             self.outstanding.len() as u64 - 1
         });
         let op = command.action.operation().expect("block status was answered");
+        let classes = self.classes.as_mut();
+        let criticality = classes.map(|classes| classes.at_arrival(op, offset, length)).unwrap_or_default();
         let request = Request {
             id: RequestId(id),
             fua: command.fua,
+            criticality,
             ..Request::new(id, op, offset / self.block_bytes, (length / self.block_bytes) as u32)
         };
         // A discard or flush of nothing takes no model time.
@@ -358,6 +368,9 @@ impl Emulation {
             Ok(time) => {
                 self.outstanding[id as usize] = Some(outstanding);
                 self.arrived += 1;
+                if let Some(classes) = &mut self.classes {
+                    classes.arrive(id, criticality, (op, offset, length));
+                }
                 self.keep(number, time, request, command);
                 if let Some(tape) = &mut self.tape {
                     tape(number, command);
@@ -441,6 +454,9 @@ impl Emulation {
             let mut outstanding =
                 self.outstanding[id as usize].take().expect("the model answers what it was given");
             self.free.push(id);
+            if let Some(classes) = &mut self.classes {
+                classes.complete(id);
+            }
             if let Some(code) = ErrorCode::of(due.completion.outcome.status) {
                 self.statistics.failed_requests += 1;
                 let good_bytes = u64::from(due.completion.outcome.good_blocks) * self.block_bytes;
@@ -648,6 +664,10 @@ impl Backend for Emulation {
         self.transfers.as_ref().map(Transfers::descriptor)
     }
 
+    fn interval(&self) -> Option<Duration> {
+        self.classes.as_ref().map(Classes::interval)
+    }
+
     fn take(&mut self, command: Command<'_>) {
         self.accept(&command);
     }
@@ -656,6 +676,9 @@ impl Backend for Emulation {
         self.stalls.wake(now);
         self.stalls.spent(if self.asked { MissCause::Transport } else { MissCause::ModelTooSlow }, now);
         self.note_offered(now);
+        if !self.asked && self.follow_classes(now) {
+            self.stalls.spent(MissCause::ModelTooSlow, self.clock.now());
+        }
         if let Some(at) = self.prepare_due(now, frontend)? {
             // What the loop spins away until then is no step.
             let mark = self.clock.now();

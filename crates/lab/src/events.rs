@@ -6,11 +6,12 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use seeklab_core::{
-    Arrival, ClassHistory, Completion, Device, Event, EventKind, Instant, Limits, Simulation,
+    Arrival, ClassHistory, Completion, Device, Duration, Event, EventKind, Instant, Limits, Simulation,
     SimulationError, Workload,
 };
 use seeklab_emulator::emulation::TakeEvents;
@@ -22,6 +23,28 @@ use crate::session::Session;
 /// First line of the file. It names the version of the schema.
 const HEADER: &str = "# seeklab.events schema=2\ntime_ns,path,kind,request,lbn,blocks,detail\n";
 
+/// End of the events of a simulation: devices go on by themselves behind the last completion, as with destages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Until {
+    /// The last completion.
+    #[default]
+    LastCompletion,
+    /// The end of the work that waits in the devices.
+    Idle,
+    /// This long after the start, or the last completion if that is later.
+    Time(Duration),
+}
+
+impl FromStr for Until {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "idle" => Ok(Self::Idle),
+            time => time.parse().map(Self::Time).map_err(|error| format!("{error}; `idle` is allowed, too")),
+        }
+    }
+}
+
 /// Requests after which events are written.
 const PORTION: u64 = 4096;
 
@@ -32,6 +55,7 @@ pub struct EventFile {
     file: io::BufWriter<OutputFile>,
     failed: Option<io::Error>,
     events: Vec<Event>,
+    until: Until,
 }
 
 impl EventFile {
@@ -43,7 +67,13 @@ impl EventFile {
         let _awaited = session.await_reader(path)?;
         let mut file = io::BufWriter::new(OutputFile::create(path)?);
         file.write_all(HEADER.as_bytes())?;
-        Ok(Self { path: path.to_owned(), file, failed: None, events: Vec::new() })
+        Ok(Self { path: path.to_owned(), file, failed: None, events: Vec::new(), until: Until::default() })
+    }
+
+    /// This file with the events of a simulation up to that end.
+    #[must_use]
+    pub fn until(self, until: Until) -> Self {
+        Self { until, ..self }
     }
 
     /// Simulates as [`seeklab_core::simulate`] does, with the device watched.
@@ -67,6 +97,18 @@ impl EventFile {
         }
         let summary = simulation.run_with_classes(&mut portion, device, &mut observe)?;
         self.write(device, summary.end);
+        match self.until {
+            Until::LastCompletion => {}
+            Until::Idle => {
+                let mut reached = summary.end;
+                // A loss of power on the way leaves less to do.
+                while let Some(end) = device.work_ends().filter(|end| *end > reached) {
+                    reached = end;
+                    self.write(device, end);
+                }
+            }
+            Until::Time(time) => self.write(device, summary.end.max(Instant::ZERO + time)),
+        }
         Ok(())
     }
 

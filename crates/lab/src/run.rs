@@ -532,7 +532,12 @@ fn drive_once<W: Workload, D: Device>(
         Some(events) => events.simulate(&mut workload, device, limits, observe),
     };
     let (cpu_s, wall_s) = (thread_cpu_s() - cpu, wall.elapsed().as_secs_f64());
-    let (metrics, write_error) = observer.finish();
+    let (mut metrics, write_error) = observer.finish();
+    if let Some(end) = metrics.end() {
+        for window in device.fault_windows(end) {
+            metrics.note_fault(window.number, window.from, window.until);
+        }
+    }
     if interrupted.get() {
         return Err(Failure::interrupted());
     }

@@ -11,7 +11,7 @@ use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
-use crate::events::EventFile;
+use crate::events::{EventFile, Until};
 use crate::failure::Failure;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
@@ -38,6 +38,8 @@ pub struct SimulateOptions {
     pub out: Option<String>,
     /// File of the events inside every device. `{device}` is replaced by the name of the device.
     pub events: Option<String>,
+    /// End of the events.
+    pub until: Until,
     /// Path that the caller writes the report to.
     pub report: Option<PathBuf>,
 }
@@ -247,7 +249,8 @@ impl SimulateOptions {
                 Some(session.create_trace(path, None, &metadata)?)
             }
         };
-        let mut events = events.map(|path| EventFile::create(session, path)).transpose()?;
+        let events = events.map(|path| EventFile::create(session, path)).transpose()?;
+        let mut events = events.map(|events| events.until(self.until));
         let outputs = Outputs { trace: trace.as_deref_mut(), events: events.as_mut() };
         let mut result = run(device, workload, self.seed, self.limits, outputs, session)?;
         if let (Some(trace), None) = (trace, &result.write_error) {

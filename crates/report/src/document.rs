@@ -110,11 +110,11 @@ pub struct DeviceSection {
     pub sample: Vec<SamplePoint>,
     /// Resolved parameters of the device.
     pub parameters: Vec<Parameter>,
-    /// Faults that struck requests, drawn on every axis of time.
+    /// Times of faults, drawn on every axis of time.
     pub faults: Vec<FaultBand>,
 }
 
-/// A span of time in which a fault struck requests.
+/// A span of time in which a fault struck requests, or lasted for the whole device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultBand {
     /// Name of the fault.
@@ -145,7 +145,7 @@ impl DeviceSection {
         }
     }
 
-    /// The same with the faults that struck requests of these metrics. Their names are in order of their numbers.
+    /// The same with the times of faults of these metrics. Their names are in order of their numbers.
     #[must_use]
     pub fn with_faults<N: Into<String>>(
         mut self,

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use seeklab_core::statistics::Distribution;
 use seeklab_core::{Criticality, TraceRecord};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::rounding::six_decimals;
 
@@ -91,7 +91,7 @@ impl Class {
 }
 
 /// Figures of requests by their class when they arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CriticalitySummaries {
     /// Requests for which a process waited from the arrival on.
     pub time_critical: CriticalitySummary,
@@ -113,7 +113,7 @@ impl CriticalitySummaries {
 }
 
 /// Figures of the requests of one class that were carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct CriticalitySummary {
     /// Requests.

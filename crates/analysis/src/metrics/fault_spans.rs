@@ -1,4 +1,4 @@
-//! Times at which faults struck requests.
+//! Times at which faults struck requests, or lasted for a whole device.
 
 use seeklab_core::{Duration, FaultSet, Instant};
 
@@ -8,7 +8,8 @@ const SPANS_MAX: usize = 64;
 /// Distance below which spans are joined at first.
 const GAP_MIN: Duration = Duration::from_us(1);
 
-/// A span of time in which a fault struck requests, from the arrival of the first to the end of the last.
+/// A span of time in which a fault struck requests, from the arrival of the first to the end of the last, or in which a
+/// fault of a whole device lasted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultSpan {
     /// Number of the fault, as in [`FaultSet`].
@@ -28,7 +29,7 @@ pub(crate) struct FaultSpans {
 }
 
 impl FaultSpans {
-    /// Takes in a request that these faults struck.
+    /// Takes in a request that these faults struck, or the time for which they lasted.
     pub(crate) fn record(&mut self, faults: FaultSet, arrival: Instant, end: Instant) {
         if faults.is_empty() {
             return;

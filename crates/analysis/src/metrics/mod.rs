@@ -37,7 +37,7 @@ mod summary;
 mod timeline;
 
 use seeklab_core::statistics::Distribution;
-use seeklab_core::{BufferOutcome, ByteSize, Duration, Instant, Operation, TraceRecord};
+use seeklab_core::{BufferOutcome, ByteSize, Duration, FaultSet, Instant, Operation, TraceRecord};
 
 use crate::confidence::BatchMeans;
 use crate::curve::{self, CdfPoint, HistogramBin};
@@ -273,7 +273,21 @@ impl Metrics {
         self.span.map_or_else(Vec::new, |(first, _)| self.timeline.bins(first))
     }
 
-    /// Spans of time in which faults struck requests.
+    /// The end of the last request.
+    pub fn end(&self) -> Option<Instant> {
+        self.span.map(|(_, last)| last)
+    }
+
+    /// Takes in that the fault of that number lasted from `start` to `end`, though no request may have arrived then. Times
+    /// before the first request and behind the last are left out.
+    pub fn note_fault(&mut self, number: usize, start: Instant, end: Instant) {
+        let Some((first, last)) = self.span else { return };
+        if start < last && end > first {
+            self.faults.record(FaultSet::NONE.with(number), start.max(first), end.min(last));
+        }
+    }
+
+    /// Spans of time in which faults struck requests, or lasted.
     pub fn fault_spans(&self) -> Vec<FaultSpan> {
         self.faults.spans()
     }

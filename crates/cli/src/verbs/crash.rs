@@ -137,6 +137,7 @@ impl Arguments {
             }
             (None, Some(check)) => {
                 let commands = Commands {
+                    criticality: None,
                     file_system: self.fs,
                     mount_options: self.mount_options,
                     queue: self.queue.options(),

@@ -33,6 +33,7 @@ impl FrontendFlags {
         FrontendOptions {
             openings: self.openings.clone(),
             block: self.common.block.then_some(queue),
+            criticality: None,
             limits: ClientLimits { connection_count_max: self.common.connections },
         }
     }

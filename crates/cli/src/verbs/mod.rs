@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+mod criticality;
 mod fit_sweep;
 mod frontends;
 mod pace;

@@ -9,12 +9,14 @@ use seeklab_lab::crates::core::{ByteSize, Duration, Seed};
 use seeklab_lab::crates::files::check_distinct;
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::stage::{CpuList, FileSystem, MountOptions};
+use seeklab_lab::crates::traces::capture::criticality::ClassRule;
 use seeklab_lab::crates::workloads::application::Builtin;
 use seeklab_lab::devices::{Resolved, resolve};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::series::{Application, CommandLimits, Commands, Persistence, RECONNECT_WITHIN, Series, run};
 use seeklab_lab::session::Session;
 
+use super::criticality::rule;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
 use super::retries::RetryFlags;
@@ -84,6 +86,10 @@ pub(crate) struct Arguments {
     cpus: Option<CpuList>,
     #[command(flatten)]
     queue: QueueFlags,
+    /// Class requests, and reclass pending ones, by the flags that the kernel gives them or by the threads that sleep on
+    /// them. A scheduler such as criticality-c-look prefers those that a process waits for
+    #[arg(long, value_name = "RULE", conflicts_with = "builtin", value_parser = rule())]
+    criticality: Option<ClassRule>,
     #[command(flatten)]
     pace: PaceFlags,
     #[command(flatten)]
@@ -193,6 +199,7 @@ impl Arguments {
             file_system: self.fs,
             mount_options: self.mount_options.clone(),
             queue: self.queue.options(),
+            criticality: self.criticality,
             image: self.image.clone(),
             setup: self.setup.clone(),
             phases: self.phases.clone(),

@@ -7,8 +7,11 @@ use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Seed};
 use seeklab_lab::crates::files::check_writable;
 use seeklab_lab::crates::report::folded;
+use seeklab_lab::crates::traces::capture::criticality::ClassRule;
 use seeklab_lab::devices::resolve;
-use seeklab_lab::emulate::{Contents, EmulationOptions, EmulationResult, Endpoints, StoreChoice, serve};
+use seeklab_lab::emulate::{
+    Contents, EmulationOptions, EmulationResult, Endpoints, FrontendOptions, StoreChoice, serve,
+};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 
@@ -16,6 +19,7 @@ use crate::completion;
 use crate::delivery::Delivery;
 use crate::output::{print, print_json};
 
+use super::criticality::rule;
 use super::frontends::FrontendFlags;
 use super::pace::PaceFlags;
 use super::queue::QueueFlags;
@@ -73,6 +77,10 @@ pub(crate) struct Arguments {
     /// Costs 2 to 3 us of processor time per request
     #[arg(long, requires = "block", conflicts_with_all = FrontendFlags::names().chain(["uncalibrated"]))]
     follow_host: bool,
+    /// Class requests of the block device, and reclass pending ones, by the flags that the kernel gives them or by the
+    /// threads that sleep on them. A scheduler such as criticality-c-look prefers those that a process waits for
+    #[arg(long, value_name = "RULE", requires = "block", conflicts_with_all = FrontendFlags::names(), value_parser = rule())]
+    criticality: Option<ClassRule>,
     /// Write every request to a trace, with the times measured by the emulator
     #[arg(long, value_name = "TRACE")]
     record: Option<PathBuf>,
@@ -124,7 +132,10 @@ impl Arguments {
         }
         Ok(EmulationOptions {
             device: resolve(&self.device, &self.setup.setup())?,
-            frontends: self.frontends.options(self.queue.options()),
+            frontends: FrontendOptions {
+                criticality: self.criticality,
+                ..self.frontends.options(self.queue.options())
+            },
             size: self.size,
             contents: Contents {
                 store: self.store_choice()?,
@@ -190,6 +201,9 @@ fn summary(result: &EmulationResult) -> String {
             result.requests,
         );
         text += &format!("{}\n", folded(&line, 10));
+    }
+    if let Some(criticality) = &result.criticality {
+        text += &format!("{}\n", folded(&format!("classes   {}", criticality.sentence()), 10));
     }
     text += &format!("{}\n", folded(&format!("trust     {}", result.trust.sentence), 10));
     for note in &result.notes {

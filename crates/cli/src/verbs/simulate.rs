@@ -9,6 +9,7 @@ use seeklab_lab::crates::core::{ByteSize, Limits, Ratio, Seed};
 use seeklab_lab::crates::report::{render_html, render_terminal};
 use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
+use seeklab_lab::events::Until;
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::simulate::{SimulateOptions, simulate};
@@ -106,6 +107,10 @@ pub(crate) struct Arguments {
     /// file. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "FILE.csv")]
     events: Option<String>,
+    /// End of the events. Behind the last completion a device goes on by itself, for example with destages of its buffer:
+    /// until nothing waits (`idle`), or up to that time of the simulation [default: the last completion]
+    #[arg(long, value_name = "idle|TIME", requires = "events")]
+    until: Option<Until>,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -169,6 +174,7 @@ impl Arguments {
             limits: Limits { outstanding_max: usize::try_from(self.max_outstanding).unwrap_or(usize::MAX) },
             out: self.out.clone(),
             events: self.events.clone(),
+            until: self.until.unwrap_or_default(),
             report: self.report.clone(),
         }
     }

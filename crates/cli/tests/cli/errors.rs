@@ -85,7 +85,7 @@ fn application_survives_errors_over_nbd() {
         let document = bench.json(&[&line[..], &fault, arguments].concat());
         document["devices"][0]["repetitions"][0].clone()
     };
-    let once = repetition(&[]);
+    let once = repetition(&["--record", "traces"]);
     let failed = once["failed_requests"].as_u64().unwrap();
     assert!(failed > 0 && failed < once["requests"].as_u64().unwrap(), "{once}");
     assert_eq!(
@@ -93,6 +93,16 @@ fn application_survives_errors_over_nbd() {
         (&failed.into(), &0.into())
     );
     assert_eq!(once["exit_code"], 0, "errors are no wrong data");
+    // The trace of an emulation names the faults, as that of a simulation does.
+    bench.run(&["trace", "convert", "traces/immediate-1.parquet", "emulated.csv"]).done();
+    let trace = bench.path("emulated.csv");
+    let named = cells(&trace, "status").into_iter().zip(cells(&trace, "fault"));
+    let (struck, others): (Vec<_>, Vec<_>) = named.partition(|(status, _)| status == "aborted");
+    assert_eq!(struck.len() as u64, failed);
+    assert!(
+        struck.iter().all(|(_, fault)| fault == "aborted")
+            && others.iter().all(|(_, fault)| fault.is_empty())
+    );
     let again = repetition(&["--retries", "20"]);
     let retries = &again["retries"];
     assert_eq!(retries["abandoned_requests"], 0, "{again}");
@@ -221,4 +231,29 @@ fn report_shades_the_times_of_faults_on_every_axis_of_time() {
     assert_eq!(bands, 5);
     bench.run(&[&line[..], &fault[2..]].concat()).done();
     assert!(!String::from_utf8(bench.read("report.html")).unwrap().contains(r#""bands":"#));
+}
+
+#[test]
+fn report_shades_faults_of_a_whole_device_though_no_request_arrives() {
+    let bench = Bench::new();
+    let page = |faults: &[&str]| {
+        let set = ["simulate", "constant", "--set", "service_time=1ms", "--closed", "1"];
+        let line =
+            [&set[..], &["--workload", "random,requests=40", "--report", "report.html"], faults].concat();
+        bench.run(&line).done();
+        String::from_utf8(bench.read("report.html")).unwrap()
+    };
+    // The request that is outstanding arrived before the window, and the next one comes behind it.
+    let stalled = page(&["--fault", "stall,at=5.5ms,for=10ms", "--fault", "slow,factor=2,at=1h,for=1s"]);
+    assert!(stalled.contains(r#""bands":[{"name":"stall","from":5.5,"to":15.5}]"#), "{}", bands(&stalled));
+    // Times behind the last completion are not drawn, and nothing of a fault that strikes requests alone.
+    let late =
+        page(&["--fault", "slow,factor=2,at=30ms,for=1s", "--fault", "delay,add=1ms,at=10.2ms,for=0.5ms"]);
+    assert!(late.contains(r#""bands":[{"name":"slow","from":30.0,"to":50.0}]"#), "{}", bands(&late));
+}
+
+/// The first bands of a report.
+fn bands(page: &str) -> &str {
+    let from = page.find(r#""bands":"#).unwrap_or(page.len());
+    &page[from..page.len().min(from + 200)]
 }

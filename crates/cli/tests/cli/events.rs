@@ -44,3 +44,32 @@ fn every_write_without_a_cache_is_durable_to_the_last() {
     let requests: std::collections::BTreeSet<u64> = durable.collect();
     assert_eq!(requests, (0..100).collect());
 }
+
+#[test]
+fn until_lets_devices_go_on_behind_the_last_completion() {
+    let bench = Bench::new();
+    let path = bench.path("events.csv");
+    let path = path.to_str().unwrap();
+    // Buffered writes at once, and a fault that comes long after them.
+    let load = ["simulate", "cheetah-36es", "-w", "random,requests=8,read=0%", "--closed", "1"];
+    let faults = ["--fault", "gone,at=100s,for=2s", "--events", path];
+    let rows = |more: &[&str]| -> Vec<(u64, String)> {
+        bench.run(&[&load[..], &faults, more].concat()).done();
+        let text = std::fs::read_to_string(path).unwrap();
+        let row = |line: &str| {
+            let fields: Vec<&str> = line.split(',').collect();
+            (fields[0].parse().unwrap(), fields[2].to_owned())
+        };
+        text.lines().skip(2).map(row).collect()
+    };
+    let count = |rows: &[(u64, String)], kind: &str| rows.iter().filter(|row| row.1 == kind).count();
+    let (stopped, idle) = (rows(&[]), rows(&["--until", "idle"]));
+    assert!(count(&stopped, "durable") < 8 && count(&idle, "durable") >= 8, "{stopped:?} {idle:?}");
+    assert!(idle.starts_with(&stopped), "what went before is the same");
+    assert_eq!(count(&idle, "gone"), 0, "a fault that does not strike is no work: {idle:?}");
+    let late = rows(&["--until", "101s"]);
+    assert!(late.starts_with(&idle));
+    assert_eq!((count(&late, "gone"), count(&late, "back")), (1, 0));
+    assert_eq!(rows(&["--until", "1ns"]), stopped, "no run ends before its last completion");
+    bench.run(&[&load[..], &faults, &["--until", "soon"]].concat()).fails(&["--until", "soon", "idle"]);
+}

@@ -227,6 +227,26 @@ fn saturated_cells_have_no_figures() {
 }
 
 #[test]
+fn workload_with_retries_sends_failed_requests_again() {
+    let bench = Bench::new(
+        "requests = 200\nfigures = ['requests', 'errors', 'duration_s']\n\
+         devices = [{ name = 'bad', kind = 'fault', fault = [{ kind = 'aborted', probability = '30%' }], \
+         device = { base = 'constant' } }]\n\
+         workloads = [{ name = 'once', preset = 'random' }, { name = 'again', preset = 'random', retries = 9 }, \
+         { name = 'later', preset = 'random', retries = 9, retry_after = '10s' }]\n",
+    );
+    let (stdout, _) = bench.succeed(&["--json"]);
+    let document: Value = serde_json::from_str(&stdout).unwrap();
+    let figure = |cell: usize, name: &str| document["cells"][cell][format!("{name}_mean")].as_f64().unwrap();
+    // A request fails ten times with a probability of 6e-6.
+    assert_eq!([1, 2].map(|cell| figure(cell, "requests")), [200.0, 200.0], "{stdout}");
+    assert_eq!(figure(0, "requests") + figure(0, "errors"), 200.0);
+    assert!(figure(1, "errors") > figure(0, "errors"), "attempts fail, too: {stdout}");
+    // At least each of the 55 requests that fail at first waits.
+    assert!(figure(2, "duration_s") > figure(1, "duration_s") + 500.0, "attempts wait: {stdout}");
+}
+
+#[test]
 fn parameter_without_effect_is_reported() {
     let bench = Bench::new(&SMALL.replace("schedulers =", "arrivals = [\"closed 2\"]\nschedulers ="));
     let (stdout, _) = bench.succeed(&[]);
@@ -321,6 +341,11 @@ fn mistakes_are_reported_with_file_key_and_remedy() {
             ),
             "workloads[0].recorded_on: the workload is a trace already",
             "name a host",
+        ),
+        (
+            "devices = ['atlas10k']\nworkloads = [{ preset = 'random', retry_after = '1ms' }]".to_owned(),
+            "workloads[0].retry_after: there are no retries",
+            "`retries = 3`",
         ),
         (
             "devices = ['atlas10k']\nworkloads = []".to_owned(),

@@ -5,6 +5,7 @@ mod clones;
 mod completion;
 mod conversions;
 mod criticality;
+mod criticality_block;
 mod descriptions;
 mod errors;
 mod events;

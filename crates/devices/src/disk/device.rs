@@ -257,6 +257,10 @@ impl Device for Disk {
         self.buffered.hand_out(now, events);
     }
 
+    fn work_ends(&self) -> Option<Instant> {
+        self.watch.as_ref()?.work_ends(&self.heads.electronics, &self.heads.mechanism)
+    }
+
     fn fork(&self) -> Box<dyn Device> {
         Box::new(Self {
             capabilities: Arc::clone(&self.capabilities),

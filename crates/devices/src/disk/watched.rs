@@ -67,6 +67,15 @@ impl Watch {
         log.events.hand_out(now, events);
         self.log.events.forget(now);
     }
+
+    /// The time of the last event if the work in the background goes on for as long as there is some.
+    pub(super) fn work_ends(&self, electronics: &Electronics<Arm>, mechanism: &Mechanism) -> Option<Instant> {
+        let (mut ahead, mut log) = (electronics.clone(), self.log.clone());
+        let nothing = (RequestId::default(), Instant::ZERO);
+        let far = Instant::from_ns(u64::MAX / 2);
+        ahead.work_until(&WatchedMechanism::new(mechanism, &mut log, nothing), far);
+        log.events.last()
+    }
 }
 
 impl Clone for Watch {

@@ -55,6 +55,11 @@ impl Noted {
         }
     }
 
+    /// The time of the last event.
+    pub(crate) fn last(&self) -> Option<Instant> {
+        self.events.back().map(|event| event.time)
+    }
+
     /// Hands out the events up to `now`.
     pub(crate) fn hand_out(&mut self, now: Instant, events: &mut Vec<Event>) {
         let known = self.events.partition_point(|event| event.time <= now);

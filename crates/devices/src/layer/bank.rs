@@ -7,8 +7,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use seeklab_core::{
-    Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Reclassification,
-    Rejected, Request,
+    Capabilities, Completion, Coverage, Criticality, Device, Event, FaultWindow, Hazards, Instant,
+    Reclassification, Rejected, Request,
 };
 
 use super::events::Events;
@@ -156,6 +156,11 @@ impl Device for Bank {
         self.devices.iter().fold(Hazards::default(), |all, (_, device)| all.or(device.hazards()))
     }
 
+    /// All devices have the same description, and so the same windows.
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.devices.first().map_or_else(Vec::new, |(_, device)| device.fault_windows(end))
+    }
+
     fn watch(&mut self) {
         self.watched = true;
         self.devices.iter_mut().for_each(|(_, device)| device.watch());
@@ -171,6 +176,10 @@ impl Device for Bank {
         if self.devices.len() > 1 {
             events[before..].sort_by_key(|event| (event.time, event.device));
         }
+    }
+
+    fn work_ends(&self) -> Option<Instant> {
+        self.devices.iter().filter_map(|(_, device)| device.work_ends()).max()
     }
 
     fn fork(&self) -> Box<dyn Device> {

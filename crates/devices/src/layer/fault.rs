@@ -19,6 +19,7 @@ mod quiet;
 mod reclassification;
 mod requests;
 mod timing;
+mod windows;
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,7 +27,8 @@ use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
     Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
-    Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected, Request, Status,
+    FaultWindow, Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected,
+    Request, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
@@ -659,6 +661,10 @@ impl Device for Fault {
         own.chain(inner).min_by_key(|absence| absence.from)
     }
 
+    fn fault_windows(&self, end: Instant) -> Vec<FaultWindow> {
+        self.windows_before(end)
+    }
+
     fn watch(&mut self) {
         assert!(self.number == 0, "a device is watched from the start");
         if self.watch.is_none() {
@@ -676,6 +682,10 @@ impl Device for Fault {
             watch.hand_out(&self.rules, now, events);
         }
         self.settle();
+    }
+
+    fn work_ends(&self) -> Option<Instant> {
+        self.device.work_ends().map(|end| self.clock.outside(end))
     }
 
     fn fork(&self) -> Box<dyn Device> {

@@ -11,11 +11,9 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Operation,
-    Positioning, Reclassification, Rejected, Request,
+    Capabilities, Completion, Criticality, Device, Instant, Operation, Reclassification, Rejected, Request,
 };
 
 use super::issued::Issued;
@@ -169,32 +167,12 @@ impl Device for Limit {
         &self.capabilities
     }
 
-    fn positioning(&self) -> Option<&dyn Positioning> {
-        self.device.positioning()
+    fn beneath(&self) -> Option<&dyn Device> {
+        Some(&*self.device)
     }
 
-    fn coverage(&self) -> Option<Coverage> {
-        self.device.coverage()
-    }
-
-    fn faults(&self) -> Vec<Arc<str>> {
-        self.device.faults()
-    }
-
-    fn hazards(&self) -> Hazards {
-        self.device.hazards()
-    }
-
-    fn next_absence(&self, after: Instant) -> Option<Absence> {
-        self.device.next_absence(after)
-    }
-
-    fn watch(&mut self) {
-        self.device.watch();
-    }
-
-    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
-        self.device.events(now, events);
+    fn beneath_mut(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        Some(&mut *self.device)
     }
 
     fn fork(&self) -> Box<dyn Device> {

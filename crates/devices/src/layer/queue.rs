@@ -1,11 +1,10 @@
 //! A queue with a scheduler in front of a device: the host's.
 
 use std::any::Any;
-use std::sync::Arc;
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, Hazards, Instant, Location,
-    Pending, Positioning, Reclassification, Rejected, Request, Scheduler,
+    Capabilities, Completion, Criticality, Device, Instant, Location, Pending, Reclassification, Rejected,
+    Request, Scheduler,
 };
 
 use super::issued::Issued;
@@ -140,32 +139,12 @@ impl Device for Queue {
         &self.capabilities
     }
 
-    fn positioning(&self) -> Option<&dyn Positioning> {
-        self.device.positioning()
+    fn beneath(&self) -> Option<&dyn Device> {
+        Some(&*self.device)
     }
 
-    fn coverage(&self) -> Option<Coverage> {
-        self.device.coverage()
-    }
-
-    fn faults(&self) -> Vec<Arc<str>> {
-        self.device.faults()
-    }
-
-    fn hazards(&self) -> Hazards {
-        self.device.hazards()
-    }
-
-    fn next_absence(&self, after: Instant) -> Option<Absence> {
-        self.device.next_absence(after)
-    }
-
-    fn watch(&mut self) {
-        self.device.watch();
-    }
-
-    fn events(&mut self, now: Instant, events: &mut Vec<Event>) {
-        self.device.events(now, events);
+    fn beneath_mut(&mut self) -> Option<&mut (dyn Device + 'static)> {
+        Some(&mut *self.device)
     }
 
     fn fork(&self) -> Box<dyn Device> {

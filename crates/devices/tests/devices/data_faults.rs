@@ -141,7 +141,11 @@ fn loss_of_power_leaves_what_was_on_the_media_to_the_sector() {
 
 #[test]
 fn device_says_which_faults_it_can_have() {
-    let hazards = |lines: &[&str]| faulty(drives::device("cheetah-36es", &[]), lines).hazards();
+    let hazards = |lines: &[&str]| {
+        let hazards = faulty(drives::device("cheetah-36es", &[]), lines).hazards();
+        assert!(hazards.tearing.is_some(), "the disk has media");
+        Hazards { tearing: None, ..hazards }
+    };
     let (none, fails) = (Hazards::default(), Hazards { fails: true, ..Hazards::default() });
     assert_eq!(
         hazards(&["delay,add=1ms", "stall,at=1s,for=1s", "throttle,load=1GiB,factor=2,idle=1s"]),

@@ -191,6 +191,40 @@ fn buffered_write_is_on_the_media_after_its_completion_and_without_a_flush() {
 }
 
 #[test]
+fn device_is_idle_when_its_last_write_is_on_the_media() {
+    let faults = "[[fault]]\nkind = \"delay\"\nadd = \"3ms\"\nholds = \"device\"\n";
+    let layered = format!("kind = \"fault\"\n{faults}[device]\nbase = \"cheetah-36es\"\n");
+    let layered = Description::parse("busy", "busy", &layered).unwrap();
+    let mut late = 0;
+    for description in disks().map(|name| device(name, &[])).chain([layered]) {
+        let mut device = description.build(Seed(4), "disk0").unwrap();
+        device.watch();
+        let (mut completions, mut events) = (Vec::new(), Vec::new());
+        for id in 0..20 {
+            device.submit(Instant::ZERO, Request::new(id, Operation::Write, id * 10_000, 8)).ok();
+            device.poll(Instant::ZERO, &mut completions);
+        }
+        while let Some(event) = device.next_event() {
+            device.poll(event, &mut completions);
+        }
+        let end = completions.last().unwrap().completed;
+        device.events(end, &mut events);
+        if let Some(idle) = device.work_ends() {
+            let before = events.len();
+            device.events(idle, &mut events);
+            assert!(idle > end && events.len() > before, "{}", description.name);
+            assert_eq!(events.last().unwrap().time, idle, "{}", description.name);
+            late += 1;
+        }
+        assert_eq!(device.work_ends(), None, "{}", description.name);
+        let before = events.len();
+        device.events(Instant::from_ns(u64::MAX / 4), &mut events);
+        assert_eq!(events.len(), before, "{}: nothing is left to do", description.name);
+    }
+    assert!(late > 4, "{late} devices go on behind the last completion");
+}
+
+#[test]
 fn protected_cache_loses_no_completed_write() {
     for name in disks() {
         let description = device(name, &[("power_loss.cache", "protected")]);

@@ -43,6 +43,18 @@ pub enum Wait {
     Forever,
 }
 
+impl Wait {
+    /// The same way, with a sleep from `now` of at most `longest`.
+    #[must_use]
+    pub fn within(self, now: Instant, longest: Option<Duration>) -> Self {
+        match (self, longest.map(|longest| now + longest)) {
+            (Self::Until(until), Some(end)) => Self::Until(until.min(end)),
+            (Self::Forever, Some(end)) => Self::Until(end),
+            (wait, _) => wait,
+        }
+    }
+}
+
 /// Statistics of a thread's waiting so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Waited {
@@ -279,6 +291,16 @@ mod tests {
         assert_eq!(balanced.plan(at(1_050), Some(at(1_200)), Some(at(1_000))), Wait::Until(at(1_150)));
         let frugal = waiter(Pacing::Frugal);
         assert_eq!(frugal.plan(at(1_000), None, Some(at(1_000))), Wait::Forever);
+    }
+
+    #[test]
+    fn sleep_is_limited() {
+        let longest = Some(Duration::from_us(200));
+        assert_eq!(Wait::Forever.within(at(1_000), longest), Wait::Until(at(1_200)));
+        assert_eq!(Wait::Until(at(1_100)).within(at(1_000), longest), Wait::Until(at(1_100)));
+        assert_eq!(Wait::Until(at(9_000)).within(at(1_000), longest), Wait::Until(at(1_200)));
+        assert_eq!(Wait::Spin.within(at(1_000), longest), Wait::Spin);
+        assert_eq!(Wait::Forever.within(at(1_000), None), Wait::Forever);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use seeklab_core::{Absence, Completion, Event, Instant, Operation, Request, Status};
+use seeklab_core::{Absence, Completion, Event, Instant, Operation, Reclassification, Request, Status};
 
 use super::Emulation;
 use super::staging::Staging;
@@ -26,6 +26,15 @@ pub(super) struct Failing {
     absence: Option<Absence>,
     /// The clients have been sent away.
     is_away: bool,
+}
+
+impl Failing {
+    /// The model received at `time` a change of class of the request of that rank.
+    pub(super) fn reclassify(&mut self, time: Instant, number: u64, change: Reclassification) {
+        if let Some(witness) = &mut self.witness {
+            witness.reclassify(time, number, change);
+        }
+    }
 }
 
 impl Emulation {

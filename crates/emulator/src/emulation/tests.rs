@@ -5,19 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
-    ByteSize, Capabilities, Completion, Criticality, Device, EventKind, Outcome, Reclassification, Rejected,
-    Seed, Status, TornContents,
+    ByteSize, Capabilities, Completion, Criticality, Device, Outcome, Reclassification, Rejected, Seed,
+    Status,
 };
 use seeklab_devices::Description;
 use seeklab_devices::simple::{Server, ServerParameters};
-use seeklab_devices::torn::{AtCut, TornUnit};
 
 use super::*;
 use crate::frontend::{Reply, Stop};
 use crate::pacer::Options;
 use crate::store::Access;
 
-const BLOCK: u64 = 512;
+pub(super) const BLOCK: u64 = 512;
 const SIZE: u64 = 1 << 20;
 
 /// A server of no time whose requests in the second half of its blocks fail.
@@ -71,7 +70,7 @@ impl Device for HalfBroken {
 }
 
 /// A frontend whose client takes replies when the test wants it to.
-struct Kept {
+pub(super) struct Kept {
     never: Stop,
     takes: bool,
     prepared: Vec<Tag>,
@@ -80,7 +79,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock) -> Self {
         let never = Stop::new().unwrap();
         Self { never, takes: true, prepared: Vec::new(), replies: BTreeMap::new(), clock }
     }
@@ -138,7 +137,7 @@ fn ram() -> Store {
     Store::in_ram(size, Some(size)).unwrap()
 }
 
-fn tag(command: u32) -> Tag {
+pub(super) fn tag(command: u32) -> Tag {
     Tag { frontend: 0, client: 0, command }
 }
 
@@ -358,145 +357,4 @@ fn full_store_fails_flushes_of_a_device_that_may_lose_its_power_and_ends_nothing
     let mut stored = [0; BLOCK as usize];
     store.read(0, &mut stored).unwrap();
     assert_eq!(stored, data);
-}
-
-/// A slow disk, the effect of a lost power on the unit under its heads, and more faults.
-fn slow_disk(torn_sector: &str, faults: &str) -> Description {
-    let text = format!(
-        "kind = \"fault\"\n[[fault]]\nkind = \"slow\"\nfactor = 10\n{faults}[device]\nbase = \"cheetah-36es\"\n"
-    );
-    let mut description = Description::parse("disk", "disk", &text).unwrap();
-    description.set("power_loss.torn_sector", torn_sector).unwrap();
-    description.set("power_loss.atomic_unit", "4KiB").unwrap();
-    description
-}
-
-/// Short writes one behind the other until the power is lost after 200 ms; the emulation, and what it did of each request.
-fn cut_short(torn_sector: &str) -> (Emulation, Kept, Vec<TraceRecord>) {
-    let clock = Clock::start();
-    let loss = "[[fault]]\nkind = \"power_loss\"\nat = \"200ms\"\nback_after = \"100ms\"\n";
-    let device = slow_disk(torn_sector, loss).build(Seed(1), "disk0").unwrap();
-    let pacer = Pacer::new(device, Options::default());
-    let records = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&records);
-    let mut emulation = Emulation::new(pacer, ram(), clock)
-        .failing(false)
-        .unwrap()
-        .observed_by(Box::new(move |record| kept.lock().unwrap().push(*record)));
-    let mut frontend = Kept::new(clock);
-    let mut place = 3;
-    for number in 0_u32.. {
-        let blocks = u64::from(1 + number * 7 % 5);
-        let data = vec![number as u8 + 1; (blocks * BLOCK) as usize];
-        match call(&mut emulation, &mut frontend, number, place, Action::Write(&data)) {
-            Ok(_) => place += blocks,
-            Err(code) => {
-                assert_eq!(code, ErrorCode::Gone);
-                break;
-            }
-        }
-    }
-    // The last one, which moved the heads, is shown when another has come behind it.
-    let _ = call(&mut emulation, &mut frontend, u32::MAX, 0, Action::Read);
-    while emulation.arrived > records.lock().unwrap().len() as u64 + 1 {
-        emulation.reply(clock.now(), &mut frontend).unwrap();
-        frontend.send(&mut |tag, departure| emulation.left(tag, departure)).unwrap();
-    }
-    let records = records.lock().unwrap().clone();
-    (emulation, frontend, records)
-}
-
-/// Sends a command to a block and waits for its reply.
-fn call(
-    emulation: &mut Emulation,
-    frontend: &mut Kept,
-    number: u32,
-    lbn: u64,
-    action: Action<'_>,
-) -> Result<Option<Vec<u8>>, ErrorCode> {
-    let arrived = emulation.clock.now();
-    let length_bytes = if let Action::Write(bytes) = action { bytes.len() as u32 } else { BLOCK as u32 };
-    let offset_bytes = lbn * BLOCK;
-    emulation.take(Command { tag: tag(number), arrived, offset_bytes, length_bytes, fua: false, action });
-    loop {
-        emulation.reply(emulation.clock.now(), frontend).unwrap();
-        frontend.send(&mut |tag, departure| emulation.left(tag, departure)).unwrap();
-        if let Some(reply) = frontend.replies.remove(&tag(number)) {
-            return reply;
-        }
-    }
-}
-
-/// Contents that `seeklab crash` gives the device at that moment, for the same arrivals, and the units that are torn.
-fn image_at(torn_sector: &str, records: &[TraceRecord], cut: Instant) -> (Vec<u8>, Vec<TornUnit>) {
-    let description = slow_disk(torn_sector, "");
-    let tearing = description.power_loss().unwrap().tearing(ByteSize::from_bytes(BLOCK));
-    let mut device = description.build(Seed(1), "disk0").unwrap();
-    device.watch();
-    let (mut completions, mut events) = (Vec::new(), Vec::new());
-    for (number, record) in (0..).zip(records).take_while(|(_, record)| record.arrival < cut) {
-        device.poll(record.arrival, &mut completions);
-        let request = Request::new(number, Operation::Write, record.lbn, record.blocks);
-        device.submit(record.arrival, request).unwrap();
-    }
-    device.poll(cut + Duration::from_s(60), &mut completions);
-    device.events(cut + Duration::from_s(60), &mut events);
-    events.retain(|event| matches!(event.kind, EventKind::Durable { .. }));
-    let AtCut { settled, parts, torn } = AtCut::new(&events, cut, tearing, |_| true);
-    let whole = events[..settled].iter().map(|event| (event, event.lbn, event.blocks));
-    let mut image = vec![0; SIZE as usize];
-    for (event, lbn, blocks) in
-        whole.chain(parts.iter().map(|part| (&events[part.event], part.lbn, part.blocks)))
-    {
-        let (from, to) = (lbn * BLOCK, (lbn + u64::from(blocks)) * BLOCK);
-        image[from as usize..to as usize].fill(event.request.unwrap().0 as u8 + 1);
-    }
-    if tearing.contents == TornContents::Unreadable {
-        for unit in &torn {
-            let (from, to) = (unit.lbn * BLOCK, (unit.lbn + unit.blocks) * BLOCK);
-            image[from as usize..to as usize].fill(0);
-        }
-    }
-    (image, torn)
-}
-
-#[test]
-fn store_after_a_loss_of_power_is_the_image_of_crash_for_the_same_arrivals() {
-    let cut = Instant::ZERO + Duration::from_ms(200);
-    for torn_sector in ["old", "new", "unreadable"] {
-        // The heads may be between two media writes, which is seldom.
-        let within_a_write = (0..20).any(|_| {
-            let (mut emulation, mut frontend, records) = cut_short(torn_sector);
-            let (image, torn) = image_at(torn_sector, &records, cut);
-            let mut stored = vec![0; SIZE as usize];
-            emulation.store().read(0, &mut stored).unwrap();
-            let differs =
-                stored.chunks(BLOCK as usize).zip(image.chunks(BLOCK as usize)).position(|(a, b)| a != b);
-            assert_eq!(differs, None, "{torn_sector}: the first block that differs; torn: {torn:?}");
-            assert!(image.iter().any(|byte| *byte > 0), "{torn_sector}: nothing was on the media");
-            let Some(unit) = torn.first() else { return false };
-            let mut number = 1_000_000;
-            let mut attempt = |lbn: u64, action: Action<'_>| loop {
-                number += 1;
-                let reply = call(&mut emulation, &mut frontend, number, lbn, action);
-                if reply != Err(ErrorCode::Gone) {
-                    return reply;
-                }
-            };
-            let read = attempt(unit.lbn + 1, Action::Read);
-            if torn_sector != "unreadable" {
-                let from = ((unit.lbn + 1) * BLOCK) as usize;
-                assert_eq!(read, Ok(Some(image[from..from + BLOCK as usize].to_vec())));
-                return true;
-            }
-            assert_eq!(read, Err(ErrorCode::Medium));
-            assert!(attempt(unit.lbn + unit.blocks, Action::Read).is_ok(), "the next unit can be read");
-            let data = [99; BLOCK as usize];
-            assert_eq!(attempt(unit.lbn + 1, Action::Write(&data)), Ok(None));
-            assert_eq!(attempt(unit.lbn + 1, Action::Read), Ok(Some(data.to_vec())), "until it is written");
-            assert_eq!(attempt(unit.lbn, Action::Read), Err(ErrorCode::Medium));
-            true
-        });
-        assert!(within_a_write, "{torn_sector}");
-    }
 }

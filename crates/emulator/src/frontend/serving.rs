@@ -45,6 +45,11 @@ pub trait Backend {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// Returns the longest time, if any, for which the loop may sleep before it asks for replies again.
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Time for clients to take the last answers after serving ends.
@@ -79,7 +84,9 @@ pub fn serve(
             if plan != Wait::Spin {
                 // After a stop request, the descriptor stays readable.
                 let stop = give_up.is_none().then(|| stop.descriptor());
-                sleep(plan, clock.now(), frontend.descriptor(), backend.descriptor(), stop)?;
+                let slept_from = clock.now();
+                let shorter = plan.within(slept_from, backend.interval());
+                sleep(shorter, slept_from, frontend.descriptor(), backend.descriptor(), stop)?;
                 waiter.woke(plan, now, clock.now(), next);
             }
         }

@@ -11,6 +11,7 @@ use seeklab_emulator::frontend::fuse::{self, DetachedFile, Place};
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::{self, Address, Export};
 use seeklab_emulator::frontend::{ClientLimits, Endpoint, Frontend, OpenFrontend, Opening, Protocol};
+use seeklab_traces::capture::criticality::ClassRule;
 
 use crate::failure::Failure;
 
@@ -24,6 +25,8 @@ pub struct FrontendOptions {
     pub openings: Vec<Arc<dyn Opening>>,
     /// Options of the host's queue, if the device is to be a block device of the host.
     pub block: Option<QueueOptions>,
+    /// Rule by which the requests of the block device have classes. Without it, all are time-critical.
+    pub criticality: Option<ClassRule>,
     /// Limits on the clients of each frontend.
     pub limits: ClientLimits,
 }
@@ -61,8 +64,13 @@ impl FrontendOptions {
     /// own answer.
     ///
     /// # Errors
-    /// If a path lies in a mount point, under any name.
+    /// If a path lies in a mount point, under any name, or classes are wanted without a block device.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        if let Some(rule) = self.criticality.filter(|_| self.block.is_none()) {
+            let option = format!("--criticality {}", rule.name());
+            return Err(Failure::new(format!("{option}: the device is not served as a block device"))
+                .hint("add --block, or leave out --criticality"));
+        }
         for mounted in &self.openings {
             let Some(mount_point) = mounted.mount_point().map(resolved) else { continue };
             for other in &self.openings {

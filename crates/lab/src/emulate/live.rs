@@ -45,6 +45,10 @@ impl Backend for Watched {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.emulation.descriptor()
     }
+
+    fn interval(&self) -> Option<Duration> {
+        self.emulation.interval()
+    }
 }
 
 /// A line on stderr, redrawn every second by a thread of its own; nothing where stderr is not a terminal.

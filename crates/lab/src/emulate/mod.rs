@@ -6,6 +6,7 @@
 //! ```
 
 mod calibrated;
+mod classes;
 mod contents;
 mod endpoints;
 mod feedback;
@@ -35,10 +36,12 @@ use seeklab_emulator::store::{Store, StoreError, Transfers};
 use crate::devices::{Faults, Resolved, Setup, customise, describe};
 use crate::failure::Failure;
 use crate::session::Session;
+use classes::Classes;
 use frontends::OpenFrontends;
 use live::{Live, Watched};
 
 pub use calibrated::Calibrated;
+pub use classes::CriticalityFigures;
 use contents::save;
 pub use contents::{Contents, StoreChoice};
 pub use endpoints::Endpoints;
@@ -92,6 +95,8 @@ pub struct Measurements {
     pub processors: Processors,
     /// Contents of the device at the end.
     pub store: Store,
+    /// Figures of the classes of requests, if the host was followed for them.
+    pub criticality: Option<CriticalityFigures>,
     /// Refusal of bytes that the store should have and has not. The other results are valid.
     pub refusal: Option<Failure>,
 }
@@ -207,7 +212,18 @@ pub fn start(
     let read_only = options.read_only;
     let block_size_bytes = block_size(model.capabilities().block_size)?;
     let settings = block.map(|queue| Settings { block_size_bytes, read_only, queue });
-    run_beside(stop, settings, move |ready| emulate(&session, model, title, store, options, &seen, ready))
+    let block_size = model.capabilities().block_size;
+    let followed = options.frontends.criticality.map(|rule| classes::follow(rule, block_size));
+    let (following, classes) = followed.unzip();
+    let parts = Parts { model, title, store, classes };
+    let running = run_beside(stop, settings, move |ready| emulate(&session, parts, options, &seen, ready))?;
+    if let (Some(following), Some(block)) = (following, running.block())
+        && let Err(failure) = following.begin(block.path())
+    {
+        let _ = running.end();
+        return Err(failure);
+    }
+    Ok(running)
 }
 
 /// Runs what serves on a thread of its own, and makes a block device of it once it does.
@@ -242,15 +258,24 @@ fn run_beside<O: Send + 'static>(
     Ok(running)
 }
 
-fn emulate(
-    session: &Session,
+/// Parts of an emulation beside its options.
+struct Parts {
     model: Box<dyn Device>,
+    /// Title of the device.
     title: String,
     store: Store,
+    /// Source of the classes of requests, if they have any.
+    classes: Option<Classes>,
+}
+
+fn emulate(
+    session: &Session,
+    parts: Parts,
     options: StartOptions,
     stop: &Stop,
     ready: &Sender<Opened>,
 ) -> Result<Measurements, Failure> {
+    let Parts { model, title, store, classes } = parts;
     let capabilities = model.capabilities().clone();
     let clock = Clock::start();
     let export_block_bytes = block_size(capabilities.block_size)?;
@@ -285,7 +310,14 @@ fn emulate(
     if let Some(send_cost) = correction.send_cost.filter(|_| options.feedback.is_none()) {
         emulation = emulation.following(send_cost);
     }
-    if let Some(observe) = options.observe {
+    let mut observe = options.observe;
+    let mut class_result = None;
+    if let Some(classes) = classes {
+        let (source, observing, result) = classes.into_parts(clock, observe);
+        emulation = emulation.classified_by(source);
+        (observe, class_result) = (Some(observing), Some(result));
+    }
+    if let Some(observe) = observe {
         emulation = emulation.observed_by(observe);
     }
     if let Some(tape) = options.tape {
@@ -313,6 +345,7 @@ fn emulate(
     drop(live);
     let elapsed = clock.now().saturating_since(Instant::ZERO);
     let (statistics, store, kept) = emulation.finish();
+    let criticality = class_result.map(|result| result.figures(statistics.missed_changes));
     result?;
     if !options.read_only {
         store.flush()?;
@@ -327,6 +360,7 @@ fn emulate(
         waited: waiter.waited(),
         processors,
         store,
+        criticality,
         refusal,
     })
 }

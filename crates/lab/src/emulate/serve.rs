@@ -20,8 +20,8 @@ use seeklab_files::check_distinct;
 use serde::Serialize;
 
 use super::{
-    Contents, Endpoints, FrontendOptions, HostFigures, HostFollowed, Measurements, Observer, Pace,
-    PaceOptions, Recorder, StartOptions, StoreChoice, capabilities_of, exported_size, start,
+    Contents, CriticalityFigures, Endpoints, FrontendOptions, HostFigures, HostFollowed, Measurements,
+    Observer, Pace, PaceOptions, Recorder, StartOptions, StoreChoice, capabilities_of, exported_size, start,
 };
 use crate::devices::Resolved;
 use crate::events::{EventFile, EventWriter};
@@ -152,6 +152,8 @@ pub struct EmulationResult {
     pub host_queue: Option<Queue>,
     /// Response times in the host. `None` unless the host was followed.
     pub host: Option<HostFigures>,
+    /// Figures of the classes of requests. `None` without `--criticality`.
+    pub criticality: Option<CriticalityFigures>,
     /// Trustworthiness of the emulation.
     #[serde(flatten)]
     pub trust: Trust,
@@ -215,6 +217,7 @@ impl EmulationResult {
             processors: measured.processors,
             host_queue: observed.host_queue,
             host: observed.host,
+            criticality: measured.criticality.clone(),
             trust: evidence(&measured, observed.host).trust(),
             notes: device.outside_note(statistics.coverage).into_iter().collect(),
             failure: observed.failure,

@@ -10,8 +10,8 @@ use std::time::UNIX_EPOCH;
 use seeklab_core::Seed;
 use seeklab_devices::scheduler::SchedulerSpec;
 use seeklab_files::check_rereadable;
-use seeklab_workloads::WorkloadSpec;
 use seeklab_workloads::replay::ReplaySpec;
+use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
@@ -225,6 +225,7 @@ fn resolve_workload(
         block_size: named.block_size,
         settings: named.settings.clone(),
         shape: named.shape.clone(),
+        retries: named.retries,
         ..WorkloadOptions::default()
     };
     let mut source = None;
@@ -273,6 +274,9 @@ fn workload_identity(resolved: &ResolvedWorkload, source: Option<&str>) -> Resul
     let text = toml::to_string(&spec).expect("a workload can be written");
     let options = (&resolved.format, resolved.options.block_size, resolved.options.sort_window);
     let mut identity = format!("workload\n{text}\n{options:?}");
+    if resolved.retries != Retries::default() {
+        let _ = write!(identity, "\n{:?}", resolved.retries);
+    }
     for setting in &resolved.options.settings {
         identity += &format!("\n{}={}", setting.name, setting.value);
     }
@@ -378,6 +382,12 @@ mod tests {
         // A device that takes more than one request at a time.
         let deep = base.replace("atlas10k", "nearline-7200");
         assert_ne!(key(&deep), key(&("depth = 2\n".to_owned() + &deep)), "depth");
+        // Keys of a workload as a table.
+        let table = |keys: &str| {
+            key(&base.replace("'random,poisson=10/s'", &format!("{{ preset = 'random'{keys} }}")))
+        };
+        let retries = table(", retries = 2");
+        assert!(table("") != retries && retries != table(", retries = 2, retry_after = '1s'"), "retries");
         let changes = [
             ("seed", "seed = 2\n".to_owned() + base),
             ("requests", "requests = 9\n".to_owned() + base),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use seeklab_core::ByteSize;
+use seeklab_core::{ByteSize, Duration};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::{Table, Value};
@@ -137,6 +137,13 @@ pub(super) struct WorkloadOptionsTable {
     /// Trace whose interarrival times a synthetic workload with `process = "shaped"` takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) shape: Option<String>,
+    /// Times that a request is sent again when it fails, as with `--retries`.
+    #[serde(default)]
+    #[schemars(extend("x-unit" = "attempts"))]
+    pub(super) retries: u32,
+    /// Time from a failure to the next attempt, as with `--retry-after`.
+    #[serde(default)]
+    pub(super) retry_after: Duration,
 }
 
 /// The configuration on which requests are recorded.
@@ -155,8 +162,17 @@ pub(super) struct RecordedOnTable {
 }
 
 /// Keys of [`WorkloadOptionsTable`].
-pub(super) const WORKLOAD_OPTIONS: [&str; 7] =
-    ["name", "workload", "recorded_on", "format", "block_size", "format_options", "shape"];
+pub(super) const WORKLOAD_OPTIONS: [&str; 9] = [
+    "name",
+    "workload",
+    "recorded_on",
+    "format",
+    "block_size",
+    "format_options",
+    "shape",
+    "retries",
+    "retry_after",
+];
 
 /// A device or a workload: text, or a table that describes it.
 #[derive(Debug, Serialize)]

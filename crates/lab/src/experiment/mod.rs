@@ -36,8 +36,8 @@
 //! scale = "linear"                    # or "logarithmic"
 //! ```
 //! Files are looked for beside the experiment file. A table among the devices is a device's description
-//! with a `name`; one among the workloads is a workload's description, with `name`, `format`, `block_size`
-//! and `shape` if needed. Cells come in the order of the file, the last parameter fastest.
+//! with a `name`; one among the workloads is a workload's description, with `name`, `format`, `block_size`,
+//! `shape`, `retries` and `retry_after` if needed. Cells come in the order of the file, the last parameter fastest.
 //!
 //! ```toml
 //! workloads = ["copy.toml", { name = "open", workload = "copy.toml", recorded_on = { device = "hp-c2247a", arrivals = "open" } }]

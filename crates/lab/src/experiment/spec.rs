@@ -10,7 +10,7 @@ use seeklab_core::{ByteSize, DescriptionError, Limits, Mistake, Seed, descriptio
 use seeklab_devices::Description;
 use seeklab_devices::scheduler::{SCHEDULERS, SchedulerSpec};
 use seeklab_traces::Setting;
-use seeklab_workloads::WorkloadSpec;
+use seeklab_workloads::{Retries, WorkloadSpec};
 use toml::{Table, Value};
 
 use super::arrivals::Mode;
@@ -76,6 +76,7 @@ pub(super) struct NamedWorkload {
     pub(super) block_size: Option<ByteSize>,
     pub(super) settings: Vec<Setting>,
     pub(super) shape: Option<PathBuf>,
+    pub(super) retries: Retries,
 }
 
 /// A device and a scheduler on which requests are recorded.
@@ -302,6 +303,7 @@ fn read_workloads(
                     block_size: None,
                     settings: Vec::new(),
                     shape: None,
+                    retries: Retries::default(),
                 }
             }
             Entry::Table(mut table) => {
@@ -347,6 +349,10 @@ fn read_workload(
 ) -> Result<NamedWorkload, DescriptionError> {
     let beside = WORKLOAD_OPTIONS.into_iter().filter_map(|key| Some((key.to_owned(), table.remove(key)?)));
     let options: WorkloadOptionsTable = description::read(&beside.collect())?;
+    if options.retries == 0 && !options.retry_after.is_zero() {
+        return Err(DescriptionError::invalid("retry_after", "there are no retries")
+            .hint("write for example `retries = 3`"));
+    }
     let kind = ["preset", "kind"].into_iter().find_map(|key| table.get(key)?.as_str()).unwrap_or("workload");
     let name = options.name.unwrap_or_else(|| match &named {
         Some((text, _)) => text.clone(),
@@ -372,6 +378,7 @@ fn read_workload(
         block_size: options.block_size,
         settings: settings.collect(),
         shape: options.shape.map(|shape| folder.join(shape)),
+        retries: Retries { count: options.retries, after: options.retry_after },
     })
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exactness::Exactness;
 use crate::devices::Resolved;
-use crate::emulate::Measurements;
+use crate::emulate::{CriticalityFigures, Measurements};
 use crate::retries::RetryFigures;
 
 /// The figures of one repetition. What was not measured is `None`.
@@ -54,6 +54,9 @@ pub struct Figures {
     /// Response times in the host and in the model, of the same requests.
     #[serde(flatten)]
     pub exactness: Exactness,
+    /// Figures of the classes of requests. `None` without `--criticality`.
+    #[serde(default)]
+    pub criticality: Option<CriticalityFigures>,
     /// Median lateness of replies.
     pub lateness_p50_us: f64,
     /// 99th percentile of the lateness of replies.
@@ -153,6 +156,7 @@ impl Figures {
             retries: None,
             reconnections: None,
             exactness: Exactness::of(between.as_ref()),
+            criticality: seen.result.criticality.clone(),
             lateness_p50_us: us(0.5),
             lateness_p99_us: us(0.99),
             deadline_misses: misses.into_iter().collect(),

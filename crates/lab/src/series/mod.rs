@@ -32,6 +32,7 @@ use seeklab_core::{ByteSize, Seed};
 use seeklab_emulator::calibration::FrontendKind;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_stage::{FileSystem, MountOptions};
+use seeklab_traces::capture::criticality::ClassRule;
 use seeklab_workloads::application::Builtin;
 
 use crate::devices::Resolved;
@@ -134,6 +135,8 @@ pub struct Commands {
     pub mount_options: MountOptions,
     /// Options of the host's queue that override the values for the device.
     pub queue: QueueOptions,
+    /// Rule by which requests have classes. Without it, all are time-critical.
+    pub criticality: Option<ClassRule>,
     /// Image with the initial contents of the device, instead of a new file system.
     pub image: Option<PathBuf>,
     /// Run once, in no model time, after the file system was made.

@@ -66,7 +66,9 @@ impl Repetition<'_> {
                 let store =
                     prepared.copy(self.session, self.series, commands, self.device, self.interruption)?;
                 let queue = commands.queue.clone().or(QueueOptions::of_device(capabilities.rotational));
-                let frontends = FrontendOptions { block: Some(queue), ..FrontendOptions::default() };
+                let criticality = commands.criticality;
+                let frontends =
+                    FrontendOptions { block: Some(queue), criticality, ..FrontendOptions::default() };
                 self.emulated(store, frontends, |running, host| self.phases(commands, running, host))
             }
             Application::Builtin { builtin, persistence, .. } => {

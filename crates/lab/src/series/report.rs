@@ -135,6 +135,9 @@ fn notes(series: &Series, results: &[Vec<Figures>]) -> Vec<Note> {
                 repetitions.len()
             )));
         }
+        for criticality in repetitions.iter().filter_map(|figures| figures.criticality.as_ref()) {
+            notes.push(Note::Remark(format!("{}: classes {}", device.label(), criticality.sentence())));
+        }
         for figures in repetitions.iter().filter(|figures| figures.failed_requests > 0) {
             let retries = figures.retries.and_then(|retries| retries.sentence());
             let reconnections = figures.reconnections.filter(|count| *count > 0);

@@ -32,6 +32,7 @@
 //!   lost and counted. [`recording`] puts two buffers between the reader and the thread that writes a file.
 
 mod bios;
+pub mod criticality;
 mod device;
 mod error;
 mod instance;

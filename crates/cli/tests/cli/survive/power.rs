@@ -226,7 +226,7 @@ fn unit_that_was_being_written_cannot_be_read_until_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let events = folder.path().join("events.csv").display().to_string();
         let unit = ["--set", "power_loss.torn_sector=unreadable", "--set", "power_loss.atomic_unit=4KiB"];
-        let faults = ["--fault", "power_loss,at=2s,back_after=300ms", "--fault", "slow,factor=8"];
+        let faults = ["--fault", "power_loss,at=2s,back_after=300ms", "--fault", "slow,factor=8,for=2s"];
         let arguments = ["cheetah-36es", "--size", "16MiB", "--events", &events];
         let served = Served::nbd(folder.path(), &[&arguments[..], &unit, &faults].concat());
         let mut client = served.connect();

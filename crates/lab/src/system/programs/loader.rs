@@ -31,6 +31,8 @@ struct Thread {
     waits_passed: usize,
     call: Option<(u16, [u64; 3])>,
     lookups: Lookups,
+    /// True after a write to a file, until another event than a dirty buffer.
+    is_writing: bool,
     read: Option<OpenRead>,
     unknown: Option<Unknown>,
 }
@@ -151,6 +153,10 @@ impl Loader {
         }
         self.resolve(number, has_waited, row.time_ns);
         let step = self.threads[number].steps.len();
+        let is_data = here
+            && row.event == StepEvent::BufferWrite
+            && (self.threads[number].is_writing || block(row)? >= self.device_blocks);
+        self.threads[number].is_writing = row.event == StepEvent::FileWrite || is_data;
         let action = match row.event {
             StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
@@ -159,7 +165,8 @@ impl Loader {
                 self.threads[number].lookups.push(block(row)?, step);
                 RecordedAction::None
             }
-            StepEvent::BufferWrite if here => {
+            // The kernel records the buffers of file data as well: behind each write, and without a place.
+            StepEvent::BufferWrite if here && !is_data => {
                 let address = block(row)?;
                 let is_present = self.metadata.insert(address);
                 RecordedAction::Metadata { address, dirties: true, is_present }

@@ -276,6 +276,27 @@ fn synchronisation_finds_its_file_by_the_descriptor() {
     assert_eq!(deeds, [sync(0), sync(1), RecordedAction::SyncAll, sync(2)]);
 }
 
+#[test]
+fn dirty_buffers_of_file_data_are_no_metadata() {
+    let dirty = |time_ns, block: u64| StepRow {
+        offset_bytes: Some(block.saturating_mul(4096)),
+        length_bytes: Some(4096),
+        ..step(10, time_ns, StepEvent::BufferWrite)
+    };
+    let lookup = StepRow { event: StepEvent::BufferRead, ..dirty(130, 7) };
+    let steps = [
+        access(100, StepEvent::FileWrite, 9, 0, 8192),
+        dirty(110, 500),
+        dirty(120, 501),
+        lookup,
+        dirty(140, 7),
+        dirty(150, u64::MAX),
+    ];
+    let (_, deeds) = deeds(&[], &[], &steps);
+    let metadata = |dirties, is_present| RecordedAction::Metadata { address: 7, dirties, is_present };
+    assert_eq!(deeds[1..], [metadata(false, true), metadata(true, false)]);
+}
+
 const OPEN_DSYNC: u64 = 0o10000;
 
 #[test]
