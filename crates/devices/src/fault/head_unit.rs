@@ -19,7 +19,7 @@ pub(super) struct HeadUnit {
     recent: VecDeque<Event>,
     /// Blocks of torn units that the media write has not reached since.
     unreadable: BlockSet,
-    /// Those of `unreadable` that a completed write left in the buffer.
+    /// Unreadable blocks that a completed write left in the buffer.
     buffered: BlockSet,
 }
 
