@@ -25,6 +25,35 @@ pub enum EstimateError {
         /// Allowed values.
         allowed: &'static str,
     },
+    /// Too few requests for an estimate.
+    #[error("{requests} requests are too few for an estimate, which needs at least {needed}")]
+    TooFewRequests {
+        /// Requests found.
+        requests: u64,
+        /// Least number of requests.
+        needed: u64,
+    },
+    /// All requests arrive at the same time, so there is no rate.
+    #[error("all {requests} requests have the same arrival time, so they have no rate")]
+    WithoutTimes {
+        /// Requests found.
+        requests: u64,
+    },
+    /// The figure exceeds its bound at any load.
+    #[error("exceeds {bound:.6} at any load")]
+    AlwaysExceeded {
+        /// The bound.
+        bound: f64,
+    },
+    /// The figure stays within its bound at any load.
+    #[error("stays within {bound:.6} at any load")]
+    NeverReached {
+        /// The bound.
+        bound: f64,
+    },
+    /// The device does not take the requests.
+    #[error("a sample of the service times failed: {0}")]
+    Refused(String),
 }
 
 /// Checks that a parameter is finite and positive.
