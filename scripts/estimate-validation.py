@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare estimates with simulations and write the tables of validation/estimate.
 
-    scripts/estimate-validation [--binary target/release/seeklab] [--requests N] [--only laws,loads,traces]
+    scripts/estimate-validation.py [--binary target/release/seeklab] [--requests N] [--only laws,loads,traces]
 
 laws.csv    service times of closed simulations beside those of the law
 loads.csv   response times of Poisson loads, 10 to 95 % of the highest sustained rate
