@@ -19,6 +19,7 @@ use toml::Table;
 use crate::error::DescriptionError;
 use crate::fitted::FittedModel;
 use crate::power_loss::PowerLossParameters;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,17 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<FittedModel>, DescriptionError> {
         Ok(only(children).flatten())
     }
+
+    /// Service law for a demand, `None` if the kind has no formula for it, so that it has to be sampled. `child` gives
+    /// the law of the only child for a demand.
+    fn service_law(_blueprint: &Self::Blueprint, _demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
+        None
+    }
 }
+
+/// Law of the only child for a demand; `None` if it has no child, or the demand has an order that the child states no
+/// law for.
+pub type ChildLaw<'a> = &'a dyn Fn(&Demand) -> Option<ServiceLaw>;
 
 /// The only child's, `None` of none or several.
 fn only<T>(mut children: Vec<T>) -> Option<T> {
@@ -178,6 +189,7 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
         &self,
         children: Vec<Option<FittedModel>>,
     ) -> Result<Option<FittedModel>, DescriptionError>;
+    fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
@@ -245,5 +257,9 @@ impl<K: DeviceKind> Declared for Typed<K> {
     ) -> Result<Option<FittedModel>, DescriptionError> {
         self.blueprint()?;
         K::fitted_model(&self.parameters, children)
+    }
+
+    fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw> {
+        K::service_law(self.blueprint().ok()?, demand, child)
     }
 }

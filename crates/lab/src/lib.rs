@@ -16,6 +16,7 @@ pub mod devices;
 pub mod documents;
 pub mod drive;
 pub mod emulate;
+pub mod estimate;
 pub mod events;
 pub mod experiment;
 pub mod failure;
@@ -46,6 +47,7 @@ pub mod crates {
     pub use seeklab_core as core;
     pub use seeklab_devices as devices;
     pub use seeklab_emulator as emulator;
+    pub use seeklab_estimate as estimate;
     pub use seeklab_files as files;
     pub use seeklab_learning as learning;
     pub use seeklab_report as report;

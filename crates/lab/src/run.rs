@@ -271,7 +271,7 @@ fn system(
 }
 
 /// The description with sizes in whole blocks of the device, as traces are read, and a note if that changed any.
-fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec, Option<Note>) {
+pub(crate) fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec, Option<Note>) {
     match spec.size.as_ref().and_then(|size| size.rounded_up(block_size)) {
         None => (spec.clone(), None),
         Some(size) => {
@@ -285,7 +285,7 @@ fn in_whole_blocks(spec: &SyntheticSpec, block_size: ByteSize) -> (SyntheticSpec
 const SHAPE_MAX: usize = 1 << 22;
 
 /// Returns the inputs of the workload that come from the device and from a trace.
-fn supplied(
+pub(crate) fn supplied(
     device: &Resolved,
     workload: &ResolvedWorkload,
     spec: &SyntheticSpec,
@@ -332,7 +332,7 @@ fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[D
 }
 
 /// The columns that a replay takes requests from; the first with think times only, the last where requests follow others.
-const REPLAYED: [Column; 13] = [
+pub(crate) const REPLAYED: [Column; 13] = [
     Column::ThinkNs,
     Column::ArrivalNs,
     Column::Device,
@@ -349,7 +349,7 @@ const REPLAYED: [Column; 13] = [
 ];
 
 /// The columns that tell what a replay needs to know beforehand.
-const SURVEYED: [Column; 6] =
+pub(crate) const SURVEYED: [Column; 6] =
     [Column::ArrivalNs, Column::CompletionNs, Column::Device, Column::Op, Column::Lbn, Column::Blocks];
 
 fn replay(
@@ -396,7 +396,7 @@ fn replay(
         let from_to = format!("{block_size} to {}", capabilities.block_size);
         notes.push(Note::Remark(format!("addresses were converted from blocks of {from_to}, outwards")));
     }
-    let records = Records { trace: &mut trace, rows: Vec::new(), next: 0 };
+    let records = Records::new(&mut trace);
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
     let mut requests = Replay::new(records, settings);
     let result = drive(&mut requests, &mut bank, limits, workload.retries, &mut outputs, progress);
@@ -446,10 +446,17 @@ fn replay(
 }
 
 /// The rows of a trace one by one, read many at a time.
-struct Records<'a> {
+pub(crate) struct Records<'a> {
     trace: &'a mut OpenTrace,
     rows: Vec<TraceRecord>,
     next: usize,
+}
+
+impl<'a> Records<'a> {
+    /// The rows of a trace from here on.
+    pub(crate) const fn new(trace: &'a mut OpenTrace) -> Self {
+        Self { trace, rows: Vec::new(), next: 0 }
+    }
 }
 
 impl Iterator for Records<'_> {
@@ -472,7 +479,7 @@ impl Iterator for Records<'_> {
 }
 
 /// A record with its addresses in blocks of another size: every block that it touches.
-fn in_blocks_of(record: TraceRecord, from: ByteSize, to: ByteSize) -> TraceRecord {
+pub(crate) fn in_blocks_of(record: TraceRecord, from: ByteSize, to: ByteSize) -> TraceRecord {
     if from == to {
         return record;
     }

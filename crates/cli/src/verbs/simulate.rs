@@ -124,11 +124,11 @@ fn workload(text: &str) -> Result<String, Infallible> {
     Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
-fn parse_closed(text: &str) -> Result<Population, String> {
+pub(super) fn parse_closed(text: &str) -> Result<Population, String> {
     text.parse().map_err(|_| "a population is 1 or more, or `auto`".to_owned())
 }
 
-fn parse_scaled(text: &str) -> Result<Ratio, String> {
+pub(super) fn parse_scaled(text: &str) -> Result<Ratio, String> {
     match text.parse() {
         Ok(factor) if factor > Ratio::ZERO => Ok(factor),
         Ok(_) => Err("a factor is above 0".to_owned()),
@@ -136,7 +136,7 @@ fn parse_scaled(text: &str) -> Result<Ratio, String> {
     }
 }
 
-fn parse_beyond(text: &str) -> Result<Beyond, String> {
+pub(super) fn parse_beyond(text: &str) -> Result<Beyond, String> {
     match text {
         "error" => Ok(Beyond::Error),
         "wrap" => Ok(Beyond::Wrap),

@@ -30,6 +30,7 @@ use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
 use crate::power_loss::PowerLossParameters;
 use crate::registry;
+use crate::service_law::{Demand, ServiceLaw};
 
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
@@ -157,6 +158,21 @@ impl Description {
 
     fn fitted_model_here(&self) -> Result<Option<FittedModel>, DescriptionError> {
         self.parameters.fitted_model(self.of_children(Self::fitted_model_here)?)
+    }
+
+    /// Service law for a demand: that of its kind over those of its children. `sample` gives the law of a device whose
+    /// kind has no formula for the demand; it is called only for demands without an order.
+    pub fn service_law(
+        &self,
+        demand: &Demand,
+        sample: &dyn Fn(&Self) -> Option<ServiceLaw>,
+    ) -> Option<ServiceLaw> {
+        let child = |demand: &Demand| match self.children.as_slice() {
+            [child] => child.service_law(demand, sample),
+            _ => None,
+        };
+        let formula = self.parameters.service_law(demand, &child);
+        formula.or_else(|| if demand.order.is_none() { sample(self) } else { None })
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.

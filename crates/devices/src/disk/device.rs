@@ -10,7 +10,8 @@ use seeklab_core::{
     Scheduler, Seed, Tearing,
 };
 
-use super::electronics::{Electronics, Served};
+use super::electronics::{Electronics, ElectronicsParameters, Served};
+use super::law;
 use super::layout::Layout;
 use super::mechanics::Media;
 use super::mechanism::{Arm, Mechanism};
@@ -20,6 +21,7 @@ use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
 use crate::power_loss::CacheProtection;
 use crate::scheduler::SchedulerSpec;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// A rotating disk.
 pub struct Disk {
@@ -54,7 +56,8 @@ pub struct DiskBlueprint {
     /// Electronics that have served nothing yet.
     electronics: Electronics<Arm>,
     cylinders: u32,
-    scheduler: SchedulerSpec,
+    pub(super) scheduler: SchedulerSpec,
+    electronics_parameters: ElectronicsParameters,
     rpm: RotationSpeed,
     rpm_error: Ratio,
     is_protected: bool,
@@ -87,6 +90,7 @@ impl DiskBlueprint {
             electronics: Electronics::new(parameters)?,
             cylinders,
             scheduler: parameters.queue.scheduler,
+            electronics_parameters: parameters.electronics.clone(),
             rpm,
             rpm_error,
             is_protected,
@@ -102,6 +106,21 @@ impl DiskBlueprint {
     /// Whole tracks of the disk as `(first block, blocks)`.
     pub fn tracks(&self) -> Vec<(u64, u32)> {
         self.mechanism.layout().tracks(self.capabilities.capacity_blocks)
+    }
+
+    /// Service law for a demand; `None` if it has no formula.
+    pub(crate) fn service_law(&self, demand: &Demand) -> Option<ServiceLaw> {
+        law::service_law(self, demand)
+    }
+
+    /// Parameters of the electronics.
+    pub(super) const fn electronics_parameters(&self) -> &ElectronicsParameters {
+        &self.electronics_parameters
+    }
+
+    /// Electronics that have served nothing yet, and the mechanism at its nominal speed.
+    pub(super) fn idle(&self) -> (Electronics<Arm>, &Mechanism) {
+        (self.electronics.clone(), &self.mechanism)
     }
 
     /// A disk; `name` begins the names of its random streams.
