@@ -22,6 +22,7 @@ pub mod failure;
 pub mod fit;
 pub mod fitted;
 mod host;
+pub mod jobs;
 mod journal;
 pub mod listener;
 pub mod output;
