@@ -10,6 +10,8 @@
 //! estimates are statistics and enter no state of a device.
 
 mod error;
+pub mod job_slot;
+pub mod lindsay_ferrari;
 mod moments;
 pub mod queueing;
 
