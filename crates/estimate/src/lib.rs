@@ -17,6 +17,8 @@ mod closed;
 mod error;
 mod growth;
 mod method;
+pub mod job_slot;
+pub mod lindsay_ferrari;
 mod moments;
 mod open;
 pub mod queueing;

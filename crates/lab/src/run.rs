@@ -21,13 +21,14 @@ use seeklab_workloads::replay::{
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Host, Retries, RetryCounts, Retrying, Supplied, Synthetic,
-    WorkloadSpec,
+    AddressSpace, Application, Builtin, Host, JobStream, JobsSpec, Retries, RetryCounts, Retrying, Supplied,
+    Synthetic, WorkloadSpec,
 };
 
 use crate::devices::Resolved;
 use crate::events::EventFile;
 use crate::failure::Failure;
+use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -52,6 +53,8 @@ pub struct SimulationResult {
     pub retries: Option<RetryCounts>,
     /// Figures of the host, if the workload has one.
     pub host: Option<HostSummary>,
+    /// Figures of a stream of jobs, if the workload is one.
+    pub jobs: Option<JobsSummary>,
     /// Reason why the prediction is void, if the trace of a host was incomplete.
     pub void: Option<String>,
     /// CPU time of the simulation.
@@ -179,6 +182,7 @@ pub fn run(
             run_host(device, workload, host, seed, limits, outputs, progress)?
         }
         WorkloadSpec::System(spec) => system(device, workload, spec, seed, limits, outputs, progress)?,
+        WorkloadSpec::Jobs(spec) => run_jobs(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -244,6 +248,26 @@ fn run_host(
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
     }
     result.host = Some(summary);
+    Ok(result)
+}
+
+/// Runs a stream of jobs on one instance of the device for each drive, and takes its figures.
+fn run_jobs(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &JobsSpec,
+    seed: Seed,
+    limits: Limits,
+    mut outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let mut bank = device.build_bank(seed)?;
+    let mut stream = JobStream::new(spec, AddressSpace::from(bank.capabilities()), seed)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut result = drive(&mut stream, &mut bank, limits, workload.retries, &mut outputs, progress)?;
+    let summary = JobsSummary::from(&stream.figures());
+    result.notes.push(Note::Remark(format!("{}: {summary}", device.name)));
+    result.jobs = Some(summary);
     Ok(result)
 }
 
@@ -562,6 +586,7 @@ fn drive_once<W: Workload, D: Device>(
         followed: None,
         retries: None,
         host: None,
+        jobs: None,
         void: None,
         cpu_s,
         wall_s,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::devices::{Resolved, Setup, resolve};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
+use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
 use crate::run::{Followed, Outputs, SimulationResult, metadata, run};
@@ -103,6 +104,9 @@ pub struct DeviceFigures {
     /// Figures of the host, of a workload of kind `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSummary>,
+    /// Figures of a stream of jobs, of a workload of kind `jobs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsSummary>,
     /// Notes for people.
     pub notes: Vec<String>,
     /// Throughput over time.
@@ -220,6 +224,7 @@ impl DeviceFigures {
             followed: result.followed.map(FollowedFigures::from),
             retries: result.retries.map(RetryFigures::from),
             host: result.host,
+            jobs: result.jobs.clone(),
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
         }

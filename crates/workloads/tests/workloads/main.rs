@@ -11,6 +11,7 @@ mod host;
 mod host_laws;
 mod host_linux;
 mod host_recorded;
+mod jobs;
 mod mistakes;
 mod queueing;
 mod reclassified;
