@@ -26,7 +26,7 @@ pub(crate) struct FigureRow {
 enum Format {
     /// As many decimals as the values need.
     Fitting,
-    /// That many decimals.
+    /// A fixed number of decimals.
     Decimals(usize),
     Count,
 }
