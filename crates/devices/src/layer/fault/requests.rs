@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use seeklab_core::{Instant, Operation, Request, RequestId};
 
-use super::{Fate, ROOM, Taken};
+use super::ROOM;
+use super::fate::{Fate, Taken};
 
 /// Reason why a request that completes is one of those in the device.
 const COMPLETES_ONCE: &str = "a device completes what it was given, once";
