@@ -17,10 +17,11 @@ impl Fault {
         self.take_events(now, &scratch);
         let mut busy = Duration::ZERO;
         for mut completion in scratch.drain(..) {
-            let Inside { taken, answered, .. } = self.inside.remove(completion.request.id);
-            if answered {
-                continue;
-            }
+            let taken = match self.inside.remove(completion.request.id) {
+                None => Taken::plain(&completion),
+                Some(Inside { answered: true, .. }) => continue,
+                Some(Inside { taken, .. }) => taken,
+            };
             self.translate(&mut completion, now, &taken);
             let Fate { delay, busy: longer, status, caps, faults, .. } = taken.fate;
             completion.faults = completion.faults.and(faults);
@@ -57,7 +58,8 @@ impl Fault {
             let waited = self.hanging.remove(place).expect("the position was found");
             self.issue(now, waited.taken);
         }
-        if self.clock.is_long() {
+        // Plain requests are older than every change of the clock.
+        if self.clock.is_long() && !self.inside.has_plain() {
             let oldest = self.inside.oldest();
             self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
         }
@@ -68,7 +70,7 @@ impl Fault {
     pub(super) fn take_events(&mut self, now: Instant, completed: &[Completion]) {
         if let Some(watch) = &mut self.watch {
             let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
-            let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
+            let is_outstanding = |id| self.inside.keeps(id) && !is_completed(id);
             watch.take(&mut *self.device, &self.clock, now, is_outstanding);
             if !self.is_watched {
                 watch.forget(now);

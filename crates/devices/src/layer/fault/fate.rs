@@ -1,6 +1,6 @@
 //! Requests as they were submitted to the layer, and what becomes of them.
 
-use seeklab_core::{DataEffect, Duration, FaultSet, Instant, Request, Status};
+use seeklab_core::{Completion, DataEffect, Duration, FaultSet, Instant, Request, Status};
 
 /// A request as it was submitted here, and what becomes of it.
 #[derive(Debug, Clone, Copy)]
@@ -9,6 +9,14 @@ pub(super) struct Taken {
     pub(super) submitted: Instant,
     pub(super) queue_length: u32,
     pub(super) fate: Fate,
+}
+
+impl Taken {
+    /// A plain request, of which the device's own completion says everything.
+    pub(super) const fn plain(completion: &Completion) -> Self {
+        let Completion { request, submitted, queue_length, .. } = *completion;
+        Self { request, submitted, queue_length, fate: Fate::NONE }
+    }
 }
 
 /// Fate of a request.
