@@ -8,6 +8,7 @@
 mod bound;
 mod errors;
 mod figures;
+mod jobs;
 mod law;
 mod load;
 mod page;
@@ -39,6 +40,10 @@ pub use bound::Bound;
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
     MethodFigures, RateLimitFigures, UntilFigures,
+};
+pub use jobs::{
+    JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,
+    JobsPoint, Vary, estimate_jobs, stream_of_jobs,
 };
 
 /// Options of an estimate.
