@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use seeklab_core::description::{self, ParameterInfo, schema};
-use seeklab_core::{Capabilities, Device, Seed};
+use seeklab_core::{ByteSize, Capabilities, Device, Seed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use toml::Table;
 use crate::error::DescriptionError;
 use crate::fitted::FittedModel;
 use crate::power_loss::PowerLossParameters;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// Number of devices that a device of a kind owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,14 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         only(children).flatten()
     }
 
+    /// Checks that nothing of the layer itself lies beyond `size`, the part of the device that is served.
+    ///
+    /// # Errors
+    /// Blocks beyond it.
+    fn check_served(_parameters: &Self::Parameters, _size: ByteSize) -> Result<(), DescriptionError> {
+        Ok(())
+    }
+
     /// Facts that were fitted to a trace, `None` if it was not fitted.
     ///
     /// # Errors
@@ -108,7 +117,17 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
     ) -> Result<Option<FittedModel>, DescriptionError> {
         Ok(only(children).flatten())
     }
+
+    /// Service law for a demand, `None` if the kind has no formula for it, so that it has to be sampled. `child` gives
+    /// the law of the only child for a demand.
+    fn service_law(_blueprint: &Self::Blueprint, _demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
+        None
+    }
 }
+
+/// Law of the only child for a demand; `None` if it has no child, or the demand has an order that the child states no
+/// law for.
+pub type ChildLaw<'a> = &'a dyn Fn(&Demand) -> Option<ServiceLaw>;
 
 /// The only child's, `None` of none or several.
 fn only<T>(mut children: Vec<T>) -> Option<T> {
@@ -174,10 +193,12 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
     fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters>;
+    fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError>;
     fn fitted_model(
         &self,
         children: Vec<Option<FittedModel>>,
     ) -> Result<Option<FittedModel>, DescriptionError>;
+    fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw>;
 }
 
 /// Parameters of one kind, and their blueprint once it was needed.
@@ -239,11 +260,19 @@ impl<K: DeviceKind> Declared for Typed<K> {
         K::power_loss(&self.parameters, children)
     }
 
+    fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        K::check_served(&self.parameters, size)
+    }
+
     fn fitted_model(
         &self,
         children: Vec<Option<FittedModel>>,
     ) -> Result<Option<FittedModel>, DescriptionError> {
         self.blueprint()?;
         K::fitted_model(&self.parameters, children)
+    }
+
+    fn service_law(&self, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw> {
+        K::service_law(self.blueprint().ok()?, demand, child)
     }
 }

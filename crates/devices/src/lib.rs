@@ -12,6 +12,7 @@
 //! limit/      rate and burst limits: the token bucket
 //! power_loss  what a buffer and the unit under the head hold afterwards
 //! scheduler/  FCFS … SPTF, for the host's queue and the drive's own
+//! service_law service times for a demand, for estimates
 //! ```
 //!
 //! # Scope and limits
@@ -33,6 +34,7 @@ pub mod power_loss;
 pub mod registry;
 pub mod scheduler;
 pub mod schema;
+pub mod service_law;
 pub mod simple;
 pub mod station;
 pub mod table;
@@ -42,3 +44,4 @@ pub use description::Description;
 pub use fitted::FittedModel;
 pub use kind::{Children, Kind};
 pub use seeklab_core::DescriptionError;
+pub use service_law::ServiceLaw;

@@ -26,6 +26,7 @@ use crate::descriptions::{
     WorkloadsDocument,
 };
 use crate::emulate::EmulationResult;
+use crate::estimate::EstimateFigures;
 use crate::experiment::ExperimentFigures;
 use crate::failure::Failure;
 use crate::fit::{FitResult, SweepResult};
@@ -68,6 +69,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<FaultsDocument>("faults", "faults"),
     document::<FaultDocument>("faults-name", "faults NAME"),
     document::<SimulateFigures>("simulate", "simulate"),
+    document::<EstimateFigures>("estimate", "estimate"),
     document::<ExperimentFigures>("experiment", "experiment"),
     document::<SeriesResult>("run", "run"),
     document::<CrashResult>("crash", "crash"),

@@ -47,6 +47,8 @@ verbs! {
     faults: Faults,
     /// Simulate a workload on one or more devices.
     simulate: Simulate,
+    /// Estimate the response times of a workload by arithmetic, before anything runs.
+    estimate: Estimate,
     /// Run an experiment: devices × workloads × schedulers × arrivals × parameters.
     experiment: Experiment,
     /// Run programs on emulated devices and report the run times on each device.

@@ -100,6 +100,9 @@ pub(crate) struct Arguments {
     /// --parameters host` lists the settings
     #[arg(long, value_name = "KEY=VALUE,...")]
     host: Option<String>,
+    /// Print the times of each process of a host: computing, ready and each kind of wait, which add up to the elapsed time
+    #[arg(long)]
+    processes: bool,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
     out: Option<String>,
@@ -124,11 +127,11 @@ fn workload(text: &str) -> Result<String, Infallible> {
     Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
 }
 
-fn parse_closed(text: &str) -> Result<Population, String> {
+pub(super) fn parse_closed(text: &str) -> Result<Population, String> {
     text.parse().map_err(|_| "a population is 1 or more, or `auto`".to_owned())
 }
 
-fn parse_scaled(text: &str) -> Result<Ratio, String> {
+pub(super) fn parse_scaled(text: &str) -> Result<Ratio, String> {
     match text.parse() {
         Ok(factor) if factor > Ratio::ZERO => Ok(factor),
         Ok(_) => Err("a factor is above 0".to_owned()),
@@ -136,7 +139,7 @@ fn parse_scaled(text: &str) -> Result<Ratio, String> {
     }
 }
 
-fn parse_beyond(text: &str) -> Result<Beyond, String> {
+pub(super) fn parse_beyond(text: &str) -> Result<Beyond, String> {
     match text {
         "error" => Ok(Beyond::Error),
         "wrap" => Ok(Beyond::Wrap),
@@ -175,6 +178,7 @@ impl Arguments {
             out: self.out.clone(),
             events: self.events.clone(),
             until: self.until.unwrap_or_default(),
+            processes: self.processes,
             report: self.report.clone(),
         }
     }

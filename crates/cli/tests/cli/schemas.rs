@@ -52,6 +52,10 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
         ("simulate", &["simulate", "hp-c2247a", "immediate", "-w", RANDOM]),
         ("simulate", &["simulate", "hp-c2247a", "-w", "t.csv", "--follow"]),
         ("simulate", &["simulate", "cheetah-36es", "-w", "postmark,scale=0.02"]),
+        (
+            "simulate",
+            &["simulate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=20,buffer=4,input=200/s,output=200/s"],
+        ),
         ("experiment", &["experiment", "e.toml"]),
         ("schema", &["schema"]),
     ] {

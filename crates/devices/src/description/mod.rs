@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_core::{Capabilities, DescriptionError, Device, Seed};
+use seeklab_core::{ByteSize, Capabilities, DescriptionError, Device, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -30,6 +30,7 @@ use crate::fitted::FittedModel;
 use crate::kind::{Children, Declared, Kind, Tracks};
 use crate::power_loss::PowerLossParameters;
 use crate::registry;
+use crate::service_law::{Demand, ServiceLaw};
 
 pub use read::SCHEMA;
 pub use rows::ParameterRow;
@@ -147,6 +148,25 @@ impl Description {
         self.parameters.power_loss(self.children.iter().map(Self::power_loss).collect())
     }
 
+    /// Checks that nothing in the description lies beyond `size`, the part of the device that is served.
+    ///
+    /// # Errors
+    /// Blocks of a fault beyond it.
+    pub fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        self.check_served_here(size).map_err(|error| self.place(error))
+    }
+
+    fn check_served_here(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        self.parameters.check_served(size)?;
+        match (self.kind.children, self.children.as_slice()) {
+            (Children::One, [child]) => {
+                child.check_served_here(size).map_err(|error| error.under(&self.child_key(0)))
+            }
+            // One of several devices has addresses of its own.
+            _ => Ok(()),
+        }
+    }
+
     /// Facts that were fitted to a trace, `None` of a device that was not fitted to one.
     ///
     /// # Errors
@@ -157,6 +177,21 @@ impl Description {
 
     fn fitted_model_here(&self) -> Result<Option<FittedModel>, DescriptionError> {
         self.parameters.fitted_model(self.of_children(Self::fitted_model_here)?)
+    }
+
+    /// Service law for a demand: that of its kind over those of its children. `sample` gives the law of a device whose
+    /// kind has no formula for the demand; it is called only for demands without an order.
+    pub fn service_law(
+        &self,
+        demand: &Demand,
+        sample: &dyn Fn(&Self) -> Option<ServiceLaw>,
+    ) -> Option<ServiceLaw> {
+        let child = |demand: &Demand| match self.children.as_slice() {
+            [child] => child.service_law(demand, sample),
+            _ => None,
+        };
+        let formula = self.parameters.service_law(demand, &child);
+        formula.or_else(|| if demand.order.is_none() { sample(self) } else { None })
     }
 
     /// The same device with its bare mechanics: no overheads, buffer or bus. A device without mechanics stays as it is.

@@ -10,7 +10,8 @@ use seeklab_core::{
     Scheduler, Seed, Tearing,
 };
 
-use super::electronics::{Electronics, Served};
+use super::electronics::{Electronics, ElectronicsParameters, Served};
+use super::law;
 use super::layout::Layout;
 use super::mechanics::Media;
 use super::mechanism::{Arm, Mechanism};
@@ -18,8 +19,9 @@ use super::params::{DiskParameters, MechanicsParameters};
 use super::watched::Watch;
 use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
-use crate::power_loss::CacheProtection;
+use crate::power_loss::{CacheProtection, FlushEffect};
 use crate::scheduler::SchedulerSpec;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// A rotating disk.
 pub struct Disk {
@@ -44,6 +46,17 @@ struct Heads {
     mechanism: Arc<Mechanism>,
     electronics: Electronics<Arm>,
     cylinders: u32,
+    /// Flushes and force unit access have no effect.
+    lies: bool,
+}
+
+/// The command that a disk carries out for a request if flushes and force unit access have no effect. Such a flush takes as
+/// long as a discard of no blocks: the overhead of a command.
+fn lying(request: &Request) -> Request {
+    match request.op {
+        Operation::Flush => Request { op: Operation::Discard, lbn: 0, blocks: 0, ..*request },
+        _ => Request { fua: false, ..*request },
+    }
 }
 
 /// The unchanging part of a disk, shared by all disks of one description.
@@ -54,10 +67,12 @@ pub struct DiskBlueprint {
     /// Electronics that have served nothing yet.
     electronics: Electronics<Arm>,
     cylinders: u32,
-    scheduler: SchedulerSpec,
+    pub(super) scheduler: SchedulerSpec,
+    electronics_parameters: ElectronicsParameters,
     rpm: RotationSpeed,
     rpm_error: Ratio,
     is_protected: bool,
+    lies: bool,
     tearing: Tearing,
 }
 
@@ -87,9 +102,11 @@ impl DiskBlueprint {
             electronics: Electronics::new(parameters)?,
             cylinders,
             scheduler: parameters.queue.scheduler,
+            electronics_parameters: parameters.electronics.clone(),
             rpm,
             rpm_error,
             is_protected,
+            lies: parameters.power_loss.flush == FlushEffect::Lies,
             tearing: parameters.power_loss.tearing(parameters.geometry.block_size),
         })
     }
@@ -104,6 +121,21 @@ impl DiskBlueprint {
         self.mechanism.layout().tracks(self.capabilities.capacity_blocks)
     }
 
+    /// Service law for a demand; `None` if it has no formula.
+    pub(crate) fn service_law(&self, demand: &Demand) -> Option<ServiceLaw> {
+        law::service_law(self, demand)
+    }
+
+    /// Parameters of the electronics.
+    pub(super) const fn electronics_parameters(&self) -> &ElectronicsParameters {
+        &self.electronics_parameters
+    }
+
+    /// Electronics that have served nothing yet, and the mechanism at its nominal speed.
+    pub(super) fn idle(&self) -> (Electronics<Arm>, &Mechanism) {
+        (self.electronics.clone(), &self.mechanism)
+    }
+
     /// A disk; `name` begins the names of its random streams.
     pub fn build(&self, seed: Seed, name: &str) -> Disk {
         let speed = self.drawn_speed(seed, name);
@@ -115,7 +147,12 @@ impl DiskBlueprint {
         let blocks = self.capabilities.capacity_blocks;
         Disk {
             capabilities: Arc::clone(&self.capabilities),
-            heads: Heads { mechanism, electronics: self.electronics.clone(), cylinders: self.cylinders },
+            heads: Heads {
+                mechanism,
+                electronics: self.electronics.clone(),
+                cylinders: self.cylinders,
+                lies: self.lies,
+            },
             queue: self.scheduler.build(blocks, u64::from(self.cylinders)),
             serving: Vec::new(),
             free: Instant::ZERO,
@@ -155,10 +192,12 @@ impl Disk {
     fn serve_next(&mut self, now: Instant) {
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
+        let lying = self.heads.lies.then(|| lying(&request));
+        let command = lying.as_ref().unwrap_or(&request);
         let Heads { mechanism, electronics, .. } = &mut self.heads;
         let served = match &mut self.watch {
-            None => electronics.serve(&**mechanism, now, &request),
-            Some(watch) => watch.serve(electronics, mechanism, now, &request),
+            None => electronics.serve(&**mechanism, now, command),
+            Some(watch) => watch.serve(electronics, mechanism, now, command),
         };
         let Served { completed, free, mut breakdown, buffer, seek_cylinders } = served;
         debug_assert_eq!(breakdown.service(), completed - now, "{request:?} {breakdown:?}");
@@ -282,6 +321,7 @@ impl Device for Disk {
                 target.heads.mechanism.clone_from(&self.heads.mechanism);
                 target.heads.electronics.clone_from(&self.heads.electronics);
                 target.heads.cylinders = self.heads.cylinders;
+                target.heads.lies = self.heads.lies;
                 self.queue.fork_into(&mut target.queue);
                 target.serving.clone_from(&self.serving);
                 target.free = self.free;
@@ -314,7 +354,8 @@ impl Positioning for Heads {
     }
 
     fn buffer_holds(&self, request: &Request) -> bool {
-        self.electronics.holds(&*self.mechanism, request)
+        let lying = self.lies.then(|| lying(request));
+        self.electronics.holds(&*self.mechanism, lying.as_ref().unwrap_or(request))
     }
 
     fn positioning_min(&self, cylinders: u32) -> Duration {

@@ -19,6 +19,7 @@ mod device;
 mod divisor;
 pub mod electronics;
 mod geometry;
+mod law;
 mod layout;
 mod mechanics;
 mod mechanism;

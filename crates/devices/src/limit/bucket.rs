@@ -133,6 +133,16 @@ impl TokenBucket {
         Self { since: now, ..self }
     }
 
+    /// Units that come back in a second.
+    pub fn units_per_s(&self) -> f64 {
+        self.micro_per_s as f64 / 1e6
+    }
+
+    /// Units that it holds.
+    pub const fn burst(&self) -> u64 {
+        self.burst
+    }
+
     fn parts_used(&self, now: Instant) -> u128 {
         let passed = u128::from(now.saturating_since(self.since).as_ns());
         self.used.saturating_sub(u128::from(self.micro_per_s) * passed)

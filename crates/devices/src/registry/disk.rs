@@ -4,8 +4,9 @@ use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::disk::{DiskBlueprint, DiskParameters};
 use crate::error::DescriptionError;
-use crate::kind::{Children, DeviceKind, Tracks};
+use crate::kind::{ChildLaw, Children, DeviceKind, Tracks};
 use crate::power_loss::PowerLossParameters;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// The kind `disk`.
 #[derive(Debug)]
@@ -49,5 +50,9 @@ impl DeviceKind for Definition {
         _children: Vec<Option<PowerLossParameters>>,
     ) -> Option<PowerLossParameters> {
         Some(parameters.power_loss)
+    }
+
+    fn service_law(blueprint: &DiskBlueprint, demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
+        blueprint.service_law(demand)
     }
 }

@@ -3,6 +3,7 @@
 use seeklab_core::Seed;
 
 use crate::error::DescriptionError;
+use crate::service_law::ServiceTimes;
 use crate::simple::{Server, ServerKind, ServerParameters};
 
 /// The kind `exponential`.
@@ -15,5 +16,9 @@ impl ServerKind for Definition {
 
     fn server(parameters: &ServerParameters, seed: Seed, name: &str) -> Result<Server, DescriptionError> {
         Server::exponential(parameters, seed, name)
+    }
+
+    fn service_times(parameters: &ServerParameters) -> ServiceTimes {
+        ServiceTimes::Exponential { mean_s: parameters.service_time.as_s() }
     }
 }

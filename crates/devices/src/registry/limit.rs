@@ -4,9 +4,10 @@ use seeklab_core::{Capabilities, Device, Seed};
 
 use crate::error::DescriptionError;
 use crate::fitted::FittedModel;
-use crate::kind::{Children, DeviceKind};
+use crate::kind::{ChildLaw, Children, DeviceKind};
 use crate::layer::Limit;
-use crate::limit::{Buckets, LimitParameters, Limited, fitted_model};
+use crate::limit::{Buckets, LimitParameters, Limited, TokenBucket, fitted_model};
+use crate::service_law::{Demand, RateLimit, ServiceLaw};
 
 /// The kind `limit`.
 #[derive(Debug)]
@@ -45,5 +46,24 @@ impl DeviceKind for Definition {
     ) -> Result<Option<FittedModel>, DescriptionError> {
         let device = children.into_iter().next().flatten();
         Ok(device.map(|device| fitted_model(parameters, device)))
+    }
+
+    /// The law of the device, with the rates of the buckets in requests of the demand.
+    fn service_law(
+        (of, buckets): &(Limited, Buckets),
+        demand: &Demand,
+        child: ChildLaw,
+    ) -> Option<ServiceLaw> {
+        let mut law = child(demand)?;
+        let share = demand.share_of(*of);
+        let limit = |bucket: &TokenBucket, units_of_request: f64| RateLimit {
+            requests_per_s: bucket.units_per_s() / units_of_request,
+            burst_requests: bucket.burst() as f64 / units_of_request,
+        };
+        if share > 0.0 {
+            law.limits.extend(buckets.requests.iter().map(|bucket| limit(bucket, share)));
+            law.limits.extend(buckets.bytes.iter().map(|bucket| limit(bucket, share * demand.bytes_mean())));
+        }
+        Some(law)
     }
 }

@@ -5,9 +5,10 @@ use seeklab_core::{Capabilities, Device, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DescriptionError;
-use crate::kind::{Children, DeviceKind};
+use crate::kind::{ChildLaw, Children, DeviceKind};
 use crate::layer::queue_before;
 use crate::scheduler::SchedulerSpec;
+use crate::service_law::{Demand, ServiceLaw};
 
 /// The kind `queue`.
 #[derive(Debug)]
@@ -65,5 +66,18 @@ impl DeviceKind for Definition {
     fn bare(parameters: &Parameters, children: &[Capabilities]) -> Option<Parameters> {
         let depth_max = children.first()?.queue_depth as usize;
         Some(Parameters { depth: parameters.depth.min(depth_max), ..parameters.clone() })
+    }
+
+    /// In order of arrival, the queue adds nothing to one server. Otherwise, a device that holds one request at a time
+    /// serves the requests in the order of the queue.
+    fn service_law(blueprint: &Parameters, demand: &Demand, child: ChildLaw) -> Option<ServiceLaw> {
+        if demand.order.is_some() {
+            return None;
+        }
+        match (blueprint.scheduler == SchedulerSpec::FCFS, blueprint.depth) {
+            (true, _) => child(demand).filter(|law| law.servers <= 1.0 && law.in_order),
+            (false, 1) => child(&Demand { order: Some(blueprint.scheduler), ..demand.clone() }),
+            (false, _) => None,
+        }
     }
 }

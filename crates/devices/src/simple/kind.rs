@@ -6,7 +6,8 @@ use seeklab_core::{Capabilities, Device, Seed};
 
 use super::{Server, ServerParameters};
 use crate::error::DescriptionError;
-use crate::kind::{Children, DeviceKind};
+use crate::kind::{ChildLaw, Children, DeviceKind};
+use crate::service_law::{Demand, LawOrigin, ServiceLaw, ServiceTimes};
 
 /// A kind of device that is one server.
 pub(crate) trait ServerKind: fmt::Debug + Send + Sync + 'static {
@@ -20,6 +21,11 @@ pub(crate) trait ServerKind: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Parameters that no device can have.
     fn server(parameters: &ServerParameters, seed: Seed, name: &str) -> Result<Server, DescriptionError>;
+
+    /// Returns the distribution of its service times.
+    fn service_times(parameters: &ServerParameters) -> ServiceTimes {
+        ServiceTimes::constant(parameters.service_time.as_s())
+    }
 }
 
 impl<K: ServerKind> DeviceKind for K {
@@ -46,5 +52,11 @@ impl<K: ServerKind> DeviceKind for K {
 
     fn capabilities(blueprint: &ServerParameters, _children: Vec<Capabilities>) -> Capabilities {
         blueprint.capabilities()
+    }
+
+    /// The server knows neither operations nor addresses, and serves in order of arrival, so every demand without an
+    /// order from above has the same law.
+    fn service_law(blueprint: &ServerParameters, demand: &Demand, _child: ChildLaw) -> Option<ServiceLaw> {
+        demand.order.is_none().then(|| ServiceLaw::of_server(LawOrigin::Exact, K::service_times(blueprint)))
     }
 }

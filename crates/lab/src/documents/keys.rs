@@ -163,11 +163,12 @@ fn type_in_words(name: &str, schema: &Value) -> &'static str {
 }
 
 /// Ends of keys and the units that they stand for, the longer before the shorter.
-const UNITS: [(&str, &str); 16] = [
+const UNITS: [(&str, &str); 17] = [
     ("mib_per_second", "MiB/s"),
     ("per_second", "1/s"),
     ("per_cpu_s", "1/s of processor time"),
     ("rate_per_s", "1/s"),
+    ("_per_s", "1/s"),
     ("_at_s", "s since 1970 UTC"),
     ("iops", "1/s"),
     ("_ns", "ns"),

@@ -38,6 +38,8 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Programs {
     pub(crate) recording: Recording,
+    /// Name of each thread of the recording, with its number.
+    pub(crate) names: Vec<String>,
     /// Settings of the traced machine.
     pub(crate) settings: HostSettings,
     /// Limits of the prediction that follow from the trace, as sentences.
@@ -69,6 +71,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         .hint("record the trace again"));
     }
     let mut loader = Loader::new(metadata, &processes);
+    let names = loader.names(&processes);
     let mut costs = Costs::default();
     for row in trace.rows()? {
         let row = row?;
@@ -98,9 +101,6 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
                 .to_owned(),
         );
     }
-    if metadata.settings.get("queue.wbt_lat_usec").is_some_and(|time| time != "0") {
-        notes.push("the traced queue throttled writeback (wbt), and the host does not model it".to_owned());
-    }
     if kept.waits > 0 {
         notes.push(format!(
             "{} waits for the outside, for other devices and for untraced threads keep their length: {:.3} s",
@@ -119,5 +119,5 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         context_switch: costs.context_switch(),
         ..settings::traced(metadata)
     };
-    Ok(Programs { recording, settings, notes, void })
+    Ok(Programs { recording, names, settings, notes, void })
 }

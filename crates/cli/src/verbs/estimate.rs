@@ -1,0 +1,142 @@
+//! `seeklab estimate`: estimates response times by arithmetic.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
+use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
+use seeklab_lab::crates::traces::Setting;
+use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
+use seeklab_lab::estimate::{Bound, EstimateOptions, estimate};
+use seeklab_lab::failure::Failure;
+use seeklab_lab::session::Session;
+use seeklab_lab::trace::STANDARD_INPUT;
+use seeklab_lab::workload::WorkloadOptions;
+
+use super::setup::SetupFlags;
+use super::simulate::{parse_beyond, parse_closed, parse_scaled};
+use crate::completion;
+use crate::delivery::Delivery;
+use crate::output::{print, print_json};
+use crate::standard_input::make_rereadable;
+
+const EXAMPLES: &str = "\
+Examples:
+  seeklab estimate cheetah-36es nearline-7200 -w random,size=8KiB,read=100%,poisson=60/s
+  seeklab estimate atlas10k -w prod.parquet --until 'response_p99_ms<=20'
+  seeklab estimate cheetah-36es -w oltp,poisson=90/s --scheduler sptf --report out.html
+
+Figures of --until: response_mean_ms, response_p50_ms, response_p90_ms, response_p95_ms, response_p99_ms, response_p999_ms,
+outstanding_mean, utilisation_pct.";
+
+/// Estimates the response times of a workload on one or more devices by arithmetic.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Catalog names or TOML files
+    #[arg(required = true, add = ArgValueCompleter::new(completion::device))]
+    device: Vec<String>,
+    /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
+    #[arg(long, short, value_name = "W", value_parser = workload)]
+    workload: String,
+    /// Take the arrival times of the trace or process [default: on, unless the workload defines other arrivals]
+    #[arg(long, group = "arrivals")]
+    open: bool,
+    /// Keep N requests outstanding. `auto`: the mean number outstanding in the trace
+    #[arg(long, value_name = "N", group = "arrivals", value_parser = parse_closed)]
+    closed: Option<Population>,
+    /// Take the arrival times with the interarrival times divided by F
+    #[arg(long, value_name = "F", group = "arrivals", value_parser = parse_scaled)]
+    scaled: Option<Ratio>,
+    /// Look for the load at which a figure reaches a bound, for example 'response_p99_ms<=20'
+    #[arg(long, value_name = "FIGURE<=VALUE")]
+    until: Option<Bound>,
+    #[command(flatten)]
+    setup: SetupFlags,
+    /// Seed of the draws of the samples
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: Seed,
+    /// Maximum number of requests of a trace [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    requests: Option<u64>,
+    /// Treatment of requests of a trace beyond the end of the device: error, wrap, scale or drop [default: error]
+    #[arg(long, value_name = "WHAT", value_parser = parse_beyond)]
+    beyond: Option<Beyond>,
+    /// Format of the trace [default: guessed]
+    #[arg(long, value_name = "FORMAT", add = ArgValueCompleter::new(completion::format))]
+    format: Option<String>,
+    /// Block size of a trace that does not record its own [default: 512B]
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<ByteSize>,
+    /// Set an option of the format of the trace. `seeklab trace formats` lists the options
+    #[arg(long, value_name = "NAME=VALUE")]
+    format_option: Vec<Setting>,
+    /// Write a report with the response curve
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses a workload. `-` is standard input.
+fn workload(text: &str) -> Result<String, Infallible> {
+    Ok(if text == "-" { STANDARD_INPUT } else { text }.to_owned())
+}
+
+impl Arguments {
+    pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
+        make_rereadable(session, [Path::new(&self.workload)])?;
+        let options = self.options();
+        let result = estimate(session, &options)?;
+        let printed = if self.json { print_json(&result.figures) } else { print(&text(&result.page)) };
+        let delivery =
+            Delivery::of(session, printed).file(options.report.as_deref(), || render_page_html(&result.page));
+        let delivered = delivery.finish();
+        match result.saturated {
+            None => delivered,
+            Some(failure) => delivered.and(Err(failure)),
+        }
+    }
+
+    fn options(&self) -> EstimateOptions {
+        let arrivals = match (self.closed, self.scaled) {
+            (Some(population), _) => Some(ArrivalMode::Closed(population)),
+            (_, Some(factor)) => Some(ArrivalMode::Scaled(factor)),
+            _ => self.open.then_some(ArrivalMode::Open),
+        };
+        EstimateOptions {
+            devices: self.device.clone(),
+            setup: self.setup.setup(),
+            workload: self.workload.clone(),
+            workload_options: WorkloadOptions {
+                arrivals,
+                requests: self.requests,
+                beyond: self.beyond,
+                format: self.format.clone(),
+                block_size: self.block_size,
+                settings: self.format_option.clone(),
+                ..WorkloadOptions::default()
+            },
+            seed: self.seed,
+            until: self.until,
+            report: self.report.clone(),
+        }
+    }
+}
+
+/// The tables and notes of the page, in characters.
+fn text(page: &Page) -> String {
+    let mut text = folded(&page.title, 2) + "\n";
+    for table in page.sections.iter().take(1).flat_map(|section| &section.tables) {
+        let mut of = TextTable::new(table.columns.iter().map(String::as_str)).with_texts(2).with_rule();
+        table.rows.iter().for_each(|row| of.push(row.iter().map(String::as_str)));
+        text += &format!("\n{}\n", of.render().trim_end());
+    }
+    for note in &page.notes {
+        text += &format!("\n{}\n", folded(&format!("note: {note}"), 2).trim_end());
+    }
+    text
+}

@@ -1,0 +1,75 @@
+//! Reasons for which there is no estimate.
+
+/// A failure to estimate.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstimateError {
+    /// Arrivals exceed the rate that the device sustains, so its queue grows without end.
+    #[error(
+        "{arrivals_per_s:.6} requests arrive per second, and the device completes at most \
+         {saturation_per_s:.6} per second: its queue grows without end"
+    )]
+    Overload {
+        /// Arrivals per second.
+        arrivals_per_s: f64,
+        /// Highest sustained rate of completions per second.
+        saturation_per_s: f64,
+    },
+    /// A parameter is outside its allowed range.
+    #[error("`{parameter}` is {value}, allowed: {allowed}")]
+    Parameter {
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// Value found.
+        value: f64,
+        /// Allowed values.
+        allowed: &'static str,
+    },
+    /// Too few requests for an estimate.
+    #[error("{requests} requests are too few for an estimate, which needs at least {needed}")]
+    TooFewRequests {
+        /// Requests found.
+        requests: u64,
+        /// Least number of requests.
+        needed: u64,
+    },
+    /// All requests arrive at the same time, so there is no rate.
+    #[error("all {requests} requests have the same arrival time, so they have no rate")]
+    WithoutTimes {
+        /// Requests found.
+        requests: u64,
+    },
+    /// The figure exceeds its bound at any load.
+    #[error("exceeds {bound:.6} at any load")]
+    AlwaysExceeded {
+        /// The bound.
+        bound: f64,
+    },
+    /// The figure stays within its bound at any load.
+    #[error("stays within {bound:.6} at any load")]
+    NeverReached {
+        /// The bound.
+        bound: f64,
+    },
+    /// The device does not take the requests.
+    #[error("a sample of the service times failed: {0}")]
+    Refused(String),
+}
+
+/// Checks that a parameter is finite and positive.
+pub(crate) fn check_positive(parameter: &'static str, value: f64) -> Result<(), EstimateError> {
+    if value.is_finite() && value > 0.0 {
+        Ok(())
+    } else {
+        Err(EstimateError::Parameter { parameter, value, allowed: "a finite number above 0" })
+    }
+}
+
+/// Checks that a parameter is finite and not negative.
+pub(crate) fn check_not_negative(parameter: &'static str, value: f64) -> Result<(), EstimateError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(())
+    } else {
+        Err(EstimateError::Parameter { parameter, value, allowed: "a finite number of at least 0" })
+    }
+}

@@ -1,0 +1,35 @@
+//! Estimates: response times, utilisation and limits of a device by arithmetic, before anything runs.
+//!
+//! ```text
+//!   device ─▶ service law (a formula, or sampled by closed runs) ─┐
+//!                                                                 ├─▶ open_poisson(), closed(), recorded() ─▶ Estimate
+//!   load: Poisson, a population, arrivals of a trace ─────────────┘        └ queueing::METHOD
+//! ```
+//! Every method of queueing theory is one file of [`queueing`]. It states its assumptions and the source of its
+//! formulas. [`assumptions`] tests them, and [`growth_until`] looks for the load at which a figure passes a bound.
+//!
+//! # Scope and limits
+//! No I/O, no clock: the same input gives the same figures on every machine. Times are seconds in `f64`, because
+//! estimates are statistics and enter no state of a device.
+
+pub mod assumptions;
+mod closed;
+mod error;
+mod growth;
+pub mod job_slot;
+pub mod lindsay_ferrari;
+mod method;
+mod moments;
+mod open;
+pub mod queueing;
+mod recorded;
+mod sampling;
+
+pub use closed::closed;
+pub use error::EstimateError;
+pub use growth::growth_until;
+pub use method::{Estimate, Method, Quantiles, SHARES};
+pub use moments::ServiceMoments;
+pub use open::{limit_queue_mean_s, open_poisson};
+pub use recorded::{RecordedLoad, recorded, recorded_moments, recorded_responses_s};
+pub use sampling::{OUTSTANDING, sample_law, services_one_at_a_time};

@@ -1,0 +1,59 @@
+//! Methods of estimates and the figures that each gives.
+
+use crate::moments::ServiceMoments;
+use crate::queueing::Steady;
+
+/// Method of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// M/G/1.
+    Mg1,
+    /// The chain embedded at departures.
+    DepartureChain,
+    /// Birth and death with several servers.
+    BirthDeath,
+    /// A population without think time.
+    Closed,
+    /// A finite population with think time.
+    FinitePopulation,
+    /// Lindley's recursion over arrivals.
+    Lindley,
+    /// Allen-Cunneen from two moments of arrivals and service.
+    AllenCunneen,
+}
+
+impl Method {
+    /// The name in documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mg1 => "mg1",
+            Self::DepartureChain => "departure_chain",
+            Self::BirthDeath => "birth_death",
+            Self::Closed => "closed",
+            Self::FinitePopulation => "finite_population",
+            Self::Lindley => "lindley",
+            Self::AllenCunneen => "allen_cunneen",
+        }
+    }
+}
+
+/// Shares of the requests whose greatest response time an estimate gives.
+pub const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// Response times that shares of the requests do not exceed, in seconds, in the order of [`SHARES`].
+pub type Quantiles = [f64; SHARES.len()];
+
+/// Estimate of one device under one load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// Method of the figures.
+    pub method: Method,
+    /// Service time at this load: mean and variance over the requests.
+    pub service: ServiceMoments,
+    /// Means.
+    pub steady: Steady,
+    /// Response times of shares of the requests. `None` if the method gives none.
+    pub quantiles_s: Option<Quantiles>,
+    /// Highest sustained rate per second. `None` if nothing limits it.
+    pub saturation_per_s: Option<f64>,
+}

@@ -1,0 +1,100 @@
+//! Methods of queueing theory, one file each.
+//!
+//! | method | arrivals | server |
+//! | --- | --- | --- |
+//! | [`mm1`], [`mmc`] | Poisson | one, or several; exponential |
+//! | [`mg1`], [`mg1_response_times`] | Poisson | one, any distribution |
+//! | [`allen_cunneen`] | two moments | several, two moments |
+//! | [`departure_chain`] | Poisson | one, service depends on the queue |
+//! | [`finite_population`] | members that think | rate depends on the queue |
+//! | [`mean_value_analysis`], [`asymptotic_bounds`], [`balanced_bounds`] | members that think | a network |
+//! | [`Lindley`] | those of a trace | one, any times |
+//! | [`operational_laws`] | those of a trace | unknown |
+//!
+//! # References
+//! - [Kleinrock 1975] L. Kleinrock, *Queueing Systems, volume 1: Theory*, Wiley, 1975.
+//! - [Allen 1990] A. O. Allen, *Probability, Statistics, and Queueing Theory*, 2nd edition, Academic Press, 1990.
+//! - [Denning & Buzen 1978] P. J. Denning, J. P. Buzen, *The operational analysis of queueing network models*, ACM
+//!   Computing Surveys 10(3), 1978.
+//! - [Lazowska et al. 1984] E. D. Lazowska, J. Zahorjan, G. S. Graham, K. C. Sevcik, *Quantitative System Performance*,
+//!   Prentice-Hall, 1984.
+//! - [Lindley 1952] D. V. Lindley, *The theory of queues with a single server*, Proceedings of the Cambridge Philosophical
+//!   Society 48(2), 1952.
+//! - [Panjer 1981] H. H. Panjer, *Recursive evaluation of a family of compound distributions*, ASTIN Bulletin 12(1), 1981.
+//! - [Reiser & Lavenberg 1980] M. Reiser, S. S. Lavenberg, *Mean-value analysis of closed multichain queueing networks*,
+//!   Journal of the ACM 27(2), 1980.
+
+mod allen_cunneen;
+mod bounds;
+mod departures;
+mod finite_population;
+mod lindley;
+mod mg1;
+mod mm1;
+mod mmc;
+mod mva;
+mod operational;
+mod response_times;
+
+pub use allen_cunneen::allen_cunneen;
+pub use bounds::{ThroughputBounds, asymptotic_bounds, balanced_bounds};
+pub use departures::{DepartureChain, QueueDependentService, departure_chain};
+pub use finite_population::{Population, finite_population};
+pub use lindley::{Lindley, ServedArrival};
+pub use mg1::mg1;
+pub use mm1::{mm1, mm1_response_quantile_s};
+pub use mmc::{mmc, waiting_probability};
+pub use mva::{NetworkMeans, Station, StationMeans, mean_value_analysis};
+pub use operational::{OperationalLaws, Stay, operational_laws};
+pub use response_times::{ResponseTimes, mg1_response_times};
+
+use crate::error::{EstimateError, check_positive};
+
+/// Means of a queue in the steady state.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steady {
+    /// Arrivals, and completions, per second.
+    pub throughput_per_s: f64,
+    /// Share of the time in which a server is busy, 0 to 1; with several servers, the mean over them.
+    pub utilisation: f64,
+    /// Mean queue time, in seconds.
+    pub queue_time_mean_s: f64,
+    /// Mean response time, in seconds.
+    pub response_mean_s: f64,
+    /// Mean number of requests that have arrived and are not complete.
+    pub outstanding_mean: f64,
+}
+
+impl Steady {
+    /// Means of a queue with a known queue time. The number outstanding follows by Little's law.
+    pub(crate) fn of_queue_time(
+        throughput_per_s: f64,
+        utilisation: f64,
+        queue_time_mean_s: f64,
+        service_mean_s: f64,
+    ) -> Self {
+        let response_mean_s = queue_time_mean_s + service_mean_s;
+        Self {
+            throughput_per_s,
+            utilisation,
+            queue_time_mean_s,
+            response_mean_s,
+            outstanding_mean: throughput_per_s * response_mean_s,
+        }
+    }
+}
+
+/// Checks that arrivals are positive and below the rate that `servers` servers sustain.
+pub(crate) fn check_load(
+    arrivals_per_s: f64,
+    service_mean_s: f64,
+    servers: f64,
+) -> Result<(), EstimateError> {
+    check_positive("arrivals_per_s", arrivals_per_s)?;
+    let saturation_per_s = servers / service_mean_s;
+    if arrivals_per_s < saturation_per_s {
+        Ok(())
+    } else {
+        Err(EstimateError::Overload { arrivals_per_s, saturation_per_s })
+    }
+}

@@ -1,0 +1,275 @@
+//! Recorded arrivals on a device with a service law: Lindley's recursion.
+//!
+//! | law | recursion |
+//! | --- | --- |
+//! | one server, the same with any queue | [`Lindley`] |
+//! | one server, depends on the queue | the service time of each request times the ratio of the means of the law |
+//! | several servers | each request takes the server that is free first [Kiefer & Wolfowitz 1955] |
+//!
+//! The service time of each request comes with it: those of the run that sampled it one at a time keep what its
+//! address, its length and the request before did to it.
+//!
+//! # References
+//! - [Kiefer & Wolfowitz 1955] J. Kiefer, J. Wolfowitz, *On the theory of queues with many servers*, Transactions of the
+//!   American Mathematical Society 78(1), 1955.
+
+use seeklab_core::Instant;
+use seeklab_devices::service_law::ServiceLaw;
+
+use crate::error::{EstimateError, check_positive};
+use crate::method::{Estimate, Method, SHARES};
+use crate::moments::ServiceMoments;
+use crate::queueing::{Lindley, ServedArrival, Steady, allen_cunneen, mg1};
+
+/// Arrivals of a trace with the service time of each request alone.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedLoad<'a> {
+    /// Arrivals in order.
+    pub arrivals: &'a [Instant],
+    /// Service time of each request, in seconds.
+    pub services_s: &'a [f64],
+    /// Factor by which the rate is multiplied: interarrival times are divided by it.
+    pub growth: f64,
+}
+
+/// Least number of recorded requests.
+const REQUESTS_MIN: u64 = 8;
+
+impl RecordedLoad<'_> {
+    fn check(&self) -> Result<(), EstimateError> {
+        assert_eq!(self.arrivals.len(), self.services_s.len(), "every request has a service time");
+        check_positive("growth", self.growth)?;
+        let requests = self.arrivals.len() as u64;
+        if requests < REQUESTS_MIN {
+            return Err(EstimateError::TooFewRequests { requests, needed: REQUESTS_MIN });
+        }
+        if self.span_s() <= 0.0 {
+            return Err(EstimateError::WithoutTimes { requests });
+        }
+        Ok(())
+    }
+
+    /// Time from the first arrival to the last, in seconds.
+    fn span_s(&self) -> f64 {
+        let (first, last) = (self.arrivals[0], self.arrivals[self.arrivals.len() - 1]);
+        last.saturating_since(first).as_s() / self.growth
+    }
+
+    /// Arrivals per second.
+    pub fn arrivals_per_s(&self) -> f64 {
+        (self.arrivals.len() - 1) as f64 / self.span_s()
+    }
+
+    fn requests(&self) -> impl Iterator<Item = ServedArrival> {
+        let (first, growth) = (self.arrivals[0], self.growth);
+        self.arrivals.iter().zip(self.services_s).map(move |(arrival, service_s)| ServedArrival {
+            arrival_s: arrival.saturating_since(first).as_s() / growth,
+            service_s: *service_s,
+        })
+    }
+
+    /// Mean and variance of the service times.
+    pub fn service(&self) -> ServiceMoments {
+        let count = self.services_s.len() as f64;
+        let mean_s = self.services_s.iter().sum::<f64>() / count;
+        let variance_s2 = self.services_s.iter().map(|time| (time - mean_s).powi(2)).sum::<f64>() / count;
+        ServiceMoments { mean_s, variance_s2 }
+    }
+
+    /// Squared variation of the interarrival times.
+    pub fn arrival_variation(&self) -> f64 {
+        let times = self.arrivals.windows(2).map(|pair| pair[1].saturating_since(pair[0]).as_s());
+        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+        for time in times {
+            sum += time;
+            squares += time * time;
+            count += 1.0;
+        }
+        let mean = sum / count;
+        (squares / count - mean * mean).max(0.0) / (mean * mean)
+    }
+}
+
+/// Response times of recorded arrivals by the recursion, in seconds and order of arrival.
+///
+/// # Errors
+/// Too few requests, or requests that all arrive at once.
+pub fn recorded_responses_s(load: RecordedLoad, law: &ServiceLaw) -> Result<Vec<f64>, EstimateError> {
+    load.check()?;
+    let requests = load.requests();
+    if law.servers > 1.0 {
+        return Ok(several_servers(requests, law.servers.round().max(1.0) as usize));
+    }
+    if law.points.len() == 1 {
+        let mut queue = Lindley::new();
+        return Ok(requests.map(|request| queue.push(request)).collect());
+    }
+    Ok(queue_dependent(&requests.collect::<Vec<_>>(), law))
+}
+
+/// One server whose service times shrink or grow with its queue.
+fn queue_dependent(requests: &[ServedArrival], law: &ServiceLaw) -> Vec<f64> {
+    let longest = law.constant_from() as usize;
+    let alone_s = law.mean_s(1.0);
+    // Of a request chosen among n; a closed run chooses among one less than it keeps outstanding.
+    let ratios: Vec<f64> = (0..=longest).map(|n| law.mean_s(n as f64 + 1.0) / alone_s).collect();
+    let (mut free_s, mut arrived) = (f64::NEG_INFINITY, 0);
+    let respond = |(index, request): (usize, &ServedArrival)| {
+        let start_s = request.arrival_s.max(free_s);
+        while requests.get(arrived).is_some_and(|other| other.arrival_s <= start_s) {
+            arrived += 1;
+        }
+        let outstanding = (arrived - index).min(longest);
+        let ratio = if request.arrival_s >= free_s { 1.0 } else { ratios[outstanding] };
+        free_s = start_s + request.service_s * ratio;
+        free_s - request.arrival_s
+    };
+    requests.iter().enumerate().map(respond).collect()
+}
+
+/// Several servers: each request takes the one that is free first.
+fn several_servers(requests: impl Iterator<Item = ServedArrival>, servers: usize) -> Vec<f64> {
+    // Times at which servers are free, the earliest last.
+    let mut free = vec![f64::NEG_INFINITY; servers];
+    let respond = |request: ServedArrival| {
+        let start_s = free.pop().expect("there is a server").max(request.arrival_s);
+        let end_s = start_s + request.service_s;
+        let place = free.partition_point(|other| *other > end_s);
+        free.insert(place, end_s);
+        end_s - request.arrival_s
+    };
+    requests.map(respond).collect()
+}
+
+/// Estimate of recorded arrivals by the recursion.
+///
+/// # Errors
+/// Too few requests, or requests that all arrive at once.
+pub fn recorded(load: RecordedLoad, law: &ServiceLaw) -> Result<Estimate, EstimateError> {
+    let mut responses_s = recorded_responses_s(load, law)?;
+    let count = responses_s.len() as f64;
+    let response_mean_s = responses_s.iter().sum::<f64>() / count;
+    let service = load.service();
+    let arrivals_per_s = load.arrivals_per_s();
+    responses_s.sort_unstable_by(f64::total_cmp);
+    let quantile = |share: f64| responses_s[((share * count) as usize).min(responses_s.len() - 1)];
+    // The law beyond the queue of one is that of the same requests in closed runs.
+    let fastest = law.points.iter().map(|point| point.service.mean_s() / law.mean_s(1.0)).fold(1.0, f64::min);
+    let saturation_per_s = 1.0 / (service.mean_s * fastest);
+    Ok(Estimate {
+        method: Method::Lindley,
+        service,
+        steady: Steady {
+            throughput_per_s: arrivals_per_s,
+            utilisation: (arrivals_per_s * service.mean_s / law.servers).min(1.0),
+            queue_time_mean_s: (response_mean_s - service.mean_s).max(0.0),
+            response_mean_s,
+            outstanding_mean: arrivals_per_s * response_mean_s,
+        },
+        quantiles_s: Some(SHARES.map(quantile)),
+        saturation_per_s: saturation_per_s.is_finite().then_some(saturation_per_s),
+    })
+}
+
+/// Estimates that a trace's rate and moments alone give: M/G/1 and Allen-Cunneen, for comparison.
+///
+/// # Errors
+/// Too few requests, requests that all arrive at once, or a rate that exceeds that of the device.
+pub fn recorded_moments(load: RecordedLoad) -> Result<[Estimate; 2], EstimateError> {
+    load.check()?;
+    let (arrivals_per_s, service) = (load.arrivals_per_s(), load.service());
+    let of = |method, steady| Estimate {
+        method,
+        service,
+        steady,
+        quantiles_s: None,
+        saturation_per_s: Some(1.0 / service.mean_s),
+    };
+    Ok([
+        of(Method::Mg1, mg1(arrivals_per_s, service)?),
+        of(Method::AllenCunneen, allen_cunneen(arrivals_per_s, load.arrival_variation(), service, 1)?),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_devices::service_law::{LawOrigin, LawPoint, ServiceTimes};
+
+    use super::*;
+
+    fn law(points: &[(u32, f64)]) -> ServiceLaw {
+        let point = |(outstanding, time_s): &(u32, f64)| LawPoint {
+            outstanding: *outstanding,
+            service: ServiceTimes::constant(*time_s),
+            response: None,
+        };
+        ServiceLaw {
+            points: points.iter().map(point).collect(),
+            ..ServiceLaw::of_server(LawOrigin::Sampled, ServiceTimes::constant(1.0))
+        }
+    }
+
+    fn arrivals(times_s: &[u64]) -> Vec<Instant> {
+        times_s.iter().map(|time| Instant::from_ns(time * 1_000_000_000)).collect()
+    }
+
+    #[test]
+    fn recursion_is_that_of_a_hand_computed_queue() {
+        let arrivals = arrivals(&[5, 5, 5, 6, 20, 21, 40, 50]);
+        let services = [2.0, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0];
+        let load = RecordedLoad { arrivals: &arrivals, services_s: &services, growth: 1.0 };
+        let responses = recorded_responses_s(load, &law(&[(1, 1.0)])).unwrap();
+        assert_eq!(responses, [2.0, 4.0, 5.0, 5.0, 3.0, 3.0, 1.0, 1.0]);
+        // Twice the rate halves the interarrival times.
+        let responses =
+            recorded_responses_s(RecordedLoad { growth: 2.0, ..load }, &law(&[(1, 1.0)])).unwrap();
+        assert_eq!(responses, [2.0, 4.0, 5.0, 5.5, 3.0, 3.5, 1.0, 1.0]);
+        let estimate = recorded(load, &law(&[(1, 1.0)])).unwrap();
+        assert_eq!(estimate.steady.response_mean_s, 3.0);
+    }
+
+    #[test]
+    fn queue_shortens_the_services_of_a_dependent_law() {
+        let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
+        let services = [2.0; 8];
+        let load = RecordedLoad { arrivals: &arrivals, services_s: &services, growth: 1.0 };
+        // Alone 2 s, chosen among two 1 s, from a queue of one 1.5 s.
+        let law = law(&[(1, 2.0), (2, 1.5), (3, 1.0)]);
+        let responses = recorded_responses_s(load, &law).unwrap();
+        assert_eq!(responses[..4], [2.0, 3.0, 4.5, 2.0]);
+    }
+
+    #[test]
+    fn several_servers_serve_together() {
+        let arrivals = arrivals(&[0, 0, 0, 10, 20, 30, 40, 50]);
+        let load = RecordedLoad { arrivals: &arrivals, services_s: &[2.0; 8], growth: 1.0 };
+        let two = ServiceLaw { servers: 2.0, ..law(&[(1, 2.0)]) };
+        assert_eq!(recorded_responses_s(load, &two).unwrap()[..4], [2.0, 2.0, 4.0, 2.0]);
+    }
+
+    #[test]
+    fn poisson_methods_know_nothing_of_bursts() {
+        let burst: Vec<u64> = (0..20).flat_map(|i| [i * 100; 8]).collect();
+        let arrivals = arrivals(&burst);
+        let load = RecordedLoad { arrivals: &arrivals, services_s: &[1.0; 160], growth: 1.0 };
+        let [poisson, two_moments] = recorded_moments(load).unwrap();
+        let recursion = recorded(load, &law(&[(1, 1.0)])).unwrap();
+        assert_eq!(recursion.steady.response_mean_s, 4.5);
+        assert!(poisson.steady.response_mean_s < 1.1 && two_moments.steady.response_mean_s < 2.0);
+    }
+
+    #[test]
+    fn traces_without_times_are_refused() {
+        let arrivals = arrivals(&[3; 10]);
+        let load = RecordedLoad { arrivals: &arrivals, services_s: &[1.0; 10], growth: 1.0 };
+        assert_eq!(
+            recorded(load, &law(&[(1, 1.0)])).unwrap_err(),
+            EstimateError::WithoutTimes { requests: 10 }
+        );
+        let few = RecordedLoad { arrivals: &arrivals[..3], services_s: &[1.0; 3], growth: 1.0 };
+        assert_eq!(
+            recorded(few, &law(&[(1, 1.0)])).unwrap_err(),
+            EstimateError::TooFewRequests { requests: 3, needed: 8 }
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Errors of estimates against simulations, from the table of the validation.
+//!
+//! `validation/estimate/errors.csv` has a row for each method, origin of the law and range of utilisation. A test of this
+//! crate makes it from the same comparisons as the table of the page.
+
+use super::figures::{ErrorFigures, origin};
+use seeklab_devices::service_law::LawOrigin;
+use seeklab_estimate::Method;
+
+/// The table: method, origin, greatest utilisation, errors of mean and 99th percentile, in percent.
+const TABLE: &str = include_str!("../../../../validation/estimate/errors.csv");
+
+/// Returns the errors of the first row that fits; without one, nothing is known.
+pub(super) fn errors(method: Method, law: LawOrigin, utilisation: f64) -> ErrorFigures {
+    errors_in(TABLE, method.name(), origin(law), utilisation * 100.0)
+}
+
+fn errors_in(table: &str, method: &str, origin: &str, utilisation_pct: f64) -> ErrorFigures {
+    let row = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>()).find(|cells| {
+        cells[0] == method
+            && cells[1] == origin
+            && cells[2].parse::<f64>().is_ok_and(|greatest| utilisation_pct <= greatest)
+    });
+    let number = |place: usize| row.as_ref().and_then(|cells| cells[place].parse().ok());
+    ErrorFigures { response_mean_pct: number(3), response_p99_pct: number(4) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = "method,origin,utilisation_pct_max,response_mean_pct,response_p99_pct\n\
+                        mg1,exact,80,1.5,2.5\nmg1,exact,100,4,\nlindley,sampled,100,9,12\n";
+
+    #[test]
+    fn errors_are_those_of_the_first_row_that_fits() {
+        let of = |method, origin, utilisation_pct| errors_in(ROWS, method, origin, utilisation_pct);
+        let errors = |mean, p99| ErrorFigures { response_mean_pct: mean, response_p99_pct: p99 };
+        assert_eq!(of("mg1", "exact", 80.0), errors(Some(1.5), Some(2.5)));
+        assert_eq!(of("mg1", "exact", 81.0), errors(Some(4.0), None));
+        assert_eq!(of("mg1", "sampled", 10.0), errors(None, None));
+    }
+
+    #[test]
+    fn table_of_the_validation_has_five_columns_of_numbers() {
+        for line in TABLE.lines().skip(1) {
+            let cells: Vec<&str> = line.split(',').collect();
+            assert_eq!(cells.len(), 5, "{line}");
+            assert!(cells[2..4].iter().all(|cell| cell.parse::<f64>().is_ok()), "{line}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The service law of a resolved device: a formula of its kind, or a sample.
+
+use std::sync::Arc;
+
+use seeklab_core::{Device, Request, Seed};
+use seeklab_devices::Description;
+use seeklab_devices::layer::queue_before;
+use seeklab_devices::scheduler::SchedulerSpec;
+use seeklab_devices::service_law::{Demand, ServiceLaw};
+use seeklab_estimate::{EstimateError, sample_law};
+
+use super::load::{Load, Times};
+use crate::devices::Resolved;
+use crate::failure::Failure;
+
+/// Requests of a trace with which laws are sampled at several numbers outstanding.
+const SAMPLE_REQUESTS_MAX: usize = 40_000;
+
+/// Returns the law of a device under a load.
+pub(super) fn law(device: &Resolved, load: &Load, seed: Seed) -> Result<ServiceLaw, Failure> {
+    let requests: Arc<[Request]> = match load.requests.len() {
+        0..=SAMPLE_REQUESTS_MAX => Arc::clone(&load.requests),
+        _ => load.requests[..SAMPLE_REQUESTS_MAX].into(),
+    };
+    let also = match &load.times {
+        Times::Closed(population) => Some(population.members),
+        Times::Poisson { .. } | Times::Recorded(_) => None,
+    };
+    let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
+    let whole = || sample_law(&build, &requests, also).map_err(failure);
+    let description = &device.description;
+    match device.queue() {
+        None => formula(description, &load.demand, &requests, also, seed).map_or_else(whole, Ok),
+        Some((scheduler, depth)) => match under_queue(description, &load.demand, scheduler, depth) {
+            Some(law) if law.in_order => Ok(law),
+            // A formula of the service times alone; their order spreads the response times.
+            Some(law) => whole().map(|sampled| with_responses(law, &sampled)),
+            None => whole(),
+        },
+    }
+}
+
+/// A law with the response times that were sampled with about as many requests outstanding.
+fn with_responses(mut law: ServiceLaw, sampled: &ServiceLaw) -> ServiceLaw {
+    for point in &mut law.points {
+        let before = sampled.points.partition_point(|other| other.outstanding <= point.outstanding);
+        point.response = sampled.points[before.saturating_sub(1)].response.clone();
+    }
+    law
+}
+
+/// The law of a device without a queue of the host's: a formula, or formulas of layers over a sample of the device
+/// beneath. `None` if the whole device has to be sampled.
+fn formula(
+    description: &Description,
+    demand: &Demand,
+    requests: &Arc<[Request]>,
+    also: Option<u32>,
+    seed: Seed,
+) -> Option<ServiceLaw> {
+    let sample = |node: &Description| {
+        if std::ptr::eq(node, description) {
+            return None;
+        }
+        built(node, seed)?;
+        let build = || built(node, seed).expect("the device was built just now");
+        sample_law(&build, requests, also).ok()
+    };
+    description.service_law(demand, &sample)
+}
+
+/// A device with a queue in order of arrival that takes any number of requests.
+fn built(description: &Description, seed: Seed) -> Option<Box<dyn Device>> {
+    let device = description.build(seed, "disk0").ok()?;
+    match device.capabilities().queue_depth {
+        u32::MAX => Some(device),
+        depth => Some(Box::new(queue_before(device, &SchedulerSpec::FCFS, depth as usize).ok()?)),
+    }
+}
+
+/// The formula of a device behind a queue of the host's.
+fn under_queue(
+    description: &Description,
+    demand: &Demand,
+    scheduler: SchedulerSpec,
+    depth: usize,
+) -> Option<ServiceLaw> {
+    if scheduler == SchedulerSpec::FCFS {
+        let law = description.service_law(demand, &|_| None)?;
+        return (law.servers <= 1.0 && law.in_order).then_some(law);
+    }
+    if depth > 1 {
+        return None;
+    }
+    description.service_law(&Demand { order: Some(scheduler), ..demand.clone() }, &|_| None)
+}
+
+/// A failure to estimate as that of a verb.
+pub(super) fn failure(error: EstimateError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        EstimateError::Overload { .. } => Failure::check(error.to_string())
+            .hint("lower the rate, or look for the rate that the device sustains with --until"),
+        EstimateError::WithoutTimes { .. } => {
+            failure.hint("estimate the trace closed (--closed N), or add arrival times to it")
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,215 @@
+//! The load of an estimate: arrivals, and requests in their order, from a workload.
+
+use std::sync::Arc;
+
+use seeklab_core::{Arrival, Capabilities, Duration, Instant, Operation, Request, Seed, Workload};
+use seeklab_devices::service_law::{Addresses, Demand, SizeShare};
+use seeklab_estimate::queueing::Population;
+use seeklab_workloads::replay::{Mode, Replay, ReplaySpec, Survey};
+use seeklab_workloads::synthetic::{
+    AddressDistribution, ArrivalSpec, Pace, SizeSpec, SyntheticSpec, TimeDistribution,
+};
+use seeklab_workloads::{AddressSpace, Synthetic, WorkloadSpec};
+
+use crate::devices::Resolved;
+use crate::failure::Failure;
+use crate::run::{REPLAYED, Records, SURVEYED, in_blocks_of, in_whole_blocks, supplied};
+use crate::workload::ResolvedWorkload;
+
+/// Requests of a synthetic workload with which laws are sampled.
+const SAMPLE_REQUESTS: u64 = 20_000;
+
+/// Arrivals of a synthetic workload that is not Poisson.
+const ARRIVALS: u64 = 200_000;
+
+/// Requests of a trace at most. Those behind are left out, with a note.
+const TRACE_REQUESTS_MAX: usize = 2_000_000;
+
+/// Times of the requests.
+#[derive(Debug, Clone)]
+pub(super) enum Times {
+    /// A Poisson process.
+    Poisson {
+        /// Arrivals per second.
+        arrivals_per_s: f64,
+    },
+    /// A population with one request outstanding or thinking each.
+    Closed(Population),
+    /// Arrivals in order, one for each request.
+    Recorded(Vec<Instant>),
+}
+
+/// Load of one device.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    pub(super) times: Times,
+    /// Requests in order: those of the trace, or a draw.
+    pub(super) requests: Arc<[Request]>,
+    /// The demand, as far as a formula can use it.
+    pub(super) demand: Demand,
+    /// Assumptions about the load that no test covers, in sentences.
+    pub(super) notes: Vec<String>,
+}
+
+/// Returns the load of a workload on a device.
+pub(super) fn load(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Load, Failure> {
+    match &workload.spec {
+        WorkloadSpec::Synthetic(spec) => synthetic(device, workload, spec, seed),
+        WorkloadSpec::Replay(spec) => replay(device, workload, spec),
+        _ => Err(Failure::new(format!(
+            "--workload `{}`: its requests depend on what their processes do, for which no method is there",
+            workload.name
+        ))
+        .hint("simulate it with --out TRACE, then estimate that trace")),
+    }
+}
+
+fn synthetic(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &SyntheticSpec,
+    seed: Seed,
+) -> Result<Load, Failure> {
+    let capabilities = device.build(seed, "disk0")?.capabilities().clone();
+    let space = AddressSpace::from(&capabilities);
+    let supplied = supplied(device, workload, spec)?;
+    let (spec, rounded) = in_whole_blocks(spec, capabilities.block_size);
+    let draw = |arrivals: ArrivalSpec, requests: u64| {
+        let spec = SyntheticSpec { requests, arrivals, ..spec.clone() };
+        // Other draws than those of a simulation with the same seed.
+        let source = Synthetic::new(&spec, space, seed.repetition(u64::MAX), supplied.clone());
+        let mut source = source
+            .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+        Ok::<_, Failure>(arrivals_of(&mut source, usize::MAX))
+    };
+    let each_ns = ArrivalSpec::Constant(Pace::Interarrival(Duration::from_ns(1)));
+    let mut notes: Vec<String> = rounded.iter().map(|note| note.text().to_owned()).collect();
+    let (times, requests) = match &spec.arrivals {
+        ArrivalSpec::Poisson(pace) => {
+            let arrivals_per_s = match pace {
+                Pace::Rate(rate) => rate.as_per_s(),
+                Pace::Interarrival(time) => 1.0 / time.as_s(),
+            };
+            (Times::Poisson { arrivals_per_s }, draw(each_ns, SAMPLE_REQUESTS)?.1)
+        }
+        ArrivalSpec::Closed { population, think, think_distribution } => {
+            if !think.is_zero() && *think_distribution == TimeDistribution::Constant {
+                notes.push("constant think times are estimated as exponential ones".to_owned());
+            }
+            let population = Population { members: *population, think_mean_s: think.as_s() };
+            (Times::Closed(population), draw(each_ns, SAMPLE_REQUESTS)?.1)
+        }
+        other => {
+            let (arrivals, requests) = draw(other.clone(), spec.requests.clamp(SAMPLE_REQUESTS, ARRIVALS))?;
+            (Times::Recorded(arrivals), requests)
+        }
+    };
+    let demand = demand(&capabilities, &requests, addresses(&spec, &capabilities));
+    Ok(Load { times, requests: requests.into(), demand, notes })
+}
+
+/// The uniform addresses of a description, `None` if its addresses are others or depend on the request before.
+fn addresses(spec: &SyntheticSpec, capabilities: &Capabilities) -> Option<Addresses> {
+    let is_uniform = spec.address.distribution == AddressDistribution::Uniform
+        && spec.address.start.is_none()
+        && spec.address.end.is_none()
+        && spec.sequential.as_f64() == 0.0
+        && spec.local.as_f64() == 0.0
+        && matches!(spec.size, Some(SizeSpec::Fixed(_) | SizeSpec::Mix(_)));
+    let block_bytes = capabilities.block_size.as_bytes();
+    let align_blocks = spec.align.map_or(1, |align| (align.as_bytes() / block_bytes).max(1));
+    is_uniform.then_some(Addresses { begin: 0, end: capabilities.capacity_blocks, align_blocks })
+}
+
+/// Shares of operations and lengths over requests.
+fn demand(capabilities: &Capabilities, requests: &[Request], addresses: Option<Addresses>) -> Demand {
+    let mut counts = std::collections::BTreeMap::<u32, u64>::new();
+    let mut reads = 0_u64;
+    for request in requests {
+        reads += u64::from(request.op == Operation::Read);
+        *counts.entry(request.blocks).or_default() += 1;
+    }
+    let total = requests.len().max(1) as f64;
+    let share = |(blocks, count)| SizeShare { blocks, share: count as f64 / total };
+    Demand {
+        block_size: capabilities.block_size,
+        reads: reads as f64 / total,
+        sizes: counts.into_iter().map(share).collect(),
+        addresses,
+        order: None,
+    }
+}
+
+/// Requests of an open workload with their arrivals, up to a number.
+fn arrivals_of<W: Workload>(workload: &mut W, requests_max: usize) -> (Vec<Instant>, Vec<Request>) {
+    let (mut arrivals, mut requests) = (Vec::new(), Vec::new());
+    let mut now = Instant::ZERO;
+    while requests.len() < requests_max {
+        match workload.next_arrival(now) {
+            Arrival::At(time) => now = time,
+            Arrival::Request(request) => {
+                arrivals.push(now);
+                requests.push(request);
+            }
+            Arrival::Reclassification(_) => {}
+            Arrival::WaitForCompletion | Arrival::Finished => break,
+        }
+    }
+    (arrivals, requests)
+}
+
+fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> Result<Load, Failure> {
+    let capabilities = device.build(Seed(0), "disk0")?.capabilities().clone();
+    let convert = |record, from| in_blocks_of(record, from, capabilities.block_size);
+    let survey = if spec.needs_survey() {
+        let mut trace = workload.open_trace(&SURVEYED)?;
+        let block_size = trace.metadata().block_size;
+        let records = trace.by_ref().map(|record| record.map(|record| convert(record, block_size)));
+        Some(Survey::of(records, spec.device)?)
+    } else {
+        None
+    };
+    let mut settings = spec
+        .settings(capabilities.capacity_blocks, survey.as_ref())
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let population = match settings.mode {
+        Mode::Open | Mode::Scaled { .. } => None,
+        Mode::Closed { population } => Some(Population { members: population, think_mean_s: 0.0 }),
+        Mode::Think | Mode::Follow { .. } => {
+            return Err(Failure::new(
+                "--think and --follow: these arrivals depend on completions, for which no method is there",
+            )
+            .hint("estimate the trace with --open, --scaled F or --closed N"));
+        }
+    };
+    if population.is_some() {
+        settings.mode = Mode::Open;
+    }
+    let mut trace = workload.open_trace(&REPLAYED[1..12])?;
+    let block_size = trace.metadata().block_size;
+    let records = Records::new(&mut trace).map(|record| record.map(|record| convert(record, block_size)));
+    let mut source = Replay::new(records, settings);
+    let (arrivals, requests) = arrivals_of(&mut source, TRACE_REQUESTS_MAX);
+    source.into_result().map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        hint.into_iter().fold(Failure::chain(&error).context(workload.name.clone()), Failure::hint)
+    })?;
+    if let Some(other) = requests.iter().find(|request| request.device != requests[0].device) {
+        let (one, other) = (requests[0].device, other.device);
+        return Err(Failure::new(format!(
+            "--workload `{}`: has requests for several devices, such as {one} and {other}",
+            workload.name
+        ))
+        .hint(format!("estimate one device: replay,trace={},device={one}", workload.name)));
+    }
+    if requests.is_empty() {
+        return Err(Failure::new(format!("--workload `{}`: has no requests", workload.name)));
+    }
+    let mut notes = Vec::new();
+    if requests.len() == TRACE_REQUESTS_MAX {
+        notes.push(format!("the first {TRACE_REQUESTS_MAX} requests of the trace stand for all"));
+    }
+    let demand = demand(&capabilities, &requests, None);
+    let times = population.map_or(Times::Recorded(arrivals), Times::Closed);
+    Ok(Load { times, requests: requests.into(), demand, notes })
+}

@@ -1,0 +1,243 @@
+//! Estimates the response times of devices by arithmetic, before anything runs.
+//!
+//! ```text
+//! DEVICE ─▶ law (a formula, or sampled) ─┐
+//! W ─▶ load (Poisson, closed, recorded) ─┴▶ seeklab-estimate ─▶ EstimateFigures, page
+//! ```
+
+mod bound;
+mod errors;
+mod figures;
+mod law;
+mod load;
+mod page;
+mod until;
+
+use std::path::PathBuf;
+
+use seeklab_core::Seed;
+use seeklab_devices::service_law::ServiceLaw;
+use seeklab_estimate::assumptions::{
+    Assumption, AssumptionKind, independent_services, poisson_arrivals, services_independent_of_idle,
+    stationary_arrivals,
+};
+use seeklab_estimate::{
+    Estimate, EstimateError, RecordedLoad, closed, open_poisson, recorded, recorded_moments,
+    services_one_at_a_time,
+};
+use seeklab_files::check_distinct;
+use seeklab_report::Page;
+
+use crate::devices::{Resolved, Setup, resolve};
+use crate::failure::Failure;
+use crate::output::VERSION;
+use crate::session::Session;
+use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
+use load::{Load, Times, load};
+
+pub use bound::Bound;
+pub use figures::{
+    AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
+    MethodFigures, RateLimitFigures, UntilFigures,
+};
+
+/// Options of an estimate.
+#[derive(Debug, Clone)]
+pub struct EstimateOptions {
+    /// Catalog names or TOML files.
+    pub devices: Vec<String>,
+    /// Setup of every device.
+    pub setup: Setup,
+    /// Workload: a trace, a TOML file, or a line that describes it.
+    pub workload: String,
+    /// Options beside the workload.
+    pub workload_options: WorkloadOptions,
+    /// Seed of the draws of the samples.
+    pub seed: Seed,
+    /// Bound up to which the load may grow.
+    pub until: Option<Bound>,
+    /// Path that the caller writes the page to.
+    pub report: Option<PathBuf>,
+}
+
+/// Result of an estimate.
+#[derive(Debug)]
+pub struct EstimateResult {
+    /// Figures, as one JSON document.
+    pub figures: EstimateFigures,
+    /// The same, with plots.
+    pub page: Page,
+    /// The failed check, if a device cannot sustain the load.
+    pub saturated: Option<Failure>,
+}
+
+/// A load that grows by a factor, on a device with its law.
+pub(crate) struct Estimating {
+    law: ServiceLaw,
+    load: Load,
+    /// Service times of recorded requests, one at a time.
+    services_s: Vec<f64>,
+}
+
+/// Estimates the workload on each device.
+///
+/// # Errors
+/// If a device or the workload does not fit, a trace cannot be read or has no times, or no load meets the bound.
+pub fn estimate(session: &Session, options: &EstimateOptions) -> Result<EstimateResult, Failure> {
+    let devices: Vec<Resolved> =
+        options.devices.iter().map(|name| resolve(name, &options.setup)).collect::<Result<_, _>>()?;
+    let workload = resolve_workload(&options.workload, &options.workload_options)?;
+    if let Some(path) = &options.report {
+        let inputs = options.devices.iter().chain([&options.workload]).map(PathBuf::from);
+        check_distinct(path, inputs.chain(workload.trace().map(PathBuf::from)))?;
+    }
+    let (mut figures, mut curves, mut saturated) = (Vec::new(), Vec::new(), None);
+    for device in &devices {
+        session.check()?;
+        let estimating = Estimating::new(device, &workload, options.seed)?;
+        let (row, failure) = row(device, &estimating, options.until)?;
+        curves.push(page::Curve::of(&estimating, &row, options.report.is_some()));
+        figures.push(row);
+        saturated = saturated.or(failure);
+    }
+    let figures = EstimateFigures {
+        seed: options.seed.0,
+        workload: workload.name.clone(),
+        version: VERSION,
+        command: session.command(),
+        devices: figures,
+    };
+    let page = page::page(&figures, &curves);
+    // The load of --until may be one that the device sustains although it does not sustain this one.
+    let saturated = saturated.filter(|_| options.until.is_none());
+    Ok(EstimateResult { figures, page, saturated })
+}
+
+/// Estimates of one device, and the failure if it cannot sustain the load.
+pub(crate) fn row(
+    device: &Resolved,
+    estimating: &Estimating,
+    until: Option<Bound>,
+) -> Result<(DeviceEstimate, Option<Failure>), Failure> {
+    let context = |error: EstimateError| law::failure(error).context(device.label());
+    let (estimate, overload) = match estimating.at(1.0) {
+        Ok(estimate) => (Some(estimate), None),
+        Err(error @ EstimateError::Overload { .. }) => (None, Some(context(error))),
+        Err(error) => return Err(context(error)),
+    };
+    let until = until.map(|bound| estimating.until(bound)).transpose();
+    let until = until.map_err(|failure| failure.context(device.label()))?;
+    let arrivals_per_s = estimating.arrivals_per_s(1.0);
+    let mut notes = estimating.load.notes.clone();
+    let assumptions = estimating.assumptions();
+    for broken in assumptions.iter().filter(|assumption| assumption.needed && !assumption.holds) {
+        notes.push(format!(
+            "the assumption `{}` does not hold: {} is {:.3}, allowed {:.3} to {:.3}",
+            broken.name, broken.meaning, broken.figure, broken.figure_min, broken.figure_max
+        ));
+    }
+    let mut figures = estimate.as_ref().map(MethodFigures::from).unwrap_or_default();
+    if estimate.is_none() {
+        let saturation = estimating.law.saturation_per_s();
+        figures.saturation_per_s = saturation.is_finite().then(|| figures::rounded(saturation));
+    }
+    let error_pct = estimate.as_ref().map_or_else(ErrorFigures::default, |estimate| {
+        errors::errors(estimate.method, estimating.law.origin, estimate.steady.utilisation)
+    });
+    let row = DeviceEstimate {
+        device: device.name.clone(),
+        bare: device.bare,
+        law: LawFigures::of(&estimating.law, arrivals_per_s),
+        arrivals_per_s: arrivals_per_s.map(figures::rounded),
+        saturated: overload.is_some(),
+        estimate: figures,
+        beside: estimating.beside().iter().map(MethodFigures::from).collect(),
+        assumptions,
+        error_pct,
+        until,
+        notes,
+    };
+    Ok((row, overload))
+}
+
+impl Estimating {
+    /// Prepares the estimate of a workload on a device: the law, and for recorded arrivals the service times.
+    pub(crate) fn new(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Self, Failure> {
+        let load = load(device, workload, seed)?;
+        let law = law::law(device, &load, seed).map_err(|failure| failure.context(device.label()))?;
+        let services_s = match &load.times {
+            Times::Recorded(arrivals) => {
+                let build = || device.build(seed, "disk0").expect("the device was built before");
+                services_one_at_a_time(&build, &load.requests, arrivals).map_err(law::failure)?
+            }
+            Times::Poisson { .. } | Times::Closed(_) => Vec::new(),
+        };
+        Ok(Self { law, load, services_s })
+    }
+
+    /// The recorded load, its rate multiplied by a factor; `None` of other loads.
+    fn recorded(&self, growth: f64) -> Option<RecordedLoad<'_>> {
+        match &self.load.times {
+            Times::Recorded(arrivals) => {
+                Some(RecordedLoad { arrivals, services_s: &self.services_s, growth })
+            }
+            Times::Poisson { .. } | Times::Closed(_) => None,
+        }
+    }
+
+    /// The estimate under the load multiplied by a factor: its rate, or its population.
+    pub(crate) fn at(&self, growth: f64) -> Result<Estimate, EstimateError> {
+        match &self.load.times {
+            Times::Poisson { arrivals_per_s } => open_poisson(arrivals_per_s * growth, &self.law),
+            Times::Closed(population) => {
+                let members = (f64::from(population.members) * growth).round().max(1.0);
+                let population =
+                    seeklab_estimate::queueing::Population { members: members as u32, ..*population };
+                closed(population, &self.law)
+            }
+            Times::Recorded(arrivals) => {
+                recorded(RecordedLoad { arrivals, services_s: &self.services_s, growth }, &self.law)
+            }
+        }
+    }
+
+    /// Arrivals per second under the load multiplied by a factor; `None` of a closed load.
+    pub(crate) fn arrivals_per_s(&self, growth: f64) -> Option<f64> {
+        match &self.load.times {
+            Times::Poisson { arrivals_per_s } => Some(arrivals_per_s * growth),
+            Times::Closed(_) => None,
+            Times::Recorded(_) => self.recorded(growth).map(|load| load.arrivals_per_s()),
+        }
+    }
+
+    /// Estimates by methods that know only the rate and moments of recorded arrivals.
+    fn beside(&self) -> Vec<Estimate> {
+        let moments = self.recorded(1.0).and_then(|load| recorded_moments(load).ok());
+        moments.map(Vec::from).unwrap_or_default()
+    }
+
+    /// Tests of the assumptions; of each, if the method needs it.
+    fn assumptions(&self) -> Vec<AssumptionFigures> {
+        let is_recorded = matches!(self.load.times, Times::Recorded(_));
+        let is_open = !matches!(self.load.times, Times::Closed(_));
+        let arrivals = match &self.load.times {
+            Times::Recorded(arrivals) => arrivals.as_slice(),
+            Times::Poisson { .. } | Times::Closed(_) => &[],
+        };
+        let tests: [Option<Assumption>; 4] = [
+            poisson_arrivals(arrivals),
+            stationary_arrivals(arrivals),
+            independent_services(&self.services_s),
+            services_independent_of_idle(&self.law).filter(|_| is_open),
+        ];
+        let needed = |kind: AssumptionKind| match kind {
+            // The recursion takes arrivals and service times as they are.
+            AssumptionKind::PoissonArrivals
+            | AssumptionKind::StationaryArrivals
+            | AssumptionKind::IndependentServices
+            | AssumptionKind::ServicesIndependentOfIdle => !is_recorded,
+        };
+        let tests = tests.into_iter().flatten();
+        tests.map(|test| AssumptionFigures::of(&test, needed(test.kind))).collect()
+    }
+}
