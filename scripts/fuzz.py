@@ -77,12 +77,14 @@ def samples(traces):
                 say(f"skipped: {traces / name} is absent")
     for path in sorted((ROOT / "crates/devices/catalog").glob("*.toml")):
         yield "description", path.name, path.read_bytes()
+    for path in sorted((ROOT / "examples/ganger-patt").glob("*.toml")):
+        yield "host", path.name, path.read_bytes()
 
 
 def seed(traces):
     for target, name, bytes_ in samples(traces):
         forms = {target: {name: bytes_}}
-        if target != "description":
+        if target not in ("description", "host"):
             zstd = subprocess.run(["zstd", "-cq"], input=bytes_, capture_output=True, check=True).stdout
             forms["guess"] = {f"{target}-{name}": bytes_, f"{target}-{name}.gz": gzip.compress(bytes_, mtime=0),
                               f"{target}-{name}.xz": lzma.compress(bytes_), f"{target}-{name}.zst": zstd}

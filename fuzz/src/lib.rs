@@ -11,7 +11,11 @@
 use std::io::{Cursor, Write};
 
 use seeklab_columnar::FORMATS;
+use seeklab_core::{
+    Arrival, Breakdown, BufferOutcome, ByteSize, Completion, FaultSet, Instant, Outcome, Request, Workload,
+};
 use seeklab_traces::{OpenTrace, ReadOptions, Source, TraceError, open_source};
+use seeklab_workloads::{AddressSpace, Host};
 
 /// Reads `bytes` in the format of that name, or guesses.
 pub fn read(format: Option<&str>, bytes: &[u8]) {
@@ -35,4 +39,47 @@ fn drain(trace: Result<OpenTrace, TraceError>) {
     let Ok(trace) = trace else { return };
     let errors = trace.filter(Result::is_err).count();
     assert!(errors <= 1, "an error ends a trace");
+}
+
+/// The device of fuzzed hosts: 1 GiB.
+pub const TARGET: AddressSpace =
+    AddressSpace { capacity_blocks: 1 << 21, block_size: ByteSize::from_bytes(512) };
+
+/// Events of a fuzzed host at most.
+const EVENTS_MAX: u32 = 20_000;
+
+/// Runs a host whose requests complete at once until it has finished, or for some events.
+pub fn run_host(mut host: Host) {
+    let mut now = Instant::ZERO;
+    for _ in 0..EVENTS_MAX {
+        match host.next_arrival(now) {
+            Arrival::Request(request) => {
+                assert!(request.lbn + u64::from(request.blocks) <= TARGET.capacity_blocks, "{request:?}");
+                host.completed(&completion(request, now));
+            }
+            Arrival::Reclassification(_) => {}
+            Arrival::At(time) => now = time,
+            Arrival::WaitForCompletion => unreachable!("every request is complete"),
+            Arrival::Finished => break,
+        }
+    }
+    for times in host.process_times() {
+        assert_eq!(times.computing + times.ready + times.waits.sum(), times.elapsed);
+    }
+}
+
+fn completion(request: Request, now: Instant) -> Completion {
+    Completion {
+        request,
+        submitted: now,
+        issued: now,
+        started: now,
+        completed: now,
+        breakdown: Breakdown::default(),
+        outcome: Outcome::ok(&request),
+        buffer: BufferOutcome::None,
+        seek_cylinders: 0,
+        queue_length: 0,
+        faults: FaultSet::NONE,
+    }
 }

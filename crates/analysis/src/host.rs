@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Figures of a simulated host. Times and counts cover the lifetime of the task. Figures of requests cover the run, which
 /// ends when everything dirty is on the device.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostSummary {
     /// False if the run stopped before the task ended.
     pub finished: bool,
@@ -25,6 +25,8 @@ pub struct HostSummary {
     pub false_idle_s: f64,
     /// Other time that CPUs were idle.
     pub idle_s: f64,
+    /// Share of the time of all CPUs in which they executed something; null if no time elapsed.
+    pub cpu_utilisation_pct: Option<f64>,
     /// Time that the task's processes waited for I/O.
     pub io_wait_s: f64,
     /// Interrupts, those of the clock included.
@@ -50,7 +52,7 @@ pub struct HostSummary {
 }
 
 /// Figures of the requests of one class at issue.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClassSummary {
     /// Requests that completed.
     pub requests: u64,
@@ -62,6 +64,76 @@ pub struct ClassSummary {
     pub limit_mean_ms: Option<f64>,
     /// Share of time limits that were met; null if no block was needed.
     pub met_pct: Option<f64>,
+}
+
+/// Course of a run of a host, in intervals of equal length from its start to the end of its last request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostTimeline {
+    /// Length of an interval.
+    pub stretch_s: f64,
+    /// Start of the task; null if no process of it started.
+    pub task_start_s: Option<f64>,
+    /// End of the task; null if the run stopped before.
+    pub task_end_s: Option<f64>,
+    /// Share of the CPU time in which processes of the task computed.
+    pub task_cpu_pct: Vec<f64>,
+    /// Share of the CPU time in which CPUs executed something else.
+    pub other_cpu_pct: Vec<f64>,
+    /// Share of the CPU time in which CPUs were idle while at least as many processes waited for I/O as CPUs were idle.
+    pub false_idle_pct: Vec<f64>,
+    /// Share of the CPU time in which CPUs were idle otherwise.
+    pub idle_pct: Vec<f64>,
+    /// Processes that waited for I/O, mean.
+    pub io_waiting_processes: Vec<f64>,
+    /// Requests from their issue until the host had handled their completion, mean.
+    pub outstanding_requests: Vec<f64>,
+}
+
+/// Division of the elapsed time of a process, or of several of one name. `elapsed_s` is the sum of computing, ready and
+/// waiting time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostProcess {
+    /// Name of the process. Of a trace, its program and the number of its thread.
+    pub name: String,
+    /// Number of processes that started.
+    pub processes: u64,
+    /// Time from the start of each process to its end, or to the end of the run.
+    pub elapsed_s: f64,
+    /// CPU time.
+    pub computing_s: f64,
+    /// Time in which the process could have computed and had no CPU for itself.
+    pub ready_s: f64,
+    /// Waits for reads.
+    pub read_wait_s: f64,
+    /// Waits for writes.
+    pub write_wait_s: f64,
+    /// Waits for memory that is free or clean.
+    pub memory_wait_s: f64,
+    /// Waits for fewer dirty blocks.
+    pub dirty_limit_wait_s: f64,
+    /// Waits for other processes: for their progress, a lock or a pipe.
+    pub process_wait_s: f64,
+    /// Waits for the end of children.
+    pub children_wait_s: f64,
+    /// Sleeps. Of the syncer or flusher, the time without work.
+    pub timer_wait_s: f64,
+}
+
+impl HostProcess {
+    /// The parts of the elapsed time, with their names.
+    pub const fn parts_s(&self) -> [(&'static str, f64); 9] {
+        [
+            ("computing", self.computing_s),
+            ("ready", self.ready_s),
+            ("read wait", self.read_wait_s),
+            ("write wait", self.write_wait_s),
+            ("memory wait", self.memory_wait_s),
+            ("dirty limit wait", self.dirty_limit_wait_s),
+            ("process wait", self.process_wait_s),
+            ("children wait", self.children_wait_s),
+            ("timer wait", self.timer_wait_s),
+        ]
+    }
 }
 
 impl HostSummary {

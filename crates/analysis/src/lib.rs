@@ -36,7 +36,7 @@ pub use comparison::{Comparison, ComparisonError, ComparisonSummary, Side, compa
 pub use confidence::{BatchMeans, Interval, interval};
 pub use curve::{CdfPoint, HistogramBin};
 pub use density::{DensityAxis, DensityStep};
-pub use host::{ClassSummary, HostSummary};
+pub use host::{ClassSummary, HostProcess, HostSummary, HostTimeline};
 pub use matching::{DRIVER_FLUSHES_MAX, HostKnown, MatchCounts, Matcher};
 pub use metrics::{
     BreakdownSummary, CriticalitySummaries, CriticalitySummary, FaultSpan, Metrics, MetricsSummary,

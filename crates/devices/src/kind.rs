@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use seeklab_core::description::{self, ParameterInfo, schema};
-use seeklab_core::{Capabilities, Device, Seed};
+use seeklab_core::{ByteSize, Capabilities, Device, Seed};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -99,6 +99,14 @@ pub trait DeviceKind: fmt::Debug + Send + Sync + 'static {
         only(children).flatten()
     }
 
+    /// Checks that nothing of the layer itself lies beyond `size`, the part of the device that is served.
+    ///
+    /// # Errors
+    /// Blocks beyond it.
+    fn check_served(_parameters: &Self::Parameters, _size: ByteSize) -> Result<(), DescriptionError> {
+        Ok(())
+    }
+
     /// Facts that were fitted to a trace, `None` if it was not fitted.
     ///
     /// # Errors
@@ -185,6 +193,7 @@ pub(crate) trait Declared: fmt::Debug + Send + Sync {
     fn bare(&self, children: &[Capabilities]) -> Option<Arc<dyn Declared>>;
     fn tracks(&self, children: Vec<Option<Tracks>>) -> Result<Option<Tracks>, DescriptionError>;
     fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters>;
+    fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError>;
     fn fitted_model(
         &self,
         children: Vec<Option<FittedModel>>,
@@ -249,6 +258,10 @@ impl<K: DeviceKind> Declared for Typed<K> {
 
     fn power_loss(&self, children: Vec<Option<PowerLossParameters>>) -> Option<PowerLossParameters> {
         K::power_loss(&self.parameters, children)
+    }
+
+    fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        K::check_served(&self.parameters, size)
     }
 
     fn fitted_model(

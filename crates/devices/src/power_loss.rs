@@ -21,6 +21,19 @@ pub struct PowerLossParameters {
     pub atomic_unit: ByteSize,
     /// Fate of the data in the write buffer.
     pub cache: CacheProtection,
+    /// Effect of flushes and of force unit access.
+    pub flush: FlushEffect,
+}
+
+/// Effect of flushes and of writes with force unit access.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlushEffect {
+    /// Completed flushes and writes with force unit access are on the media.
+    #[default]
+    Honest,
+    /// A flush takes the overhead of a command and writes nothing. Force unit access is ignored.
+    Lies,
 }
 
 /// Contents of the unit that was being written when the power failed.
@@ -64,6 +77,7 @@ impl Default for PowerLossParameters {
             torn_sector: TornSector::default(),
             atomic_unit: ByteSize::from_bytes(512),
             cache: CacheProtection::default(),
+            flush: FlushEffect::default(),
         }
     }
 }

@@ -23,6 +23,7 @@ kinds! {
     immediate,
     constant,
     exponential,
+    access,
     table,
     station,
     queue,

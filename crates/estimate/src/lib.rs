@@ -16,6 +16,8 @@ pub mod assumptions;
 mod closed;
 mod error;
 mod growth;
+pub mod job_slot;
+pub mod lindsay_ferrari;
 mod method;
 mod moments;
 mod open;

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use seeklab_core::{Coverage, Device, Seed, description};
+use seeklab_core::{Coverage, DescriptionError, Device, Seed, description};
 use seeklab_devices::fault::FaultParameters;
 use seeklab_devices::layer::Bank;
 use seeklab_devices::layer::queue_before;
@@ -43,23 +44,63 @@ pub struct Faults {
     pub lines: Vec<String>,
 }
 
+/// Faults that were read, and the origin of each.
+#[derive(Debug, Default)]
+struct ReadFaults {
+    faults: FaultParameters,
+    origins: Vec<Origin>,
+}
+
+/// Place where a fault is written.
+#[derive(Debug, Clone)]
+struct Origin {
+    /// The file, or the option.
+    label: String,
+    /// Text of a file whose faults are those of the device, one by one.
+    text: Option<Arc<str>>,
+}
+
+impl ReadFaults {
+    fn extend(&mut self, faults: FaultParameters, origin: &Origin) {
+        self.origins.extend(faults.fault.iter().map(|_| origin.clone()));
+        self.faults.fault.extend(faults.fault);
+    }
+
+    /// Names the place of a mistake in one of the faults.
+    fn place(&self, error: DescriptionError) -> DescriptionError {
+        let number = error.path().strip_prefix("fault[").and_then(|rest| rest.split(']').next());
+        let origin = number.and_then(|number| self.origins.get(number.parse::<usize>().ok()?));
+        match origin {
+            Some(Origin { label, text: Some(text) }) => error.located(text).within(label),
+            Some(Origin { label, text: None }) => error.within(label),
+            None => error.within("--fault"),
+        }
+    }
+}
+
 impl Faults {
     /// All faults, in order.
-    fn read(&self) -> Result<FaultParameters, Failure> {
-        let mut faults = match &self.file {
-            None => FaultParameters::default(),
-            Some(path) => {
-                let label = path.display().to_string();
-                let text = text_of(&label)?;
-                let read = description::parse(&text).and_then(|table| FaultParameters::from_table(&table));
-                read.map_err(|error| error.located(&text).within(&label))?
-            }
-        };
-        for line in &self.lines {
-            let of_line = FaultParameters::from_line(line);
-            faults.fault.extend(of_line.map_err(|error| error.within(&format!("--fault {line}")))?.fault);
+    fn read(&self) -> Result<ReadFaults, Failure> {
+        let mut read = ReadFaults::default();
+        if let Some(path) = &self.file {
+            let label = path.display().to_string();
+            let text = text_of(&label)?;
+            let faults = description::parse(&text).and_then(|table| {
+                let faults = FaultParameters::from_table(&table)?;
+                let tables = table.get("fault").and_then(|fault| fault.as_array()).map_or(0, Vec::len);
+                Ok((faults, tables))
+            });
+            let (faults, tables) = faults.map_err(|error| error.located(&text).within(&label))?;
+            // A preset is more faults than one, or in another place.
+            let text = (tables == faults.fault.len() && !text.contains("preset")).then(|| text.into());
+            read.extend(faults, &Origin { label, text });
         }
-        Ok(faults)
+        for line in &self.lines {
+            let label = format!("--fault {line}");
+            let faults = FaultParameters::from_line(line).map_err(|error| error.within(&label))?;
+            read.extend(faults, &Origin { label, text: None });
+        }
+        Ok(read)
     }
 }
 
@@ -123,9 +164,9 @@ pub fn customise(name: &str, description: Description, setup: &Setup) -> Result<
         })?;
         description.set(key.trim(), value.trim().trim_matches('"'))?;
     }
-    let faults = setup.faults.read()?;
-    if !faults.fault.is_empty() {
-        description = description.beneath("fault", &faults).map_err(|error| error.within("--fault"))?;
+    let read = setup.faults.read()?;
+    if !read.faults.fault.is_empty() {
+        description = description.beneath("fault", &read.faults).map_err(|error| read.place(error))?;
     }
     let resolved = Resolved { name: name.to_owned(), bare: setup.bare, description, queue: setup.queue };
     resolved.build(Seed(0), "check")?;

@@ -23,6 +23,7 @@ pub mod failure;
 pub mod fit;
 pub mod fitted;
 mod host;
+pub mod jobs;
 mod journal;
 pub mod listener;
 pub mod output;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use rustix::time::{ClockId, clock_gettime};
-use seeklab_analysis::{HostSummary, Metrics};
+use seeklab_analysis::Metrics;
 use seeklab_core::{
     Arrival, ArrivalOrder, ByteSize, Capabilities, ClassHistory, Completion, Coverage, DescriptionError,
     Device, Duration, Instant, Limits, Seed, Simulation, SimulationError, TraceRecord, Workload,
@@ -21,19 +21,22 @@ use seeklab_workloads::replay::{
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
-    AddressSpace, Application, Builtin, Host, Retries, RetryCounts, Retrying, Supplied, Synthetic,
-    WorkloadSpec,
+    AddressSpace, Application, Builtin, Host, JobStream, JobsSpec, Retries, RetryCounts, Retrying, Supplied,
+    Synthetic, WorkloadSpec,
 };
 
 use crate::devices::Resolved;
 use crate::events::EventFile;
 use crate::failure::Failure;
+use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::stop::Stop;
 use crate::system::{Programs, SystemTrace, programs};
 use crate::workload::ResolvedWorkload;
+
+pub use crate::host::HostResult;
 
 /// Result of a run.
 #[derive(Debug)]
@@ -51,7 +54,9 @@ pub struct SimulationResult {
     /// Failed requests that were sent again, if the host retries.
     pub retries: Option<RetryCounts>,
     /// Figures of the host, if the workload has one.
-    pub host: Option<HostSummary>,
+    pub host: Option<HostResult>,
+    /// Figures of a stream of jobs, if the workload is one.
+    pub jobs: Option<JobsSummary>,
     /// Reason why the prediction is void, if the trace of a host was incomplete.
     pub void: Option<String>,
     /// CPU time of the simulation.
@@ -176,9 +181,11 @@ pub fn run(
         }
         WorkloadSpec::Host(spec) => {
             let host = |space| Host::new(spec, space, seed);
-            run_host(device, workload, host, seed, limits, outputs, progress)?
+            let names = spec.processes.keys().cloned().collect();
+            run_host(device, workload, host, names, seed, limits, outputs, progress)?
         }
         WorkloadSpec::System(spec) => system(device, workload, spec, seed, limits, outputs, progress)?,
+        WorkloadSpec::Jobs(spec) => run_jobs(device, workload, spec, seed, limits, outputs, progress)?,
     };
     result.notes.extend(device.outside_note(result.coverage).map(Note::Warning));
     Ok(result)
@@ -220,11 +227,13 @@ fn application(
     Ok(result)
 }
 
-/// Runs processes on a host, and takes its figures.
+/// Runs processes of these names on a host, and takes its figures.
+#[expect(clippy::too_many_arguments, reason = "the inputs of a run, and the host")]
 fn run_host(
     device: &Resolved,
     workload: &ResolvedWorkload,
     make: impl FnOnce(AddressSpace) -> Result<Host, DescriptionError>,
+    names: Vec<String>,
     seed: Seed,
     limits: Limits,
     mut outputs: Outputs,
@@ -234,16 +243,40 @@ fn run_host(
     let mut host = make(AddressSpace::from(built.capabilities()))
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mut result = drive(&mut host, &mut built, limits, workload.retries, &mut outputs, progress)?;
-    let summary = crate::host::summary(&host.figures());
+    let figures = HostResult::new(&host, names);
+    let summary = &figures.summary;
     let mut warn = |text: String| result.notes.push(Note::Warning(format!("{}: {text}", device.name)));
     if summary.failed_processes > 0 {
         let processes = if summary.failed_processes == 1 { "process" } else { "processes" };
-        warn(format!("{} {processes} ended early because a request failed", summary.failed_processes));
+        warn(format!(
+            "{} {processes} ended early because a request failed, or there were too many processes",
+            summary.failed_processes
+        ));
     }
     if !summary.finished {
         warn("the task did not end, so its elapsed time is that until the run stopped".to_owned());
     }
-    result.host = Some(summary);
+    result.host = Some(figures);
+    Ok(result)
+}
+
+/// Runs a stream of jobs on one instance of the device for each drive, and takes its figures.
+fn run_jobs(
+    device: &Resolved,
+    workload: &ResolvedWorkload,
+    spec: &JobsSpec,
+    seed: Seed,
+    limits: Limits,
+    mut outputs: Outputs,
+    progress: &mut Progress,
+) -> Result<SimulationResult, Failure> {
+    let mut bank = device.build_bank(seed)?;
+    let mut stream = JobStream::new(spec, AddressSpace::from(bank.capabilities()), seed)
+        .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
+    let mut result = drive(&mut stream, &mut bank, limits, workload.retries, &mut outputs, progress)?;
+    let summary = JobsSummary::from(&stream.figures());
+    result.notes.push(Note::Remark(format!("{}: {summary}", device.name)));
+    result.jobs = Some(summary);
     Ok(result)
 }
 
@@ -258,12 +291,13 @@ fn system(
     progress: &mut Progress,
 ) -> Result<SimulationResult, Failure> {
     let folder = spec.trace.as_deref().expect("a workload of kind `system` names its trace");
-    let Programs { recording, settings, notes, void } = programs(&SystemTrace::open(Path::new(folder))?)?;
+    let Programs { recording, names, settings, notes, void } =
+        programs(&SystemTrace::open(Path::new(folder))?)?;
     let settings = spec
         .settings(&settings)
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let host = |space| Host::of_recording(recording, &settings, space, seed);
-    let mut result = run_host(device, workload, host, seed, limits, outputs, progress)?;
+    let mut result = run_host(device, workload, host, names, seed, limits, outputs, progress)?;
     result.notes.extend(notes.into_iter().map(Note::Remark));
     result.notes.extend(void.iter().cloned().map(Note::Warning));
     result.void = void;
@@ -562,6 +596,7 @@ fn drive_once<W: Workload, D: Device>(
         followed: None,
         retries: None,
         host: None,
+        jobs: None,
         void: None,
         cpu_s,
         wall_s,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use seeklab_analysis::{HostSummary, MetricsSummary, TimeBin};
+use seeklab_analysis::{HostProcess, HostSummary, HostTimeline, MetricsSummary, TimeBin};
 use seeklab_core::{Duration, Limits, Seed};
 use seeklab_files::check_distinct;
 use seeklab_report::{DeviceSection, HostRow, Note, Parameter, Report};
@@ -14,6 +14,7 @@ use crate::devices::{Resolved, Setup, resolve};
 use crate::estimate::{EstimateCheck, check};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
+use crate::jobs::JobsSummary;
 use crate::output::VERSION;
 use crate::retries::RetryFigures;
 use crate::run::{Followed, Outputs, SimulationResult, metadata, run};
@@ -41,6 +42,8 @@ pub struct SimulateOptions {
     pub events: Option<String>,
     /// End of the events.
     pub until: Until,
+    /// Include the times of each process of a host.
+    pub processes: bool,
     /// Path that the caller writes the report to.
     pub report: Option<PathBuf>,
     /// Compare the figures with the estimate of the same load.
@@ -109,6 +112,15 @@ pub struct DeviceFigures {
     /// Comparison with the estimate of the same load, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate_check: Option<EstimateCheck>,
+    /// Figures of a stream of jobs, of a workload of kind `jobs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsSummary>,
+    /// Course of the run of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_timeline: Option<HostTimeline>,
+    /// Times of each process of the host, with `--processes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_processes: Option<Vec<HostProcess>>,
     /// Notes for people.
     pub notes: Vec<String>,
     /// Throughput over time.
@@ -204,18 +216,19 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
             .zip(checks)
             .map(|((result, device), check)| DeviceFigures {
                 estimate_check: check,
-                ..DeviceFigures::new(result, device)
+                ..DeviceFigures::new(result, device, options.processes)
             })
             .collect(),
     };
-    let report = make_report(session, options.seed, &devices, &workload, &results);
+    let report = make_report(session, options, &devices, &workload, &results);
     let write_failures = results.into_iter().filter_map(|result| result.write_error).collect();
     Ok(SimulateResult { figures, report, write_failures, saturated: saturated.or(void) })
 }
 
 impl DeviceFigures {
-    fn new(result: &SimulationResult, device: &Resolved) -> Self {
+    fn new(result: &SimulationResult, device: &Resolved, with_processes: bool) -> Self {
         let summary = result.metrics.summary();
+        let host = result.host.as_ref();
         Self {
             device: device.name.clone(),
             bare: device.bare,
@@ -232,7 +245,10 @@ impl DeviceFigures {
             saturated: result.saturated.is_some(),
             followed: result.followed.map(FollowedFigures::from),
             retries: result.retries.map(RetryFigures::from),
-            host: result.host,
+            host: host.map(|host| host.summary),
+            host_timeline: host.map(|host| host.timeline.clone()),
+            host_processes: host.filter(|_| with_processes).map(|host| host.processes.clone()),
+            jobs: result.jobs.clone(),
             estimate_check: None,
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
@@ -330,11 +346,12 @@ fn outputs_of_events(
 
 fn make_report(
     session: &Session,
-    seed: Seed,
+    options: &SimulateOptions,
     devices: &[Resolved],
     workload: &ResolvedWorkload,
     results: &[SimulationResult],
 ) -> Report {
+    let seed = options.seed;
     let mut notes: Vec<Note> = Vec::new();
     for (result, device) in results.iter().zip(devices) {
         notes.extend(result.saturated.iter().map(|why| Note::Warning(format!("{}: {why}", device.name))));
@@ -381,11 +398,22 @@ fn make_report(
         hosts: results
             .iter()
             .zip(devices)
-            .filter_map(|(result, device)| Some(HostRow { device: device.label(), summary: result.host? }))
+            .filter_map(|(result, device)| host_row(result, device, options.processes))
             .collect(),
         notes,
         ..Report::default()
     }
+}
+
+fn host_row(result: &SimulationResult, device: &Resolved, with_processes: bool) -> Option<HostRow> {
+    let host = result.host.as_ref()?;
+    Some(HostRow {
+        device: device.label(),
+        summary: host.summary,
+        requests: result.metrics.summary(),
+        timeline: host.timeline.clone(),
+        processes: if with_processes { host.processes.clone() } else { Vec::new() },
+    })
 }
 
 fn names(devices: &[Resolved]) -> String {

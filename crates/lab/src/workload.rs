@@ -208,7 +208,10 @@ pub fn from_spec(
                     .map_err(|error| Failure::from(error).context(format!("--host `{settings}`")))?;
             }
         }
-        WorkloadSpec::Postmark(_) | WorkloadSpec::Build(_) | WorkloadSpec::Database(_) => {}
+        WorkloadSpec::Postmark(_)
+        | WorkloadSpec::Build(_)
+        | WorkloadSpec::Database(_)
+        | WorkloadSpec::Jobs(_) => {}
     }
     let is_host = matches!(spec, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
     if options.host.is_some() && !is_host {
@@ -216,12 +219,15 @@ pub fn from_spec(
             "name a file with `kind = \"host\"` or a system-level trace, without --open, --closed or --think",
         ));
     }
-    if spec.builtin().is_some() || is_host {
+    let is_jobs = matches!(spec, WorkloadSpec::Jobs(_));
+    if spec.builtin().is_some() || is_host || is_jobs {
         let unusable = [
             (
                 "--requests",
                 options.requests.is_some(),
-                if is_host {
+                if is_jobs {
+                    "the number of requests follows from its jobs; jobs=2 makes that smaller"
+                } else if is_host {
                     "the number of requests follows from its programs"
                 } else {
                     "the number of requests follows from its work; scale=0.1 makes that smaller"
@@ -237,7 +243,11 @@ pub fn from_spec(
             ),
         ];
         if let Some((option, _, why)) = unusable.into_iter().find(|(_, is_given, _)| *is_given) {
-            let what = if is_host { "a host" } else { "an application" };
+            let what = match (is_jobs, is_host) {
+                (true, _) => "a stream of jobs",
+                (false, true) => "a host",
+                (false, false) => "an application",
+            };
             return Err(Failure::new(format!("{option}: `{name}` is {what}: {why}")));
         }
     }

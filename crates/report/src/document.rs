@@ -3,8 +3,8 @@
 use seeklab_analysis::comparison::ErrorHistogram;
 use seeklab_analysis::{
     Between, BetweenSummary, CdfPoint, Comparison, ComparisonSummary, Evidence, FaultSpan, HistogramBin,
-    HostSummary, Interval, LatenessSummary, Metrics, MetricsSummary, MissCounts, Point, SamplePoint, Stamps,
-    TimeBin, Trust,
+    HostProcess, HostSummary, HostTimeline, Interval, LatenessSummary, Metrics, MetricsSummary, MissCounts,
+    Point, SamplePoint, Stamps, TimeBin, Trust,
 };
 use seeklab_core::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
@@ -335,6 +335,12 @@ pub struct HostRow {
     pub device: String,
     /// Figures of the host.
     pub summary: HostSummary,
+    /// Figures of its requests.
+    pub requests: MetricsSummary,
+    /// Course of the run.
+    pub timeline: HostTimeline,
+    /// Times of each process; empty if they are not reported.
+    pub processes: Vec<HostProcess>,
 }
 
 /// The cells of an experiment, each a mean over repetitions.

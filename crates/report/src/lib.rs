@@ -13,6 +13,7 @@
 //! most 400 points of a curve and 4,000 of a scatter, whatever the length of the run.
 
 mod document;
+mod host;
 mod html;
 mod number;
 mod page;

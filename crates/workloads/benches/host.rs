@@ -1,4 +1,7 @@
-//! Measures the time of a host per request, the device apart: `cargo bench -p seeklab-workloads --bench host`.
+//! Measures the speed of a host: `cargo bench -p seeklab-workloads --bench host`.
+//!
+//! The first table has the time of a host per repetition of a program, the device apart: requests complete at once. The second
+//! has events per second with a disk behind the host: statements of a program, or steps of a recording.
 
 #![allow(
     clippy::disallowed_methods,
@@ -6,11 +9,16 @@
     reason = "a benchmark reads the clock and its arguments"
 )]
 
+use std::sync::Arc;
 use std::time;
 
 use seeklab_core::{
-    Arrival, Breakdown, BufferOutcome, ByteSize, Completion, FaultSet, Instant, Outcome, Request, Seed,
-    Workload,
+    Arrival, Breakdown, BufferOutcome, ByteSize, Completion, Duration, FaultSet, Instant, Limits, Outcome,
+    Request, Seed, Workload, simulate,
+};
+use seeklab_devices::catalog;
+use seeklab_workloads::host::{
+    HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
 };
 use seeklab_workloads::{AddressSpace, Host, WorkloadSpec};
 
@@ -22,21 +30,106 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("reads past the page cache", "repeat N { read data 4KiB random direct }"),
 ];
 
+/// Programs in front of a disk, with the number of statements in a repetition.
+const ON_A_DISK: &[(&str, u64, &str)] = &[
+    (
+        "compress, svr4",
+        3,
+        "host.profile=svr4,processes.p.program=repeat N { read data 4KiB; compute 20ms; write log 1453B }",
+    ),
+    (
+        "copy, linux",
+        3,
+        "host.profile=linux,host.memory=64MiB,processes.p.program=repeat N { read data 4KiB; compute 5us; write log 4KiB }",
+    ),
+    (
+        "random reads, linux",
+        2,
+        "host.profile=linux,host.memory=64MiB,processes.p.program=repeat N { read data 4KiB random; compute 5us }",
+    ),
+];
+
+const TARGET: AddressSpace = AddressSpace { capacity_blocks: 1 << 24, block_size: ByteSize::from_bytes(512) };
+
 fn main() {
     // `cargo test --benches` runs the small size, so that the benchmark never rots.
     let large = std::env::args().any(|argument| argument == "--bench");
-    let repetitions: u64 = if large { 2_000_000 } else { 1_000 };
+    let repetitions: u64 = if large { 1_000_000 } else { 1_000 };
     for (name, program) in PROGRAMS {
         let program = program.replace('N', &repetitions.to_string());
-        let line = format!("host,files.data.size=4GiB,processes.p.program={program}");
-        let Ok(WorkloadSpec::Host(spec)) = WorkloadSpec::parse(&line) else { panic!("the line is right") };
-        let target = AddressSpace { capacity_blocks: 1 << 26, block_size: ByteSize::from_bytes(512) };
-        let mut host = Host::new(&spec, target, Seed(1)).expect("the line fits the device");
+        let mut host = host(&format!("files.data.size=4GiB,processes.p.program={program}"));
         let start = time::Instant::now();
         let requests = answer_at_once(&mut host);
         let ns = start.elapsed().as_nanos() as f64 / repetitions as f64;
         println!("{ns:6.1} ns per repetition, {requests} requests: {name}");
     }
+    for (name, statements, line) in ON_A_DISK {
+        let line = line.replace('N', &repetitions.to_string());
+        let files = "files.data.size=2GiB,files.log.size=2GiB,files.log.at=3GiB";
+        on_a_disk(name, host(&format!("{files},{line}")), repetitions * statements);
+    }
+    let steps = repetitions * 3;
+    on_a_disk("recorded copy of small files", recorded(steps), steps);
+}
+
+fn host(line: &str) -> Host {
+    let Ok(WorkloadSpec::Host(spec)) = WorkloadSpec::parse(&format!("host,{line}")) else {
+        panic!("the line is right: {line}")
+    };
+    Host::new(&spec, TARGET, Seed(1)).expect("the line fits the device")
+}
+
+/// A recording with the steps of a copy of files of 16 KiB: system calls, accesses to metadata, reads and writes.
+fn recorded(steps: u64) -> Host {
+    const FILE_PAGES: u64 = 4;
+    const FILES: u64 = 4096;
+    let files = (0..FILES * 2).map(|file| RecordedFile {
+        pages: FILE_PAGES,
+        extents: vec![RecordedExtent { first: 0, address: 4096 + file * FILE_PAGES, pages: FILE_PAGES }],
+        is_cached: false,
+    });
+    let action = |number: u64| {
+        let file = (number / 16 % FILES) as u32;
+        let pages = FILE_PAGES as u32;
+        match number % 16 {
+            2 | 5 => RecordedAction::Metadata {
+                address: u64::from(file) / 16,
+                dirties: number % 16 == 5,
+                is_present: false,
+            },
+            8 => RecordedAction::Read { file, first: 0, pages, requested: pages },
+            11 => RecordedAction::Write {
+                file: file + FILES as u32,
+                first: 0,
+                pages,
+                keeps_first: false,
+                keeps_last: false,
+            },
+            _ => RecordedAction::None,
+        }
+    };
+    let step = |number| RecordedStep { computing: Duration::from_us(2), action: action(number) };
+    let steps: Arc<[RecordedStep]> = (0..steps).map(step).collect();
+    let thread = RecordedThread { start: Duration::ZERO, steps };
+    let recording = Recording { files: files.collect(), threads: vec![thread] };
+    // Less memory than the files have, so that the device has work all the time.
+    let settings = HostSettings { memory: Some(ByteSize::from_bytes(32 << 20)), ..HostSettings::default() };
+    Host::of_recording(recording, &settings, TARGET, Seed(1)).expect("the files fit the device")
+}
+
+/// Runs a host in front of a disk model. Prints its speed.
+fn on_a_disk(name: &str, mut host: Host, events: u64) {
+    let description = catalog::find("cheetah-36es").expect("it is in the catalog");
+    let mut disk = description.build(Seed(1), "disk0").expect("it is complete");
+    let mut requests = 0_u64;
+    let start = time::Instant::now();
+    simulate(&mut host, &mut disk, Limits::default(), |_| requests += 1)
+        .expect("the disk takes every request");
+    let seconds = start.elapsed().as_secs_f64();
+    println!(
+        "{:6.2} M events per second, {events} events, {requests} requests: {name}",
+        events as f64 / seconds / 1e6
+    );
 }
 
 /// Completes each request at its arrival. Returns the number of requests.

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A [`Synthetic`] workload draws its requests from distributions; a [`Replay`] takes them from a trace. An
-//! [`Application`] and a [`Host`] run processes, whose requests depend on completions.
+//! [`Application`], a [`Host`] and a [`JobStream`] run processes, whose requests depend on completions.
 //! The first two may be *open* (arrivals ignore completions) or *closed* (a completion brings the next arrival). The
 //! [`registry`] lists the kinds, the [`presets`] name ready-made workloads, and [`text`] documents the
 //! one-line form of a workload.
@@ -35,6 +35,7 @@
 
 pub mod application;
 pub mod host;
+pub mod jobs;
 pub mod presets;
 mod rate;
 pub mod reference;
@@ -47,6 +48,7 @@ pub mod text;
 
 pub use application::{Application, Builtin};
 pub use host::{Host, HostSpec};
+pub use jobs::{JobStream, JobsSpec};
 pub use rate::Rate;
 pub use replay::{Replay, ReplaySpec};
 pub use retrying::{Retries, RetryCounts, Retrying};

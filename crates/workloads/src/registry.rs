@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::application::{BuildSpec, DatabaseSpec, PostmarkSpec};
 use crate::host::{HostSpec, SystemSpec};
+use crate::jobs::JobsSpec;
 use crate::presets::PRESETS;
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
@@ -119,6 +120,20 @@ memory = "4GiB"
 cpu_speed = "2"
 "#,
         schema: schema_of::<SystemSpec>,
+    },
+    Kind {
+        name: "jobs",
+        about: "jobs that compute while their buffers are written and read, sharing one processor",
+        example: "jobs,multiprogramming=3,buffer=8,threshold=4,call_time=7ms,input=5000/s:50%:45+38.76/s:50%:45,output=200/s",
+        example_toml: r#"kind = "jobs"
+multiprogramming = 3
+buffer = 8
+threshold = 4
+call_time = "7ms"
+input = "5000/s:50%:45+38.76/s:50%:45"
+output = "200/s"
+"#,
+        schema: schema_of::<JobsSpec>,
     },
 ];
 

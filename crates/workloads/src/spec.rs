@@ -9,6 +9,7 @@ use toml::{Table, Value};
 
 use crate::application::{BuildSpec, Builtin, DatabaseSpec, PostmarkSpec};
 use crate::host::{HostSpec, SystemSpec};
+use crate::jobs::JobsSpec;
 use crate::replay::ReplaySpec;
 use crate::synthetic::SyntheticSpec;
 use crate::text;
@@ -32,6 +33,8 @@ pub enum WorkloadSpec {
     Host(Box<HostSpec>),
     /// Processes of a system-level trace on a host.
     System(Box<SystemSpec>),
+    /// Jobs that compute while their buffers are written and read.
+    Jobs(Box<JobsSpec>),
 }
 
 impl WorkloadSpec {
@@ -87,19 +90,24 @@ impl WorkloadSpec {
         Self::read(&kind, table)
     }
 
-    /// Sets how many requests there are at most, as `--requests` does. Applications and hosts do their work whole.
+    /// Sets how many requests there are at most, as `--requests` does. Applications, hosts and jobs do their work whole.
     pub const fn limit_requests(&mut self, requests: u64) {
         match self {
             Self::Synthetic(spec) => spec.requests = requests,
             Self::Replay(spec) => spec.requests = Some(requests),
-            Self::Postmark(_) | Self::Build(_) | Self::Database(_) | Self::Host(_) | Self::System(_) => {}
+            Self::Postmark(_)
+            | Self::Build(_)
+            | Self::Database(_)
+            | Self::Host(_)
+            | Self::System(_)
+            | Self::Jobs(_) => {}
         }
     }
 
     /// The application, if it is one.
     pub fn builtin(&self) -> Option<Builtin> {
         match self {
-            Self::Synthetic(_) | Self::Replay(_) | Self::Host(_) | Self::System(_) => None,
+            Self::Synthetic(_) | Self::Replay(_) | Self::Host(_) | Self::System(_) | Self::Jobs(_) => None,
             Self::Postmark(spec) => Some(Builtin::Postmark(spec.clone())),
             Self::Build(spec) => Some(Builtin::Build(spec.clone())),
             Self::Database(spec) => Some(Builtin::Database(spec.clone())),
@@ -118,6 +126,7 @@ impl WorkloadSpec {
             "database" => read(&table).map(Self::Database),
             "host" => read(&table).map(Box::new).map(Self::Host),
             "system" => read(&table).map(Box::new).map(Self::System),
+            "jobs" => read(&table).map(Box::new).map(Self::Jobs),
             other => unreachable!("the registry has no reader of `{other}`"),
         }
     }

@@ -100,6 +100,9 @@ pub(crate) struct Arguments {
     /// --parameters host` lists the settings
     #[arg(long, value_name = "KEY=VALUE,...")]
     host: Option<String>,
+    /// Print the times of each process of a host: computing, ready and each kind of wait, which add up to the elapsed time
+    #[arg(long)]
+    processes: bool,
     /// Write every request to a trace. `{device}` in the name is replaced by the name of the device
     #[arg(long, value_name = "TRACE")]
     out: Option<String>,
@@ -178,6 +181,7 @@ impl Arguments {
             out: self.out.clone(),
             events: self.events.clone(),
             until: self.until.unwrap_or_default(),
+            processes: self.processes,
             report: self.report.clone(),
             estimate: self.estimate,
         }

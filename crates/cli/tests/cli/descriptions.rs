@@ -191,5 +191,5 @@ fn preset_means_the_same_on_a_line_in_a_file_and_in_a_description() {
         .fails(&["faults.toml, line 5: fault[1].preset: unknown preset `tail`", "tail-disk"]);
     bench
         .run(&["simulate", "constant", "-w", RANDOM, "--fault", "medium_error,blocks=1TiB..2TiB"])
-        .fails(&["fault[0].blocks: 1TiB..2TiB lies beyond the end of the device", "up to"]);
+        .fails(&["fault[0].blocks: 1TiB..2TiB lies beyond the end of the device", "1TiB or before"]);
 }

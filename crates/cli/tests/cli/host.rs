@@ -58,11 +58,62 @@ fn times_of_a_host_add_up_on_every_device() {
     let disk = host(&document, 0);
     assert!(disk["elapsed_s"].as_f64() > host(&document, 1)["elapsed_s"].as_f64(), "{document}");
     let page = bench.run(&["simulate", "hp-c2247a", "-w", "host.toml", "--report", "out.html"]).done();
-    for part in ["false idle s", "time-noncritical", "█ task CPU", "I/O waits"] {
+    // The rows of tables 4 and 6 of the paper.
+    for part in
+        ["█ task CPU", "false idle time, s", "CPU utilisation, %", "I/O waits", "interrupts", "limits met, %"]
+            .into_iter()
+            .chain([
+                "time-noncritical requests",
+                "all requests",
+                "service time, mean, ms",
+                "access time, mean, ms",
+            ])
+            .chain(["buffer hits, %", "seek distance, mean, cylinders", "seek time, mean, ms"])
+    {
         assert!(page.contains(part), "{part}: {page}");
     }
+    assert_eq!(page.matches("time-limited").count(), 1, "one table has the classes: {page}");
     let html = String::from_utf8(bench.read("out.html")).unwrap();
-    assert!(html.contains("Requests by criticality") && html.contains("time-limited"));
+    for part in ["Time-limited requests", "limits met", "host-cpu0", "host-waits0", "host-queue0"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn times_of_each_process_add_up() {
+    let bench = Bench::new();
+    bench.write("host.toml", HOST);
+    let arguments = ["simulate", "hp-c2247a", "-w", "host.toml"];
+    let plain = bench.json(&arguments);
+    assert!(plain["devices"][0].get("host_processes").is_none(), "{plain}");
+    let document = bench.json(&[&arguments[..], &["--processes"]].concat());
+    let device = &document["devices"][0];
+    let processes = device["host_processes"].as_array().unwrap();
+    let names: Vec<&str> = processes.iter().map(|process| process["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["reader", "writer", "(syncer)"]);
+    for process in processes {
+        let fields = process.as_object().unwrap().iter();
+        let parts = fields
+            .filter(|(key, _)| *key != "elapsed_s")
+            .filter_map(|(key, value)| key.ends_with("_s").then(|| value.as_f64().unwrap()));
+        let (sum, elapsed_s) = (parts.sum::<f64>(), process["elapsed_s"].as_f64().unwrap());
+        assert!((sum - elapsed_s).abs() < 1e-9 && elapsed_s > 0.5, "{process}");
+    }
+    let writer = &processes[1];
+    assert_eq!(writer["elapsed_s"], device["host"]["elapsed_s"]);
+    assert_eq!(writer["computing_s"], device["host"]["task_cpu_s"]);
+    assert!(writer["write_wait_s"].as_f64() > Some(0.05), "it waits for its synchronisation: {writer}");
+    let timeline = &device["host_timeline"];
+    let intervals = timeline["task_cpu_pct"].as_array().unwrap().len();
+    assert!((100..=240).contains(&intervals), "{intervals}");
+    assert_eq!(timeline["task_end_s"], device["host"]["elapsed_s"]);
+    let printed = bench.run(&[&arguments[..], &["--processes", "--report", "out.html"]].concat()).done();
+    for part in ["reader", "(syncer)", "computing s", "write wait s"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    assert!(!printed.contains("children wait"), "no process has children: {printed}");
+    let html = String::from_utf8(bench.read("out.html")).unwrap();
+    assert!(html.contains("host-processes0") && html.contains("Where the time of processes goes"));
 }
 
 #[test]

@@ -299,6 +299,74 @@ fn wrong_arguments_are_reported() {
 }
 
 #[test]
+fn fault_that_can_never_strike_is_reported_by_every_verb() {
+    let bench = Bench::new();
+    bench.write("e.toml", "devices = [\"constant\"]\nworkloads = [\"random,closed=1,requests=20\"]\n");
+    bench.write("cells.toml", "devices = [\"device.toml\"]\nworkloads = [\"random,closed=1,requests=20\"]\n");
+    let verbs = |device: &'static str| {
+        [
+            vec!["simulate", device, "-w", RANDOM],
+            vec!["serve", device],
+            vec!["run", device, "--builtin", "database"],
+            vec!["crash", device, "--builtin", "database"],
+        ]
+    };
+    for (line, parts) in [
+        (
+            "medium_error,blocks=2TiB..3TiB",
+            &["blocks: 2TiB..3TiB lies beyond the end of the device", "hint: "],
+        ),
+        (
+            "medium_error,blocks=1GiB..2TiB",
+            &["blocks: 1GiB..2TiB reaches beyond the end of the device", "hint: "],
+        ),
+        ("medium_error,blocks=2GiB..1GiB", &["blocks: 2GiB..1GiB", "hint: "]),
+        (
+            "aborted,size=100B..200B",
+            &["size: no request has a size of 100B..200B", "multiple of the block size"],
+        ),
+        ("delay,add=1ms,for=1s,ramp=2s", &["ramp: 2s", "at most 1s"]),
+        ("aborted,probability=101%", &["probability", "100%"]),
+        ("aborted,atom=1s", &["atom", "hint: "]),
+    ] {
+        // On the line, in a file, and in the description of a device.
+        let (kind, keys) = line.split_once(',').unwrap();
+        let entries = keys.split(',').map(|key| key.replacen('=', " = \"", 1) + "\"\n");
+        let table = format!("[[fault]]\nkind = \"{kind}\"\n{}", entries.collect::<String>());
+        bench.write("faults.toml", &table);
+        bench.write("device.toml", format!("kind = \"fault\"\n{table}[device]\nbase = \"constant\"\n"));
+        for verb in verbs("constant") {
+            bench.run(&[&verb[..], &["--fault", line]].concat()).fails(&[parts, &[line][..]].concat());
+            bench
+                .run(&[&verb[..], &["--faults", "faults.toml"]].concat())
+                .fails(&[parts, &["faults.toml, line "][..]].concat());
+        }
+        for verb in verbs("device.toml") {
+            bench.run(&verb).fails(&[parts, &["device.toml, line "][..]].concat());
+        }
+        bench.run(&["experiment", "e.toml", "--fault", line]).fails(parts);
+        bench.run(&["experiment", "e.toml", "--faults", "faults.toml"]).fails(parts);
+        bench.run(&["experiment", "cells.toml"]).fails(parts);
+    }
+    // What is served may be smaller than the device.
+    bench.write(
+        "device.toml",
+        "kind = \"fault\"\n[[fault]]\nkind = \"medium_error\"\nblocks = \"2GiB..3GiB\"\n[device]\nbase = \"constant\"\n",
+    );
+    let line = "medium_error,blocks=2GiB..3GiB";
+    let served = ["blocks: 2GiB..3GiB lies beyond the 1GiB of the device that are served", "hint: "];
+    for verb in verbs("constant").into_iter().skip(1) {
+        bench.run(&[&verb[..], &["--size", "1GiB", "--fault", line]].concat()).fails(&served);
+    }
+    for verb in verbs("device.toml").into_iter().skip(1) {
+        bench
+            .run(&[&verb[..], &["--size", "1GiB"]].concat())
+            .fails(&[&served[..], &["device.toml, line 4"]].concat());
+    }
+    bench.run(&["simulate", "device.toml", "-w", RANDOM]).done();
+}
+
+#[test]
 fn load_that_cannot_be_sustained_is_a_failed_check() {
     let bench = Bench::new();
     let run = bench.run(&[

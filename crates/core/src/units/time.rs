@@ -111,6 +111,12 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
+    /// The sum, at most the longest duration.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
     /// `self - other`, zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

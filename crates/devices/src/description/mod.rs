@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
-use seeklab_core::{Capabilities, DescriptionError, Device, Seed};
+use seeklab_core::{ByteSize, Capabilities, DescriptionError, Device, Seed};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -146,6 +146,25 @@ impl Description {
     /// Effects of a power loss, `None` of a device that knows no media.
     pub fn power_loss(&self) -> Option<PowerLossParameters> {
         self.parameters.power_loss(self.children.iter().map(Self::power_loss).collect())
+    }
+
+    /// Checks that nothing in the description lies beyond `size`, the part of the device that is served.
+    ///
+    /// # Errors
+    /// Blocks of a fault beyond it.
+    pub fn check_served(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        self.check_served_here(size).map_err(|error| self.place(error))
+    }
+
+    fn check_served_here(&self, size: ByteSize) -> Result<(), DescriptionError> {
+        self.parameters.check_served(size)?;
+        match (self.kind.children, self.children.as_slice()) {
+            (Children::One, [child]) => {
+                child.check_served_here(size).map_err(|error| error.under(&self.child_key(0)))
+            }
+            // One of several devices has addresses of its own.
+            _ => Ok(()),
+        }
     }
 
     /// Facts that were fitted to a trace, `None` of a device that was not fitted to one.

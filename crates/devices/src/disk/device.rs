@@ -19,7 +19,7 @@ use super::params::{DiskParameters, MechanicsParameters};
 use super::watched::Watch;
 use crate::durability::ByCompletion;
 use crate::error::DescriptionError;
-use crate::power_loss::CacheProtection;
+use crate::power_loss::{CacheProtection, FlushEffect};
 use crate::scheduler::SchedulerSpec;
 use crate::service_law::{Demand, ServiceLaw};
 
@@ -46,6 +46,17 @@ struct Heads {
     mechanism: Arc<Mechanism>,
     electronics: Electronics<Arm>,
     cylinders: u32,
+    /// Flushes and force unit access have no effect.
+    lies: bool,
+}
+
+/// The command that a disk carries out for a request if flushes and force unit access have no effect. Such a flush takes as
+/// long as a discard of no blocks: the overhead of a command.
+fn lying(request: &Request) -> Request {
+    match request.op {
+        Operation::Flush => Request { op: Operation::Discard, lbn: 0, blocks: 0, ..*request },
+        _ => Request { fua: false, ..*request },
+    }
 }
 
 /// The unchanging part of a disk, shared by all disks of one description.
@@ -61,6 +72,7 @@ pub struct DiskBlueprint {
     rpm: RotationSpeed,
     rpm_error: Ratio,
     is_protected: bool,
+    lies: bool,
     tearing: Tearing,
 }
 
@@ -94,6 +106,7 @@ impl DiskBlueprint {
             rpm,
             rpm_error,
             is_protected,
+            lies: parameters.power_loss.flush == FlushEffect::Lies,
             tearing: parameters.power_loss.tearing(parameters.geometry.block_size),
         })
     }
@@ -134,7 +147,12 @@ impl DiskBlueprint {
         let blocks = self.capabilities.capacity_blocks;
         Disk {
             capabilities: Arc::clone(&self.capabilities),
-            heads: Heads { mechanism, electronics: self.electronics.clone(), cylinders: self.cylinders },
+            heads: Heads {
+                mechanism,
+                electronics: self.electronics.clone(),
+                cylinders: self.cylinders,
+                lies: self.lies,
+            },
             queue: self.scheduler.build(blocks, u64::from(self.cylinders)),
             serving: Vec::new(),
             free: Instant::ZERO,
@@ -174,10 +192,12 @@ impl Disk {
     fn serve_next(&mut self, now: Instant) {
         let Some(pending) = self.queue.choose(now, Some(&self.heads)) else { return };
         let Pending { request, submitted, queue_length, .. } = pending;
+        let lying = self.heads.lies.then(|| lying(&request));
+        let command = lying.as_ref().unwrap_or(&request);
         let Heads { mechanism, electronics, .. } = &mut self.heads;
         let served = match &mut self.watch {
-            None => electronics.serve(&**mechanism, now, &request),
-            Some(watch) => watch.serve(electronics, mechanism, now, &request),
+            None => electronics.serve(&**mechanism, now, command),
+            Some(watch) => watch.serve(electronics, mechanism, now, command),
         };
         let Served { completed, free, mut breakdown, buffer, seek_cylinders } = served;
         debug_assert_eq!(breakdown.service(), completed - now, "{request:?} {breakdown:?}");
@@ -301,6 +321,7 @@ impl Device for Disk {
                 target.heads.mechanism.clone_from(&self.heads.mechanism);
                 target.heads.electronics.clone_from(&self.heads.electronics);
                 target.heads.cylinders = self.heads.cylinders;
+                target.heads.lies = self.heads.lies;
                 self.queue.fork_into(&mut target.queue);
                 target.serving.clone_from(&self.serving);
                 target.free = self.free;
@@ -333,7 +354,8 @@ impl Positioning for Heads {
     }
 
     fn buffer_holds(&self, request: &Request) -> bool {
-        self.electronics.holds(&*self.mechanism, request)
+        let lying = self.lies.then(|| lying(request));
+        self.electronics.holds(&*self.mechanism, lying.as_ref().unwrap_or(request))
     }
 
     fn positioning_min(&self, cylinders: u32) -> Duration {

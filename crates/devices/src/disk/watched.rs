@@ -43,7 +43,7 @@ impl Watch {
     ) -> Served {
         let watched = WatchedMechanism::new(mechanism, &mut self.log, (request.id, now));
         let served = electronics.serve(&watched, now, request);
-        if request.op == Operation::Discard {
+        if request.op == Operation::Discard && request.blocks > 0 {
             self.log.discard(request, served.completed);
         }
         served

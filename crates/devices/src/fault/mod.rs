@@ -21,6 +21,7 @@ mod head_unit;
 mod ladder;
 mod parameters;
 mod preset;
+mod reach;
 mod reference;
 mod remapped;
 mod rule;

@@ -449,8 +449,13 @@ impl FaultTable {
             let problem = "repeats without an end of the first time";
             check(self.duration().is_some(), "repeat", problem, "together with `for` or `back_after`")?;
         }
+        if let Some(length) = self.duration() {
+            let ramp = self.ramp.to_string();
+            check(self.ramp <= length, "ramp", ramp, format!("at most {length}, the time `for`"))?;
+        }
         self.repeat_of(Seed(0), "")?;
         self.operations()?;
+        self.check_flushes()?;
         let _ = (self.bytes()?, self.sizes()?, self.queue_lengths()?, self.add()?);
         let _ = self.ladder.as_deref().map(|text| Ladder::parse(text, Duration::ZERO)).transpose()?;
         self.detour.as_deref().map_or(Ok(()), |text| length("detour", text).map(drop))
@@ -498,6 +503,7 @@ impl FaultTable {
 
     fn operations(&self) -> Result<[bool; Operation::ALL.len()], DescriptionError> {
         let lasts = self.lasting == Some(Lasting::UntilRewritten);
+        let has_blocks = |op: Operation| op.addresses_blocks() || self.blocks.is_none();
         let default = |op: Operation| match self.kind {
             FaultKind::WriteProtected => {
                 matches!(op, Operation::Write | Operation::Discard | Operation::WriteZeroes)
@@ -516,7 +522,9 @@ impl FaultTable {
             }
             _ => true,
         };
-        let Some(text) = &self.op else { return Ok(Operation::ALL.map(default)) };
+        let Some(text) = &self.op else {
+            return Ok(Operation::ALL.map(|op| default(op) && has_blocks(op)));
+        };
         let names = Operation::ALL.map(Operation::name);
         let mut chosen = [false; Operation::ALL.len()];
         for name in text.split('|').map(str::trim) {
@@ -533,7 +541,7 @@ impl FaultTable {
     }
 
     /// Bytes that the blocks hold, `None` for all.
-    fn bytes(&self) -> Result<Option<(u64, u64)>, DescriptionError> {
+    pub(super) fn bytes(&self) -> Result<Option<(u64, u64)>, DescriptionError> {
         const ALLOWED: &str = "1GiB..2GiB or 1GiB..+64KiB, the end above the start";
         let Some(text) = &self.blocks else { return Ok(None) };
         let refused = || DescriptionError::refused("blocks", text, ALLOWED);
@@ -548,7 +556,7 @@ impl FaultTable {
         if end > start { Ok(Some((start, end))) } else { Err(refused()) }
     }
 
-    fn sizes(&self) -> Result<(u64, u64), DescriptionError> {
+    pub(super) fn sizes(&self) -> Result<(u64, u64), DescriptionError> {
         let bounds = bounds::<ByteSize>("size", self.size.as_deref())?;
         Ok((bounds.0.map_or(0, ByteSize::as_bytes), bounds.1.map_or(u64::MAX, ByteSize::as_bytes)))
     }
@@ -653,16 +661,13 @@ impl FaultTable {
         let blocks = match self.bytes()? {
             None => (0, capabilities.capacity_blocks),
             Some((start, end)) => {
-                let text = self.blocks.as_deref().unwrap_or_default();
-                let capacity = capabilities.capacity();
-                let problem = format!("{text} lies beyond the end of the device");
-                check(end <= capacity.as_bytes(), "blocks", problem, format!("up to {capacity}"))?;
+                self.check_end(capabilities.capacity(), "the end of the device")?;
                 (start / block_bytes, end.div_ceil(block_bytes))
             }
         };
         let (least, most) = self.sizes()?;
         let narrow = |blocks: u64| u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok(Rule {
+        let rule = Rule {
             name: name.into(),
             action: self.action(capabilities, turn)?,
             selector: Selector {
@@ -678,7 +683,9 @@ impl FaultTable {
             every: self.every,
             probability: self.probability.as_f64(),
             streams: seed.numbered(name),
-        })
+        };
+        self.check_reach(&rule, capabilities)?;
+        Ok(rule)
     }
 }
 

@@ -13,7 +13,13 @@
 //! becomes of the data; whoever keeps the bytes carries it out. A device that comes back after a loss of power begins as
 //! it was at first, also its random draws.
 
+mod arrivals;
+mod completions;
+mod copies;
 mod failed;
+mod fate;
+mod heads;
+mod lasting;
 mod power;
 mod quiet;
 mod reclassification;
@@ -26,13 +32,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use seeklab_core::{
-    Absence, Capabilities, Completion, Coverage, Criticality, DataEffect, Device, Duration, Event, FaultSet,
-    FaultWindow, Hazards, Instant, Location, Operation, Outcome, Positioning, Reclassification, Rejected,
-    Request, Status,
+    Absence, Capabilities, Completion, Coverage, Criticality, Device, Event, FaultWindow, Hazards, Instant,
+    Positioning, Reclassification, Rejected, Request, Status,
 };
 
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
-use failed::{failed, gone_within};
+use failed::failed;
+use fate::{Arrival, Fate, Hanging, Taken};
 use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
@@ -82,87 +88,6 @@ pub struct Fault {
     watch: Option<Box<Watch>>,
     /// Somebody takes the events.
     is_watched: bool,
-}
-
-/// A request as it was submitted here, and what becomes of it.
-#[derive(Debug, Clone, Copy)]
-struct Taken {
-    request: Request,
-    submitted: Instant,
-    queue_length: u32,
-    fate: Fate,
-}
-
-/// Fate of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Fate {
-    /// The reply is later by this.
-    delay: Duration,
-    /// The device is busy for longer by this.
-    busy: Duration,
-    /// Outcome in place of the device's: the status and, of an error, the first bad block.
-    status: Option<(Status, u32)>,
-    /// The device does not learn that a write is to be on the media when it completes.
-    ignores_fua: bool,
-    /// Caps of the bandwidth that hold the request, one bit each.
-    caps: u32,
-    /// Effect on the data, if the request is carried out.
-    effect: DataEffect,
-    /// Faults of this layer that struck the request.
-    faults: FaultSet,
-}
-
-impl Fate {
-    /// The request is served as if there were no faults.
-    const NONE: Self = Self {
-        delay: Duration::ZERO,
-        busy: Duration::ZERO,
-        status: None,
-        ignores_fua: false,
-        caps: 0,
-        effect: DataEffect::NONE,
-        faults: FaultSet::NONE,
-    };
-
-    /// The request is carried out after a correction that takes `longer`.
-    fn correct(&mut self, longer: Duration) {
-        self.busy += longer;
-        self.status.get_or_insert((Status::Recovered, 0));
-    }
-
-    /// The request fails at a block of it after attempts that take `longer`.
-    fn spoil(&mut self, longer: Duration, bad_block: u32) {
-        self.busy += longer;
-        self.status = Some(match self.status {
-            Some((Status::MediumError, before)) => (Status::MediumError, before.min(bad_block)),
-            _ => (Status::MediumError, bad_block),
-        });
-    }
-}
-
-/// A request without an answer.
-#[derive(Debug, Clone, Copy)]
-struct Hanging {
-    taken: Taken,
-    gives_up: Instant,
-    /// Time at which the fault ends and the device gets the request.
-    ends: Instant,
-    /// The device has no room for it: it goes when a request there ends.
-    for_room: bool,
-}
-
-/// Reception of a request at its arrival.
-enum Arrival {
-    Device(Fate),
-    Hangs { timeout: Duration, ends: Instant, fate: Fate },
-    Fails(Status, Duration, FaultSet),
-}
-
-/// Makes `target` as `source`, with as much room, so that a fork grows only when its source has.
-fn copy_queue<T: Copy>(target: &mut VecDeque<T>, source: &VecDeque<T>) {
-    target.clear();
-    target.reserve(source.capacity());
-    target.extend(source);
 }
 
 /// Adds a completion to those that wait for their time.
@@ -266,94 +191,6 @@ impl Fault {
         self.now = now;
     }
 
-    /// Takes what the device completes at `now`.
-    fn poll_device(&mut self, now: Instant) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        self.device.poll(self.clock.inside(now), &mut scratch);
-        if let Some(watch) = &mut self.watch {
-            scratch.iter().for_each(|completion| watch.note_completed(completion));
-        }
-        self.take_events(now, &scratch);
-        let mut busy = Duration::ZERO;
-        for mut completion in scratch.drain(..) {
-            let Inside { taken, answered, .. } = self.inside.remove(completion.request.id);
-            if answered {
-                continue;
-            }
-            self.translate(&mut completion, now, &taken);
-            let Fate { delay, busy: longer, status, caps, faults, .. } = taken.fate;
-            completion.faults = completion.faults.and(faults);
-            let mut late = Duration::ZERO;
-            if !longer.is_zero() {
-                // The device is busy with one after the other.
-                busy += longer;
-                late = busy;
-            }
-            if caps != 0 {
-                late = self.leave(caps, &completion, late);
-            }
-            completion.completed += late + delay;
-            completion.breakdown.internal += late + delay;
-            if let Some((status, good_blocks)) = status {
-                let good_blocks = if status.is_success() { completion.request.blocks } else { good_blocks };
-                completion.outcome = Outcome { status, good_blocks, ..completion.outcome };
-            }
-            let outcome = &mut completion.outcome;
-            if !outcome.status.is_success() {
-                outcome.effect = DataEffect::NONE;
-            } else if outcome.effect.is_none() {
-                outcome.effect = taken.fate.effect;
-            }
-            self.hold(completion);
-        }
-        self.scratch = scratch;
-        if !busy.is_zero() {
-            self.clock.pause(now, busy);
-        }
-        while self.inside.len() < self.depth
-            && let Some(place) = self.hanging.iter().position(|hanging| hanging.for_room)
-        {
-            let waited = self.hanging.remove(place).expect("the position was found");
-            self.issue(now, waited.taken);
-        }
-        if self.clock.is_long() {
-            let oldest = self.inside.oldest();
-            self.clock.forget_before(oldest.unwrap_or_else(|| self.clock.inside(now)));
-        }
-    }
-
-    /// Takes the events of the device up to `now`, as far as its clock says that they have happened. The device has just
-    /// handed out `completed`.
-    fn take_events(&mut self, now: Instant, completed: &[Completion]) {
-        if let Some(watch) = &mut self.watch {
-            let is_completed = |id| completed.iter().any(|completion| completion.request.id == id);
-            let is_outstanding = |id| self.inside.holds(id) && !is_completed(id);
-            watch.take(&mut *self.device, &self.clock, now, is_outstanding);
-            if !self.is_watched {
-                watch.forget(now);
-            }
-        }
-    }
-
-    /// Turns a completion that the device hands out at `now` into one outside.
-    fn translate(&self, completion: &mut Completion, now: Instant, taken: &Taken) {
-        let within = completion.completed - completion.submitted;
-        let queued = completion.started - completion.submitted;
-        let outside = |time: Instant| self.clock.outside(time).max(taken.submitted);
-        completion.request = taken.request;
-        completion.submitted = taken.submitted;
-        completion.issued = outside(completion.issued);
-        completion.started = outside(completion.started).min(now);
-        // A slow clock rounds to whole nanoseconds; nothing completes before it was looked for.
-        completion.completed = now;
-        completion.queue_length = taken.queue_length;
-        let longer = (completion.completed - completion.submitted) - within;
-        let waited = (completion.started - completion.submitted).saturating_sub(queued);
-        let waited = if waited < longer { waited } else { longer };
-        completion.breakdown.queue += waited;
-        completion.breakdown.internal += longer - waited;
-    }
-
     /// Keeps a completion until its time.
     fn hold(&mut self, completion: Completion) {
         hold(&mut self.held, completion);
@@ -372,76 +209,6 @@ impl Fault {
         }
     }
 
-    /// Changes what lasts for a window: pauses, speed and presence.
-    fn change(&mut self, now: Instant) {
-        for (rule, state) in self.rules.iter().zip(&mut self.states) {
-            state.window = rule.schedule.advance(state.window, now);
-            if let Action::Throttle(throttle) = rule.action
-                && state.heat.crossing(&throttle).is_some_and(|crossing| crossing <= now)
-            {
-                state.heat.cross();
-                if let Some(watch) = &mut self.watch {
-                    watch.note_begun(now, rule);
-                }
-            }
-        }
-        self.changed = now;
-        self.quiet_until = self.next_window();
-        self.begin(now);
-    }
-
-    /// Begins what lasts at `now` and has not begun.
-    fn begin(&mut self, now: Instant) {
-        self.take_events(now, &[]);
-        let (mut factor, mut gone, mut loses_power) = (1.0, FaultSet::NONE, false);
-        for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
-            match rule.action {
-                Action::Stall if state.begins(now) => {
-                    self.clock.pause(now, state.window.end.saturating_since(now));
-                }
-                Action::Slow(of) if state.window.holds(now) => factor *= of,
-                Action::Throttle(throttle) if state.heat.is_hot() && state.window.holds(now) => {
-                    factor *= throttle.factor();
-                }
-                Action::Gone(_) if state.begins(now) => gone = gone.with(self.first_number + number),
-                Action::PowerLoss(_) if state.begins(now) => {
-                    gone = gone.with(self.first_number + number);
-                    loses_power = true;
-                }
-                _ => {}
-            }
-        }
-        if factor != self.factor {
-            self.clock.slow(now, factor);
-            self.factor = factor;
-        }
-        if !gone.is_empty() {
-            self.go(now, gone);
-        }
-        if loses_power {
-            self.restart(now);
-        }
-    }
-
-    /// The device goes because of these faults: everything outstanding fails.
-    fn go(&mut self, now: Instant, gone: FaultSet) {
-        let struck = |taken: Taken| {
-            let faults = taken.fate.faults.and(gone);
-            Taken { fate: Fate { faults, ..taken.fate }, ..taken }
-        };
-        for completion in self.held.iter_mut().filter(|completion| completion.completed > now) {
-            let Completion { request, submitted, queue_length, faults, outcome, .. } = *completion;
-            let fate = Fate { faults, effect: outcome.effect, ..Fate::default() };
-            let taken = Taken { request, submitted, queue_length, fate };
-            *completion = gone_within(now, &struck(taken));
-        }
-        let held = &mut self.held;
-        self.inside.answer(|taken| hold(held, gone_within(now, &struck(taken))));
-        while let Some(hanging) = self.hanging.pop_front() {
-            self.hold(failed(now, &struck(hanging.taken), Status::Gone));
-        }
-    }
-
     /// Hands the device a request, now or when it has room.
     fn issue(&mut self, now: Instant, taken: Taken) {
         if self.inside.len() >= self.depth {
@@ -449,11 +216,17 @@ impl Fault {
             return self.hanging.push_back(waits);
         }
         let received = self.clock.inside(now);
-        let is_plain = taken.submitted == now
-            && received == now
+        // A watch asks for requests by number.
+        let is_plain = self.watch.is_none()
+            && self.clock.is_even()
+            && taken.submitted == now
             && taken.fate == Fate::NONE
             && taken.queue_length as usize == self.inside.len();
-        self.inside.insert(Inside { taken, received, answered: false, is_plain });
+        if is_plain {
+            self.inside.add_plain();
+        } else {
+            self.inside.insert(Inside { taken, received, answered: false });
+        }
         // What comes behind belongs to later than now, though a slow clock may stand where it stood before.
         self.take_events(now, &[]);
         if let Some(watch) = &mut self.watch {
@@ -466,71 +239,6 @@ impl Fault {
         self.device.submit(received, request).expect("the request was checked, and there is room");
         // What happens at once belongs to now, though a device that stands still stamps it with an earlier time.
         self.take_events(now, &[]);
-    }
-
-    /// Reception of a request that arrives at `now`.
-    fn meet(&mut self, now: Instant, request: &Request, queue_length: u32) -> Arrival {
-        let mut fate = self.meet_torn_units(now, request);
-        let mut hangs: Option<(Duration, Instant)> = None;
-        let mut fails = None;
-        let mut throttles = false;
-        for (number, (rule, state)) in self.rules.iter().zip(&mut self.states).enumerate() {
-            let detour = rule.detour(state, self.number, request);
-            let strike = rule.strike(state, now, self.number, request, queue_length);
-            fate.busy += detour.unwrap_or_default();
-            if strike.is_some() || detour.is_some() {
-                fate.faults = fate.faults.with(self.first_number + number);
-            }
-            // What strikes the whole device is an event when it begins.
-            let lasts =
-                matches!(rule.action, Action::Cap(_) | Action::Throttle(_) | Action::Stall | Action::Slow(_));
-            if let Some(watch) =
-                self.watch.as_mut().filter(|_| (strike.is_some() || detour.is_some()) && !lasts)
-            {
-                watch.note_strike(now, rule, request);
-            }
-            let Some(strike) = strike else { continue };
-            match rule.action {
-                Action::Delay(_) => fate.delay += strike.length,
-                Action::Busy(_) => fate.busy += strike.length,
-                Action::Recovered(_) | Action::Remapped(_) => fate.correct(strike.length),
-                Action::MediumError { .. } => fate.spoil(strike.length, strike.bad_block.unwrap_or(0)),
-                Action::Retries(_) => match strike.bad_block {
-                    Some(bad_block) => fate.spoil(strike.length, bad_block),
-                    None => fate.correct(strike.length),
-                },
-                Action::Cap(cap) => fate.caps |= cap.bit(),
-                Action::Throttle(throttle) => {
-                    let bytes = u64::from(request.blocks) * self.block_bytes;
-                    if state.heat.add(&throttle, bytes) {
-                        throttles = true;
-                        if let Some(watch) = &mut self.watch {
-                            watch.note_strike(now, rule, request);
-                        }
-                    }
-                }
-                Action::Fail(status, _) => {
-                    fails.get_or_insert((status, strike.length));
-                }
-                Action::Gone(_) | Action::PowerLoss(_) => {
-                    fails.get_or_insert((Status::Gone, strike.length));
-                }
-                Action::Hang(timeout) => drop(hangs.get_or_insert((timeout, state.window.end))),
-                Action::IgnoreFua => fate.ignores_fua = true,
-                // Of several, the first applies.
-                Action::Data(_) if fate.effect.is_none() => fate.effect = strike.effect,
-                Action::Data(_) => {}
-                Action::Stall | Action::Slow(_) => {}
-            }
-        }
-        if throttles {
-            self.begin(now);
-        }
-        match (fails, hangs) {
-            (Some((status, takes)), _) => Arrival::Fails(status, takes, fate.faults),
-            (None, Some((timeout, ends))) => Arrival::Hangs { timeout, ends, fate },
-            (None, None) => Arrival::Device(fate),
-        }
     }
 
     /// Takes a request that a fault may strike. Apart from the short way, which is to save no registers for it.
@@ -736,65 +444,5 @@ impl Device for Fault {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-impl Fault {
-    /// Copies the state of `other`, which has the same faults, apart from that of its device.
-    fn copy_state(&mut self, other: &Self) {
-        self.states.iter_mut().zip(&other.states).for_each(|(state, other)| state.copy_from(other));
-        self.clock.copy_from(&other.clock);
-        self.factor = other.factor;
-        self.number = other.number;
-        self.restarted.clone_from(&other.restarted);
-        self.is_fresh = other.is_fresh;
-        self.now = other.now;
-        self.changed = other.changed;
-        self.idle_since = other.idle_since;
-        self.quiet_until = other.quiet_until;
-        self.limits_busy_time = other.limits_busy_time;
-        self.passes_until = other.passes_until;
-        self.gates.clone_from(&other.gates);
-        self.inside.copy_from(&other.inside);
-        copy_queue(&mut self.hanging, &other.hanging);
-        copy_queue(&mut self.held, &other.held);
-        self.watch.clone_from(&other.watch);
-        self.is_watched = other.is_watched;
-    }
-
-    /// The device's knowledge of where its heads are.
-    fn heads(&self) -> &dyn Positioning {
-        self.device.positioning().expect("the caller has checked that there is one")
-    }
-}
-
-/// The device's own answers, at the time by its clock.
-impl Positioning for Fault {
-    fn locate(&self, request: &Request) -> Location {
-        self.heads().locate(request)
-    }
-
-    fn positioning_time(&self, now: Instant, op: Operation, location: &Location) -> Duration {
-        self.heads().positioning_time(self.clock.inside(now), op, location)
-    }
-
-    fn buffer_holds(&self, request: &Request) -> bool {
-        self.heads().buffer_holds(request)
-    }
-
-    fn positioning_min(&self, cylinders: u32) -> Duration {
-        self.heads().positioning_min(cylinders)
-    }
-
-    fn cylinders(&self) -> u32 {
-        self.heads().cylinders()
-    }
-
-    fn cylinder(&self) -> u32 {
-        self.heads().cylinder()
-    }
-
-    fn turn(&self) -> Option<Duration> {
-        self.heads().turn()
     }
 }

@@ -17,6 +17,8 @@ use crate::scheduler::SchedulerSpec;
 pub struct Queue {
     device: Box<dyn Device>,
     scheduler: Box<dyn Scheduler>,
+    /// The scheduler chooses by the positions of the heads.
+    needs_positioning: bool,
     capabilities: Capabilities,
     depth: usize,
     /// Requests that the device holds.
@@ -55,19 +57,19 @@ impl Queue {
         if !(1..=queue_depth as usize).contains(&depth) {
             return Err(QueueError::Depth { depth, queue_depth });
         }
-        if scheduler.needs_positioning() && device.positioning().is_none() {
+        let needs_positioning = scheduler.needs_positioning();
+        if needs_positioning && device.positioning().is_none() {
             return Err(QueueError::NeedsPositioning);
         }
         let capabilities = Capabilities { queue_depth: u32::MAX, ..device.capabilities().clone() };
         let (issued, scratch) = (Issued::default(), Vec::new());
-        Ok(Self { device, scheduler, capabilities, depth, issued, scratch })
+        Ok(Self { device, scheduler, needs_positioning, capabilities, depth, issued, scratch })
     }
 
     fn issue_next(&mut self, now: Instant) {
         while self.issued.len() < self.depth {
-            let Some(pending) = self.scheduler.choose(now, self.device.positioning()) else {
-                break;
-            };
+            let positioning = if self.needs_positioning { self.device.positioning() } else { None };
+            let Some(pending) = self.scheduler.choose(now, positioning) else { break };
             let Pending { request, submitted, queue_length, .. } = pending;
             self.device.submit(now, request).expect("the queue checked the request and has room");
             self.issued.push(request.id, submitted, queue_length);
@@ -102,7 +104,7 @@ impl Device for Queue {
     fn submit(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.capabilities.check(&request)?;
         let queue_length = u32::try_from(self.issued.len() + self.scheduler.len()).unwrap_or(u32::MAX);
-        let location = if self.scheduler.needs_positioning() {
+        let location = if self.needs_positioning {
             self.device.positioning().expect("checked when built").locate(&request)
         } else {
             Location::default()
@@ -151,6 +153,7 @@ impl Device for Queue {
         Box::new(Self {
             device: self.device.fork(),
             scheduler: self.scheduler.fork(),
+            needs_positioning: self.needs_positioning,
             capabilities: self.capabilities.clone(),
             depth: self.depth,
             issued: self.issued.clone(),
@@ -163,6 +166,7 @@ impl Device for Queue {
             Some(target) => {
                 self.device.fork_into(&mut target.device);
                 self.scheduler.fork_into(&mut target.scheduler);
+                target.needs_positioning = self.needs_positioning;
                 target.capabilities.clone_from(&self.capabilities);
                 target.depth = self.depth;
                 target.issued.copy_from(&self.issued);

@@ -1,6 +1,6 @@
 //! `fault`: faults of the device that it owns.
 
-use seeklab_core::{Capabilities, Device, Positioning, Seed};
+use seeklab_core::{ByteSize, Capabilities, Device, Positioning, Seed};
 use toml::Table;
 
 use crate::error::DescriptionError;
@@ -39,6 +39,10 @@ impl DeviceKind for Definition {
         let turn = device.positioning().and_then(Positioning::turn);
         let rules = faults.rules(device.capabilities(), turn, seed, name)?;
         Ok(Box::new(Fault::new(device, rules)))
+    }
+
+    fn check_served(faults: &FaultParameters, size: ByteSize) -> Result<(), DescriptionError> {
+        faults.check_served(size)
     }
 
     fn capabilities(_faults: &FaultParameters, children: Vec<Capabilities>) -> Capabilities {

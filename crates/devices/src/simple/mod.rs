@@ -4,4 +4,4 @@ mod kind;
 mod server;
 
 pub(crate) use kind::ServerKind;
-pub use server::{Server, ServerParameters, ServiceTime};
+pub use server::{Access, AccessParameters, Server, ServerParameters, ServiceTime};

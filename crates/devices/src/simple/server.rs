@@ -1,7 +1,8 @@
-//! One server with a service time: `immediate`, `constant` and `exponential`.
+//! One server with a service time: `immediate`, `constant`, `exponential` and `access`.
 //!
 //! Requests are served one at a time in order of arrival, so under Poisson arrivals `exponential` is an
-//! M/M/1 queue and `constant` an M/D/1 queue.
+//! M/M/1 queue and `constant` an M/D/1 queue. Requests of `access` that begin where the last one ended pay their
+//! blocks only.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -9,7 +10,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use seeklab_core::{
     Breakdown, BufferOutcome, ByteSize, Capabilities, Completion, Criticality, Device, Duration, Event,
-    FaultSet, Instant, Outcome, Reclassification, Rejected, Request, Seed, Stream,
+    FaultSet, Instant, Operation, Outcome, Reclassification, Rejected, Request, Seed, Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,41 @@ impl ServerParameters {
     }
 }
 
+/// Parameters of a server with an access time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AccessParameters {
+    /// Blocks that can be addressed.
+    #[schemars(range(min = 1), extend("x-unit" = "blocks"))]
+    pub capacity_blocks: u64,
+    /// Bytes in a block.
+    #[schemars(extend("x-minimum" = "1B"))]
+    pub block_size: ByteSize,
+    /// Time before the first block of a request, unless the request begins where the last one ended.
+    pub access_time: Duration,
+    /// Transfer time of each block.
+    #[schemars(extend("x-maximum" = "1s"))]
+    pub block_time: Duration,
+}
+
+impl AccessParameters {
+    /// Checks that a device can have this size.
+    pub(crate) fn check(&self) -> Result<(), DescriptionError> {
+        check_size(self.capacity_blocks, self.block_size)
+    }
+
+    /// Capabilities of a server of these parameters.
+    pub(crate) const fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            capacity_blocks: self.capacity_blocks,
+            block_size: self.block_size,
+            queue_depth: u32::MAX,
+            volatile_write_cache: false,
+            rotational: true,
+        }
+    }
+}
+
 /// Service time of a request.
 #[derive(Debug)]
 pub enum ServiceTime {
@@ -56,6 +92,32 @@ pub enum ServiceTime {
     Constant(Duration),
     /// Exponential with this mean, drawn from the stream.
     Exponential(Duration, Box<Stream>),
+    /// An access, and a transfer of each block.
+    Access(Access),
+}
+
+/// Service by an access time and a time of each block.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    access_time: Duration,
+    block_time: Duration,
+    /// The block after the last one that was transferred.
+    next_lbn: Option<u64>,
+}
+
+impl Access {
+    /// Access and transfer of a request, which is served now. What transfers nothing takes no time.
+    fn serve(&mut self, request: &Request) -> (Duration, Duration) {
+        match request.op {
+            Operation::Flush | Operation::Discard => (Duration::ZERO, Duration::ZERO),
+            Operation::Read | Operation::Write | Operation::WriteZeroes => {
+                let is_continued = self.next_lbn == Some(request.lbn);
+                self.next_lbn = Some(request.lbn + u64::from(request.blocks));
+                let access = if is_continued { Duration::ZERO } else { self.access_time };
+                (access, self.block_time * u64::from(request.blocks))
+            }
+        }
+    }
 }
 
 impl Clone for ServiceTime {
@@ -63,6 +125,7 @@ impl Clone for ServiceTime {
         match self {
             Self::Constant(time) => Self::Constant(*time),
             Self::Exponential(mean, stream) => Self::Exponential(*mean, stream.clone()),
+            Self::Access(access) => Self::Access(*access),
         }
     }
 
@@ -111,26 +174,41 @@ impl Server {
         Self::new(parameters, ServiceTime::Exponential(parameters.service_time, stream))
     }
 
+    /// Returns a server with an access time, which a request that begins where the last one ended does not pay.
+    ///
+    /// # Errors
+    /// Parameters that no device can have.
+    pub fn access(parameters: &AccessParameters) -> Result<Self, DescriptionError> {
+        parameters.check()?;
+        let AccessParameters { access_time, block_time, .. } = *parameters;
+        let access = Access { access_time, block_time, next_lbn: None };
+        Ok(Self::serving(parameters.capabilities(), ServiceTime::Access(access)))
+    }
+
     fn new(parameters: &ServerParameters, service_time: ServiceTime) -> Result<Self, DescriptionError> {
         parameters.check()?;
-        let capabilities = parameters.capabilities();
+        Ok(Self::serving(parameters.capabilities(), service_time))
+    }
+
+    fn serving(capabilities: Capabilities, service_time: ServiceTime) -> Self {
         let (queue, durability) = (VecDeque::new(), ByCompletion::new());
-        Ok(Self { capabilities, service_time, queue, serving: None, durability })
+        Self { capabilities, service_time, queue, serving: None, durability }
     }
 
     fn start_next(&mut self, now: Instant) {
         let Some((submitted, request, queue_length)) = self.queue.pop_front() else { return };
-        let service = match &mut self.service_time {
-            ServiceTime::Constant(time) => *time,
-            ServiceTime::Exponential(mean, stream) => stream.exponential(*mean),
+        let (internal, transfer) = match &mut self.service_time {
+            ServiceTime::Constant(time) => (*time, Duration::ZERO),
+            ServiceTime::Exponential(mean, stream) => (stream.exponential(*mean), Duration::ZERO),
+            ServiceTime::Access(access) => access.serve(&request),
         };
         self.serving = Some(Completion {
             request,
             submitted,
             issued: submitted,
             started: now,
-            completed: now + service,
-            breakdown: Breakdown { queue: now - submitted, internal: service, ..Breakdown::default() },
+            completed: now + internal + transfer,
+            breakdown: Breakdown { queue: now - submitted, internal, transfer, ..Breakdown::default() },
             outcome: Outcome::ok(&request),
             buffer: BufferOutcome::None,
             seek_cylinders: 0,

@@ -90,7 +90,7 @@ pub(crate) fn clones() -> Vec<Description> {
         r#"recovered, op="read", add="11ms", every=5"#,
         r#"medium_error, blocks="0B..2KiB", probability="40%", add="7ms", lasting="sticky""#,
         r#"medium_error, name="rewritten", blocks="2KiB..+2KiB", lasting="until_rewritten""#,
-        r#"aborted, probability="3%", queue_length="1..""#,
+        r#"aborted, probability="3%", queue_length="..3""#,
         r#"timeout, timeout="9ms", probability="10%", at="1ms", for="15ms", repeat="16ms""#,
         r#"write_protected, at="150ms", for="5ms""#,
         r#"no_space, after=30, probability="30%""#,

@@ -242,6 +242,44 @@ fn protected_cache_loses_no_completed_write() {
 }
 
 #[test]
+fn disk_that_lies_answers_flushes_at_once_and_loses_what_they_promised() {
+    // Twelve writes, the first with force unit access, and a flush.
+    let run = |name: &str, flush: &str| {
+        let mut disk = device(name, &[("power_loss.flush", flush)]).build(Seed(1), "disk0").unwrap();
+        disk.watch();
+        let (mut completions, mut events, mut now) = (Vec::new(), Vec::new(), Instant::ZERO);
+        for id in 0..13 {
+            let op = if id == 12 { Operation::Flush } else { Operation::Write };
+            let request = Request { fua: id == 0, ..Request::new(id, op, id * 10_000, 8) };
+            let request = if id == 12 { Request::new(id, op, 0, 0) } else { request };
+            disk.submit(now, request).unwrap();
+            while let Some(event) = disk.next_event() {
+                now = event;
+                disk.poll(now, &mut completions);
+            }
+        }
+        disk.events(now + Duration::from_s(10), &mut events);
+        let kept = check(disk.capabilities(), &completions, &events);
+        (kept, completions[12].response_time(), completions[0].response_time())
+    };
+    let mut buffered = 0;
+    for name in disks() {
+        let is_volatile = device(name, &[]).capabilities().unwrap().volatile_write_cache;
+        let (honest, flush, forced) = run(name, "honest");
+        assert_eq!(honest, Ok(()), "{name}");
+        let (lies, lying_flush, lying_forced) = run(name, "lies");
+        // Without a volatile cache there is nothing to lie about.
+        assert_eq!(lies.is_err(), is_volatile, "{name}: {lies:?}");
+        if is_volatile {
+            assert!(lying_flush < flush && lying_forced < forced, "{name}: {lying_flush} {flush}");
+            assert!(lying_flush < Duration::from_ms(2), "{name}: the overhead of a command, {lying_flush}");
+            buffered += 1;
+        }
+    }
+    assert!(buffered > 4, "{buffered} disks have a write buffer");
+}
+
+#[test]
 fn effects_of_a_power_loss_are_those_of_the_disk_beneath_its_layers() {
     let text = "kind = \"fault\"\n[[fault]]\nkind = \"lost_flush\"\n[device]\nbase = \"cheetah-36es\"\n";
     let mut layered = Description::parse("layered", "layered", text).unwrap();

@@ -220,6 +220,20 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
         ("aborted,blocks=2GiB..1GiB", &["blocks: 2GiB..1GiB", "the end above the start"]),
         ("aborted,queue_length=9..3", &["queue_length: 9..3"]),
         ("aborted,every=0", &["every"]),
+        ("aborted,for=0s", &["for: 0s", "1ns"]),
+        ("power_loss,at=1s,back_after=0s", &["back_after: 0s", "1ns"]),
+        ("power_loss,at=1s,for=1s,back_after=2s", &["back_after: ends what `for` ends", "one of the two"]),
+        ("power_loss,at=1s,back_after=2s,repeat=1s", &["repeat: 1s", "at least 2s"]),
+        ("stall,at=1s", &["for: is missing, and `stall` needs it"]),
+        ("aborted,at=-1s", &["at", "-1s"]),
+        ("delay,add=1ms,for=10s,ramp=60s", &["ramp: 60s", "at most 10s, the time `for`"]),
+        ("aborted,blocks=1GiB..+0B", &["blocks: 1GiB..+0B", "the end above the start"]),
+        ("aborted,blocks=1GiB..1GiB", &["blocks: 1GiB..1GiB", "the end above the start"]),
+        ("aborted,blocks=1GiB", &["blocks: 1GiB", "1GiB..2GiB"]),
+        ("aborted,blocks=1..2", &["blocks: `1` has no unit"]),
+        ("lost_flush,blocks=0B..1MiB", &["blocks: selects by blocks, and a flush has none"]),
+        ("aborted,op=read|flush,blocks=0B..1MiB", &["blocks: selects by blocks, and a flush has none"]),
+        ("aborted,op=flush,size=4KiB..", &["size: selects by blocks, and a flush has none"]),
         ("aborted,at=1s,at=2s", &["at: is given twice"]),
         ("bandwidth_cap", &["rate: is missing, and `bandwidth_cap` needs it", "1MB/s"]),
         ("bandwidth_cap,rate=10", &["rate", "unit"]),
@@ -249,6 +263,70 @@ fn mistakes_in_a_fault_name_key_value_and_what_is_allowed() {
     let twice = ["aborted,name=a", "delay,name=a,add=1ms"].map(|line| FaultTable::from_line(line).unwrap());
     let error = FaultParameters { fault: twice.to_vec() }.checked().unwrap_err();
     assert_eq!(error.to_string(), "fault[1].name: `a` names two faults");
+}
+
+/// The error of a device of 1000 blocks of 512 B with that fault, or of a drive that holds one request at a time.
+fn refusal(line: &str, is_drive: bool) -> String {
+    let text = "kind = \"constant\"\ncapacity_blocks = 1000\nblock_size = \"512B\"\n";
+    let device = match is_drive {
+        true => crate::drives::device("hp-c2247a", &[]),
+        false => Description::parse("server", "server", text).unwrap(),
+    };
+    let faults = FaultParameters { fault: vec![FaultTable::from_line(line).unwrap()] };
+    let error = match device.beneath("fault", &faults) {
+        Ok(_) => panic!("{line} is accepted"),
+        Err(error) => error,
+    };
+    format!("{error}; {}", error.advice().unwrap_or_default())
+}
+
+#[test]
+fn fault_that_no_request_can_meet_is_a_mistake() {
+    for (line, parts) in [
+        ("aborted,blocks=1MiB..2MiB", &["blocks: 1MiB..2MiB lies beyond the end", "500KiB or before"][..]),
+        ("aborted,blocks=500KiB..1MiB", &["blocks: 500KiB..1MiB lies beyond the end of the device"]),
+        ("aborted,blocks=400KiB..+200KiB", &["blocks: 400KiB..+200KiB reaches beyond the end of the device"]),
+        ("delay,add=1ms,size=100B..200B", &["size: no request has a size of 100B..200B", "512B"]),
+        (
+            "delay,add=1ms,size=700B",
+            &["size: no request has a size of 700B", "multiple of the block size, 512B"],
+        ),
+        ("lost_write,size=..100B", &["size: no request has a size of ..100B"]),
+        ("aborted,size=1MiB..", &["size: no request has a size of 1MiB..", "up to 500KiB"]),
+        ("torn_write,unit=512000B", &["unit: a write of one unit", "less than 500KiB"]),
+        ("torn_write,unit=4KiB,size=..4KiB", &["unit: a write of one unit of 4KiB", "less than 4KiB"]),
+        ("misdirected_read,by=512000B", &["by: 512000B", "less than 500KiB"]),
+    ] {
+        let text = refusal(line, false);
+        assert!(parts.iter().all(|part| text.contains(part)), "{line}: {text}");
+    }
+    let text = refusal("delay,add=1ms,queue_length=1..", true);
+    assert!(text.contains("queue_length: no request finds 1 others; allowed: at most 0"), "{text}");
+    // These are as far as they can be.
+    for line in [
+        "aborted,blocks=511488B..512000B",
+        "delay,add=1ms,size=500B..600B",
+        "aborted,size=..100B",
+        "torn_write,unit=511488B",
+        "torn_write,unit=3584B,size=..4KiB",
+        "misdirected_read,by=511488B",
+        "delay,add=1ms,for=10s,ramp=10s",
+        "aborted,queue_length=1..",
+        "aborted,probability=0%",
+    ] {
+        device(&[line]);
+    }
+}
+
+#[test]
+fn flush_touches_no_blocks_and_has_no_size() {
+    let requests = [(us(0), Operation::Flush, 0, 0), (us(0), Operation::Write, 0, 8)];
+    for line in ["aborted,blocks=0B..4KiB", "aborted,size=512B..4KiB"] {
+        let done = run(&[line], &requests);
+        assert_eq!(done[0].outcome.status, Status::Ok, "{line}");
+        assert_eq!(done[1].outcome.status, Status::Aborted, "{line}");
+    }
+    assert_eq!(run(&["aborted,size=..512B"], &requests)[0].outcome.status, Status::Aborted);
 }
 
 #[test]

@@ -32,6 +32,39 @@ fn random_blocks(capacity: u64, op: Operation, count: u64) -> impl Iterator<Item
     (0..count).map(move |id| Request::new(id, op, stream.below(capacity), 1))
 }
 
+// ---- Access times.
+
+#[test]
+fn access_is_paid_except_where_a_request_continues_the_last_one() {
+    let access = |description: &Description, requests: Vec<Request>| -> Vec<(f64, f64)> {
+        let mut device = build(description);
+        let completions = closed(&mut *device, 1, requests);
+        completions.iter().map(|c| (c.breakdown.internal.as_ms(), c.breakdown.transfer.as_ms())).collect()
+    };
+    let berkeley = device("berkeley-1975", &[]);
+    let read = |id, lbn, blocks| Request::new(id, Operation::Read, lbn, blocks);
+    let times = access(
+        &berkeley,
+        vec![
+            read(0, 0, 1),
+            read(1, 1, 4),
+            Request::new(2, Operation::Write, 5, 2),
+            read(3, 5, 1),
+            Request::new(4, Operation::Flush, 0, 0),
+            Request::new(5, Operation::Discard, 100, 8),
+            read(6, 6, 1),
+            read(7, 8, 1),
+        ],
+    );
+    let (paid, free) = (62.0, 0.0);
+    let nothing = (0.0, 0.0);
+    let continued = (free, 1.0);
+    assert_eq!(
+        times,
+        [(paid, 1.0), (free, 4.0), (free, 2.0), (paid, 1.0), nothing, nothing, continued, (paid, 1.0)]
+    );
+}
+
 // ---- Mechanics.
 
 #[test]

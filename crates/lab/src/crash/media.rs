@@ -1,10 +1,11 @@
 //! The media at a moment of a recorded run.
 
-use seeklab_core::{ByteSize, Completion, Event, EventKind, Instant, Operation, RequestId, Seed};
+use seeklab_core::{ByteSize, Completion, Event, Instant, Operation, RequestId, Seed};
 use seeklab_devices::power_loss::{PowerLossParameters, TornSector};
 use seeklab_devices::torn::{AtCut, Part, TornUnit};
 use seeklab_emulator::store::Store;
 
+use super::lost::lost_writes;
 use super::record::{Durability, Record};
 use super::result::LostWrite;
 use crate::failure::Failure;
@@ -48,13 +49,18 @@ impl<'a> Media<'a> {
         self.power_loss.unit_blocks(ByteSize::from_bytes(self.record.block_bytes))
     }
 
-    /// The device when its power comes back after a cut at `cut`: it holds what was durable then.
-    pub(super) fn at(&mut self, cut: Instant) -> Result<Survived, Failure> {
-        let PowerLossParameters { torn_sector, .. } = self.power_loss;
+    /// The blocks that are on the media after a cut at `cut`.
+    fn on_media(&self, cut: Instant) -> AtCut {
         let tearing = self.power_loss.tearing(ByteSize::from_bytes(self.record.block_bytes));
         let submitted = |request: RequestId| self.durability.completions[request.0 as usize].submitted;
         let has_arrived = |event: &Event| event.request.is_some_and(|request| submitted(request) <= cut);
-        let AtCut { settled, parts, torn } = AtCut::new(&self.durability.events, cut, tearing, has_arrived);
+        AtCut::new(&self.durability.events, cut, tearing, has_arrived)
+    }
+
+    /// The device when its power comes back after a cut at `cut`: it holds what was durable then.
+    pub(super) fn at(&mut self, cut: Instant) -> Result<Survived, Failure> {
+        let PowerLossParameters { torn_sector, .. } = self.power_loss;
+        let AtCut { settled, parts, torn } = self.on_media(cut);
         if self.next > settled {
             (self.store, self.next) = (self.record.base()?, 0);
         }
@@ -126,43 +132,7 @@ impl<'a> Media<'a> {
 
     /// The writes that were complete at `cut` and not on the media, unless later ones cover them.
     pub(super) fn lost_at(&self, cut: Instant) -> Vec<LostWrite> {
-        let completions = &self.durability.completions;
-        let mut durable = vec![0_u64; completions.len()];
-        for event in &self.durability.events {
-            if let (Some(request), EventKind::Durable { .. }) = (event.request, &event.kind) {
-                durable[request.0 as usize] += u64::from(event.on_media(cut).blocks);
-            }
-        }
-        let covered = self.covered_before(cut);
-        let complete = |completion: &&Completion| {
-            matches!(completion.request.op, Operation::Write | Operation::WriteZeroes)
-                && completion.completed <= cut
-        };
-        let mut lost: Vec<LostWrite> = Vec::new();
-        for completion in completions.iter().filter(complete) {
-            let request = &completion.request;
-            let missing =
-                u64::from(completion.outcome.good_blocks).saturating_sub(durable[request.id.0 as usize]);
-            if missing == 0 {
-                continue;
-            }
-            let overwritten = completions.iter().filter(complete).any(|later| {
-                later.completed > completion.completed
-                    && later.request.lbn < request.end()
-                    && request.lbn < later.request.end()
-            });
-            if !overwritten {
-                lost.push(LostWrite {
-                    request: request.id.0,
-                    lbn: request.lbn,
-                    blocks: request.blocks,
-                    missing_blocks: missing,
-                    completed_s: completion.completed.as_s(),
-                    is_flushed: completion.completed <= covered || request.fua,
-                });
-            }
-        }
-        lost
+        lost_writes(self.durability, &self.on_media(cut), cut, self.covered_before(cut))
     }
 
     fn apply(&self, store: &Store, part: Part) -> Result<(), Failure> {

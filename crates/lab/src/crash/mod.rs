@@ -21,6 +21,7 @@
 mod builtin;
 mod check;
 mod cuts;
+mod lost;
 mod media;
 mod record;
 mod recording;

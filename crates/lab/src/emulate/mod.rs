@@ -436,7 +436,7 @@ pub fn capabilities_of(device: &Resolved) -> Result<Capabilities, Failure> {
 /// Returns the number of bytes of `device` that clients get [default: the whole capacity].
 ///
 /// # Errors
-/// A size that the device cannot have.
+/// A size that the device cannot have, and faults of blocks beyond it.
 pub fn exported_size(device: &Resolved, wanted: Option<ByteSize>) -> Result<ByteSize, Failure> {
     let capabilities = capabilities_of(device)?;
     let (capacity, block_size) = (capabilities.capacity(), capabilities.block_size);
@@ -449,6 +449,7 @@ pub fn exported_size(device: &Resolved, wanted: Option<ByteSize>) -> Result<Byte
         ))
         .hint(format!("a multiple of {block_size}, at most its capacity of {capacity}")));
     }
+    device.description.check_served(size)?;
     Ok(size)
 }
 

@@ -101,7 +101,7 @@ fn execute(session: &Session, cell: &Cell, run: &Run, limits: Limits) -> Result<
     )?;
     let figures = match result.saturated {
         Some(_) => Figures::new(),
-        None => figures::of(&result.metrics.summary(), result.host.as_ref()),
+        None => figures::of(&result.metrics.summary(), result.host.as_ref().map(|host| &host.summary)),
     };
     Ok(RunResult { saturated: result.saturated, figures, notes: result.notes })
 }

@@ -86,11 +86,14 @@ impl Series {
     /// multiple of 4096B, which every block size of the catalog divides.
     ///
     /// # Errors
-    /// If a device cannot have the size, or there is no device.
+    /// If a device cannot have the size, a fault selects blocks beyond it, or there is no device.
     pub fn common_size(devices: &[Resolved], wanted: Option<ByteSize>) -> Result<ByteSize, Failure> {
         let sizes = devices.iter().map(|device| exported_size(device, wanted));
         let sizes = sizes.collect::<Result<Vec<ByteSize>, Failure>>()?;
         let least = sizes.into_iter().min().ok_or_else(|| Failure::new("there is no device"))?;
+        for device in devices {
+            device.description.check_served(least)?;
+        }
         Ok(ByteSize::from_bytes(least.as_bytes() / 4096 * 4096))
     }
 

@@ -130,6 +130,26 @@
     return end === undefined ? path : `${path}H${at(end)}`;
   }
 
+  // The area between the layers below and their sum with this one.
+  function layerPath(columns, bases, tops) {
+    const last = columns.length - 1;
+    let path = `M${at(columns[0])},${at(tops[0])}`;
+    for (let i = 1; i <= last; i += 1) path += `H${at(columns[i])}V${at(tops[i])}`;
+    path += `V${at(bases[last])}`;
+    for (let i = last - 1; i >= 0; i -= 1) path += `V${at(bases[i])}H${at(columns[i])}`;
+    return `${path}Z`;
+  }
+
+  function drawLayers(group, layers, place) {
+    let sums = layers.length ? layers[0].points.map(() => 0) : [];
+    for (const series of layers) {
+      const next = sums.map((sum, index) => sum + series.points[index][1]);
+      const columns = series.points.map(([x]) => place.x(x));
+      element(group, "path", { d: layerPath(columns, sums.map(place.y), next.map(place.y)), fill: partColor(series.style) });
+      sums = next;
+    }
+  }
+
   function drawSeries(group, series, chart, place, box) {
     const points = series.points.map(([x, y, half]) => [place.x(x), place.y(y), half]);
     if (!points.length) return;
@@ -138,6 +158,8 @@
     // A distribution that ends at the top of its axis stays there.
     const end = chart.y.max === null ? undefined : box.right;
     switch (series.mark) {
+      case "layer":
+        break;
       case "area":
         element(group, "path", { d: `${stepPath(points, box.bottom)}V${box.bottom}Z`, fill: color(series.style), "fill-opacity": 0.25 });
         element(group, "path", { d: stepPath(points, box.bottom, end), ...stroke });
@@ -213,9 +235,10 @@
         const button = block(this.legend, "button");
         button.type = "button";
         button.setAttribute("aria-pressed", "true");
-        const width = series.mark === "part" ? 12 : 26;
+        const isPart = series.mark === "part" || series.mark === "layer";
+        const width = isPart ? 12 : 26;
         const key = element(button, "svg", { viewBox: `0 0 ${width} 10`, style: `width: ${width}px`, "aria-hidden": "true" });
-        if (series.mark === "part") element(key, "rect", { x: 0, y: 0, width: 12, height: 10, fill: partColor(series.style) });
+        if (isPart) element(key, "rect", { x: 0, y: 0, width: 12, height: 10, fill: partColor(series.style) });
         else if (series.mark === "points") {
           const isDot = series.style % SYMBOLS.length === 0;
           element(key, "path", { d: SYMBOLS[series.style % SYMBOLS.length](13, 5), stroke: color(series.style), fill: "none", "stroke-width": isDot ? 6 : 1.6, "stroke-linecap": "round" });
@@ -263,6 +286,7 @@
       const clip = `clip${this.number}`;
       element(element(svg, "clipPath", { id: clip }), "rect", { x: box.left - 1, y: box.top - 4, width: box.right - box.left + 6, height: box.bottom - box.top + 8 });
       const group = element(svg, "g", { "clip-path": `url(#${clip})` });
+      drawLayers(group, visible.filter((series) => series.mark === "layer"), place);
       for (const series of visible) drawSeries(group, series, chart, place, box);
       this.geometry = { width, box, x, place };
       this.cursor = element(svg, "path", { class: "cursor", d: "" });
@@ -405,7 +429,8 @@
         const found = pointAt(series, value, chart, place.x);
         const half = found?.[2] ? ` ± ${exact(found[2], "")}` : "";
         const unit = chart.y.unit ? ` ${chart.y.unit}` : "";
-        lines.push({ name: series.name, color: color(series.style), value: found ? `${exact(found[1], "")}${half}${unit}` : "–" });
+        const key = series.mark === "layer" ? partColor : color;
+        lines.push({ name: series.name, color: key(series.style), value: found ? `${exact(found[1], "")}${half}${unit}` : "–" });
       }
       return { lines };
     }

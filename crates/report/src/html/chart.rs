@@ -102,6 +102,9 @@ pub(super) enum Mark {
     Guide,
     /// Rectangles, the darker the fuller; a third number is the share of the fullest.
     Cells,
+    /// A level that holds from its point to the next, filled from the level of the layers before it. All layers of a chart
+    /// have points at the same places.
+    Layer,
     /// A part of the stacked bars; the points are `(index of the bar, value)`.
     Part,
 }

@@ -9,6 +9,9 @@ function pointAt(series, x, chart, scale) {
   let next = points.findIndex((point) => point[0] > x);
   if (next < 0) next = points.length;
   switch (mark) {
+    case "layer":
+      // A level holds until the next one.
+      return next > 0 && x <= points[points.length - 1][0] ? points[next - 1] : undefined;
     case "step":
     case "area": {
       // Nothing lies before the first bucket, nor behind the last one of a histogram.

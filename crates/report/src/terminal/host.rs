@@ -1,7 +1,9 @@
-//! Simulated hosts on the terminal: where the elapsed time goes, waits for I/O, and requests by criticality.
+//! Simulated hosts on the terminal: where the elapsed time goes, the figures of tables 4 and 6 of Ganger and Patt (1998), and
+//! the times of processes.
 
 use super::{shortened, table};
 use crate::document::HostRow;
+use crate::host::{figures, parts};
 use crate::number::{count, fixed};
 use crate::text::listed;
 
@@ -13,21 +15,13 @@ const NAME_WIDTH: usize = 22;
 const FILLS: [char; 4] = ['█', '▒', '░', '▁'];
 
 pub(super) fn render(rows: &[HostRow]) -> String {
-    [times(rows), bars(rows), waits(rows), classes(rows)].join("\n\n")
+    let mut blocks = vec![bars(rows), summary(rows)];
+    blocks.extend(processes(rows));
+    blocks.join("\n\n")
 }
 
 fn name(row: &HostRow) -> String {
     shortened(&row.device, NAME_WIDTH)
-}
-
-fn times(rows: &[HostRow]) -> String {
-    let header =
-        ["device", "elapsed s", "task CPU s", "other CPU s", "false idle s", "idle s"].map(str::to_owned);
-    let cells = |row: &HostRow| {
-        let parts = row.summary.parts_s().map(|(_, seconds)| fixed(seconds, 3));
-        [name(row), fixed(row.summary.elapsed_s, 3)].into_iter().chain(parts).collect()
-    };
-    table(&header, &rows.iter().map(cells).collect::<Vec<_>>(), 1)
 }
 
 fn bars(rows: &[HostRow]) -> String {
@@ -55,41 +49,42 @@ fn bars(rows: &[HostRow]) -> String {
     lines.join("\n")
 }
 
-fn waits(rows: &[HostRow]) -> String {
-    let header =
-        ["device", "I/O waits", "mean ms", "I/O wait s", "interrupts", "switches"].map(str::to_owned);
+/// A table of all figures, a column for each device. The rows of a class follow the number of its requests.
+fn summary(rows: &[HostRow]) -> String {
+    let header: Vec<String> = ["host".to_owned()].into_iter().chain(rows.iter().map(name)).collect();
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    for group in figures(rows) {
+        for row in group.rows {
+            let unit = if row.unit.is_empty() { String::new() } else { format!(", {}", row.unit) };
+            let name = match (group.title, row.name) {
+                ("Task", name) => format!("{name}{unit}"),
+                (title, "requests") => title.to_lowercase(),
+                (_, name) => format!("· {name}{unit}"),
+            };
+            lines.push([name].into_iter().chain(row.values).collect());
+        }
+    }
+    table(&header, &lines, 1)
+}
+
+/// Tables of the processes of each device, if they are reported.
+fn processes(rows: &[HostRow]) -> Option<String> {
+    let all = rows.iter().flat_map(|row| &row.processes);
+    all.clone().next()?;
+    let parts = parts(all);
+    let names = ["device", "process", "n", "elapsed s"].map(str::to_owned).into_iter();
+    let header: Vec<String> = names.chain(parts.iter().map(|(name, _)| format!("{name} s"))).collect();
     let cells = |row: &HostRow| {
-        let summary = &row.summary;
-        vec![
-            name(row),
-            count(summary.io_waits),
-            optional(summary.io_wait_mean_ms),
-            fixed(summary.io_wait_s, 3),
-            count(summary.interrupts),
-            count(summary.context_switches),
-        ]
+        let device = name(row);
+        let cells = |process: &seeklab_analysis::HostProcess| {
+            let times = process.parts_s();
+            let seconds = [process.elapsed_s].into_iter().chain(parts.iter().map(|(_, part)| times[*part].1));
+            [device.clone(), shortened(&process.name, NAME_WIDTH), count(process.processes)]
+                .into_iter()
+                .chain(seconds.map(|seconds| fixed(seconds, 3)))
+                .collect::<Vec<String>>()
+        };
+        row.processes.iter().map(cells).collect::<Vec<_>>()
     };
-    table(&header, &rows.iter().map(cells).collect::<Vec<_>>(), 1)
-}
-
-fn classes(rows: &[HostRow]) -> String {
-    let header = ["device", "class", "requests", "mean ms", "max ms", "limit ms", "met %"].map(str::to_owned);
-    let of_device = |row: &HostRow| {
-        row.summary.classes().map(|(class, summary)| {
-            vec![
-                name(row),
-                class.to_owned(),
-                count(summary.requests),
-                optional(summary.response_mean_ms),
-                optional(summary.response_max_ms),
-                optional(summary.limit_mean_ms),
-                optional(summary.met_pct),
-            ]
-        })
-    };
-    table(&header, &rows.iter().flat_map(of_device).collect::<Vec<_>>(), 2)
-}
-
-fn optional(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| fixed(value, 2))
+    Some(table(&header, &rows.iter().flat_map(cells).collect::<Vec<_>>(), 2))
 }

@@ -27,7 +27,7 @@ pub fn render_terminal(report: &Report) -> String {
         blocks.push(host::render(&report.hosts));
     }
     if !report.devices.is_empty() {
-        blocks.push(summary::render(&report.devices));
+        blocks.push(summary::render(&report.devices, report.hosts.is_empty()));
         blocks.push(breakdown::render(&report.devices));
     }
     blocks.extend(report.application.iter().map(application::render));

@@ -11,8 +11,10 @@ use crate::number::{TimeUnit, column, count};
 /// Characters of a device name at most.
 const NAME_WIDTH: usize = 22;
 
-pub(super) fn render(devices: &[DeviceSection]) -> String {
-    format!("{}\n\n{}{}{}", load(devices), responses(devices), errors(devices), criticalities(devices))
+/// Renders the tables, the last one unless the classes are shown elsewhere.
+pub(super) fn render(devices: &[DeviceSection], with_classes: bool) -> String {
+    let classes = if with_classes { criticalities(devices) } else { String::new() };
+    format!("{}\n\n{}{}{classes}", load(devices), responses(devices), errors(devices))
 }
 
 fn names(devices: &[DeviceSection]) -> Vec<String> {

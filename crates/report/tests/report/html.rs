@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use seeklab_analysis::{HostSummary, HostTimeline, MetricsSummary};
 use seeklab_core::Seed;
 use seeklab_report::{
-    Note, Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, Report,
+    HostRow, Note, Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, PlotScale, PlotSeries, Report,
     render_html, render_page_html,
 };
 
@@ -234,6 +235,38 @@ fn tooltip_shows_no_rate_after_the_end_of_a_run() {
     assert!(inside.as_array().unwrap().iter().all(|value| value.as_f64().unwrap() > 0.0), "{inside}");
     let after = values_under_cursor(&page, "throughput", 2.0 * end_s).unwrap();
     assert!(after[0].as_f64().unwrap() > 0.0 && after[1].is_null(), "{after}");
+}
+
+#[test]
+fn course_of_a_host_is_layers_that_hold_until_the_next() {
+    let timeline = HostTimeline {
+        stretch_s: 2.0,
+        task_start_s: Some(0.0),
+        task_end_s: Some(3.5),
+        task_cpu_pct: vec![50.0, 10.0],
+        other_cpu_pct: vec![20.0, 0.0],
+        false_idle_pct: vec![30.0, 0.0],
+        idle_pct: vec![0.0, 90.0],
+        io_waiting_processes: vec![1.0, 0.25],
+        outstanding_requests: vec![8.0, 2.0],
+    };
+    let summary = HostSummary { elapsed_s: 3.5, cpus: 1, ..HostSummary::default() };
+    let requests = report_of_host_requests();
+    let row = HostRow { device: "disk".to_owned(), summary, requests, timeline, processes: Vec::new() };
+    let page = render_html(&Report { hosts: vec![row], ..Report::default() });
+    let Some(early) = values_under_cursor(&page, "host-cpu0", 1.9) else { return };
+    // The end of the task is a line, which is no value.
+    assert_eq!(early.as_array().unwrap()[..4], [50, 20, 30, 0].map(serde_json::Value::from));
+    let late = values_under_cursor(&page, "host-cpu0", 2.1).unwrap();
+    assert_eq!(late.as_array().unwrap()[..4], [10, 0, 0, 90].map(serde_json::Value::from));
+    assert!(values_under_cursor(&page, "host-cpu0", 4.1).unwrap()[0].is_null(), "the run has ended");
+    let waits = values_under_cursor(&page, "host-waits0", 1.0).unwrap();
+    assert_eq!(waits[0], 1);
+    assert_eq!(values_under_cursor(&page, "host-queue0", 3.0).unwrap()[0], 2);
+}
+
+fn report_of_host_requests() -> MetricsSummary {
+    synthetic::report(50).devices[0].summary.clone()
 }
 
 #[test]

@@ -75,4 +75,12 @@ impl Cpu {
             Use::Process(self.process)
         }
     }
+
+    /// CPU time of its process since the CPU began what it executes.
+    pub(super) fn computing_time(&self, now: Instant) -> Duration {
+        match (self.current(), self.due) {
+            (Use::Process(_), Some(_)) => now.saturating_since(self.since),
+            _ => Duration::ZERO,
+        }
+    }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use seeklab_core::{Criticality, Duration, Instant};
+use seeklab_core::{Criticality, Duration, Instant, Operation};
 
 /// Owner of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub(super) struct Outstanding {
     pub(super) owner: Owner,
     /// Class at issue.
     pub(super) class: Criticality,
+    pub(super) op: Operation,
+    /// Process that issued it.
+    pub(super) initiator: u32,
     pub(super) issued: Instant,
     /// True if a process waits that did not at issue.
     pub(super) is_awaited: bool,
@@ -36,8 +39,14 @@ pub(super) struct Outstanding {
 
 impl Outstanding {
     /// A request that is issued now.
-    pub(super) const fn new(owner: Owner, class: Criticality, issued: Instant) -> Self {
-        Self { owner, class, issued, is_awaited: false, is_complete: false }
+    pub(super) const fn new(
+        owner: Owner,
+        class: Criticality,
+        op: Operation,
+        initiator: u32,
+        issued: Instant,
+    ) -> Self {
+        Self { owner, class, op, initiator, issued, is_awaited: false, is_complete: false }
     }
 }
 
@@ -58,6 +67,11 @@ impl Requests {
 
     pub(super) const fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Number of requests whose completion has not been handled.
+    pub(super) const fn len(&self) -> usize {
+        self.count
     }
 
     pub(super) fn add(&mut self, request: Outstanding) -> u64 {
@@ -140,7 +154,8 @@ mod tests {
 
     #[test]
     fn requests_complete_in_any_order() {
-        let request = Outstanding::new(Owner::Nobody, Criticality::TimeCritical, Instant::ZERO);
+        let request =
+            Outstanding::new(Owner::Nobody, Criticality::TimeCritical, Operation::Read, 1, Instant::ZERO);
         let mut requests = Requests::default();
         for number in 0..4 {
             assert_eq!(requests.add(request), number);

@@ -2,10 +2,10 @@
 
 use seeklab_core::Instant;
 
-use super::Host;
 use super::cpu::{Handler, Work};
 use super::list::NONE;
 use super::process::{Level, Next, State};
+use super::{HORIZON, Host};
 
 /// The CPU that interrupts go to.
 const INTERRUPT_CPU: usize = 0;
@@ -72,6 +72,7 @@ impl Host {
             process.state = State::Ready;
             self.cpus[cpu as usize].process = NONE;
             self.links.push_back(&mut self.lists.ready[Level::Expired as usize], pid);
+            self.leave_cpu(pid);
         }
     }
 
@@ -90,6 +91,7 @@ impl Host {
             let process = &mut self.processes[cpu.process as usize];
             process.remaining = process.remaining.saturating_sub(time);
             process.slice = process.slice.saturating_sub(time);
+            process.computed += time;
         }
     }
 
@@ -109,6 +111,6 @@ impl Host {
             return;
         };
         self.begun += 1;
-        (cpu.since, cpu.due, cpu.order) = (now, Some(now + time), self.begun);
+        (cpu.since, cpu.due, cpu.order) = (now, Some(now + time.min(HORIZON)), self.begun);
     }
 }

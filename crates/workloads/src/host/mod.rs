@@ -14,17 +14,20 @@
 //!
 //! # Scope and limits
 //! - A run ends when all processes have ended and everything dirty is on the device.
-//! - Events at one time happen in this order: interrupts of completions, timers, the
+//! - Events at one time happen in this order: interrupts of completions, timers, windows of writeback throttling, the
 //!   syncer, the clock, ends of computing times in the order in which they began.
 //! - Interrupts go to the first CPU. They nest: the last one runs first.
+//! - A run ends after a year. A process that forks where 100,000 processes exist has failed.
+//! - Of a program that takes no time, every 1,048,576 statements take a nanosecond, so that every run goes on.
 //! - Processes are not stopped in the system: a process that computes may be preempted at any time.
-//! - Absent: virtual memory and swapping, pipes and locks between processes, several devices, file systems that choose
-//!   addresses. `docs/models/host.md` has the whole list.
+//! - Absent: virtual memory and swapping, several devices, file systems that choose addresses. `docs/models/host.md` has
+//!   the whole list.
 //!
 //! # References
 //! G. R. Ganger and Y. N. Patt, Using System-Level Models to Evaluate I/O Subsystem Designs, IEEE Transactions on
 //! Computers 47(6), 1998.
 
+mod channel;
 mod cpu;
 mod criticality;
 mod figures;
@@ -33,6 +36,7 @@ mod interrupt;
 mod linux;
 mod list;
 mod page_cache;
+mod page_set;
 mod process;
 mod profile;
 mod program;
@@ -42,6 +46,8 @@ mod spec;
 mod start;
 mod syncer;
 mod system_call;
+mod timeline;
+mod usage;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -55,7 +61,10 @@ pub use self::recorded::{
     RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
 };
 pub use self::spec::{FileSpec, HostSettings, HostSpec, ProcessSpec, SystemSpec};
+pub use self::timeline::HostInterval;
+pub use self::usage::{ProcessTimes, WaitTimes};
 
+use self::channel::{Lock, Pipe};
 use self::cpu::{Cpu, Use, Work};
 use self::criticality::Requests;
 use self::figures::Accounts;
@@ -66,9 +75,16 @@ use self::page_cache::PageCache;
 use self::process::{Definition, Process, WaitLists};
 use self::profile::Settings;
 use self::syncer::Syncer;
+use self::timeline::{Levels, Timeline};
 
 /// Size of a block of a file, of a frame and of a request through the page cache.
 const PAGE_BYTES: u64 = 4096;
+
+/// Time of a run at most. No time of a host is longer, so none overflows.
+const HORIZON: Duration = Duration::from_s(366 * 24 * 3600);
+
+/// Processes that a host has at a time at most.
+const PROCESSES_MAX: u64 = 100_000;
 
 /// Number of the syncer among the processes.
 const SYNCER: u32 = 0;
@@ -90,6 +106,8 @@ pub struct Host {
     /// Lists that processes are on.
     links: Links,
     lists: WaitLists,
+    locks: Vec<Lock>,
+    pipes: Vec<Pipe>,
     cache: PageCache,
     syncer: Syncer,
     /// Start of the next clock interrupt; `None` without a clock.
@@ -110,6 +128,11 @@ pub struct Host {
     /// Processes that wait for I/O.
     waiting_for_io: u64,
     accounts: Accounts,
+    /// Times of the syncer, then those of the processes of each definition.
+    usage: Vec<ProcessTimes>,
+    /// Statements that processes have begun since the time last moved.
+    instant_statements: u32,
+    timeline: Timeline,
     /// Accounts when the first process of the task started, and when the last ended.
     task_start: Option<Accounts>,
     task_end: Option<Accounts>,
@@ -129,7 +152,8 @@ impl Host {
         let start = self.task_start.as_ref().unwrap_or(&self.accounts);
         let end = self.task_end.as_ref().unwrap_or(&self.accounts);
         let sum = |of: fn(&CpuTimes) -> Duration| -> Duration {
-            end.cpus.iter().zip(&start.cpus).map(|(end, start)| of(end) - of(start)).sum()
+            let times = end.cpus.iter().zip(&start.cpus).map(|(end, start)| of(end) - of(start));
+            times.fold(Duration::ZERO, Duration::saturating_add)
         };
         HostFigures {
             is_finished: self.task_end.is_some(),
@@ -166,6 +190,22 @@ impl Host {
         times.collect()
     }
 
+    /// The profile whose settings apply.
+    pub const fn profile(&self) -> Profile {
+        if self.linux.is_some() { Profile::Linux } else { Profile::Svr4 }
+    }
+
+    /// The course of the run so far, in intervals of equal length.
+    pub fn timeline(&self) -> Vec<HostInterval> {
+        self.timeline.intervals(self.accounts.until)
+    }
+
+    /// Start and end of the task, each `None` if it has not happened.
+    pub fn task_span(&self) -> (Option<Instant>, Option<Instant>) {
+        let until = |accounts: &Option<Accounts>| accounts.as_ref().map(|accounts| accounts.until);
+        (until(&self.task_start), until(&self.task_end))
+    }
+
     /// Handles every event until `now`.
     fn advance(&mut self, now: Instant) {
         self.account(now);
@@ -176,6 +216,9 @@ impl Host {
             } else if self.timers.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
                 let Some(Reverse((.., pid))) = self.timers.pop() else { unreachable!("it was just there") };
                 self.start_or_wake(pid);
+                self.place();
+            } else if self.throttle_window().is_some_and(|end| end <= now) {
+                self.end_throttle_window();
                 self.place();
             } else if self.syncer.due <= now {
                 self.begin_sweep();
@@ -204,16 +247,27 @@ impl Host {
         if time.is_zero() {
             return;
         }
+        self.instant_statements = 0;
         let idle = self.cpus.iter().filter(|cpu| cpu.current() == Use::Idle).count() as u64;
         let is_false = self.waiting_for_io >= idle;
+        let mut levels = Levels {
+            io_waiting: self.waiting_for_io,
+            outstanding: self.requests.len() as u64,
+            ..Levels::default()
+        };
         for (cpu, times) in self.cpus.iter().zip(&mut self.accounts.cpus) {
-            match cpu.current() {
-                Use::Process(pid) if self.processes[pid as usize].is_task => times.task += time,
-                Use::Process(_) | Use::System => times.other += time,
-                Use::Idle if is_false => times.false_idle += time,
-                Use::Idle => times.idle += time,
-            }
+            let (sum, level) = match cpu.current() {
+                Use::Process(pid) if self.processes[pid as usize].is_task => {
+                    (&mut times.task, &mut levels.task)
+                }
+                Use::Process(_) | Use::System => (&mut times.other, &mut levels.other),
+                Use::Idle if is_false => (&mut times.false_idle, &mut levels.false_idle),
+                Use::Idle => (&mut times.idle, &mut levels.idle),
+            };
+            *sum += time;
+            *level += 1;
         }
+        self.timeline.add(self.accounts.until, now, levels);
         self.accounts.until = now;
     }
 
@@ -229,10 +283,18 @@ impl Host {
     fn next_event(&self) -> Instant {
         let cpus = self.cpus.iter().filter_map(|cpu| cpu.due);
         let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
-        cpus.chain(timer).chain(self.clock).chain([self.syncer.due]).min().expect("the syncer sweeps")
+        let window = self.throttle_window();
+        cpus.chain(timer)
+            .chain(self.clock)
+            .chain(window)
+            .chain([self.syncer.due])
+            .min()
+            .expect("the syncer sweeps")
     }
 
-    fn set_timer(&mut self, due: Instant, pid: u32) {
+    /// Wakes a process after that time.
+    fn set_timer(&mut self, time: Duration, pid: u32) {
+        let due = self.now + time.min(HORIZON);
         self.timers.push(Reverse((due, self.timers_set, pid)));
         self.timers_set += 1;
     }
@@ -246,8 +308,11 @@ impl Workload for Host {
         self.advance(now);
         match self.arrivals.pop_front() {
             Some(arrival) => arrival,
-            None if self.is_finished() => Arrival::Finished,
-            None => Arrival::At(self.next_event()),
+            None if self.is_finished() || self.is_deadlocked() => Arrival::Finished,
+            None => match self.next_event() {
+                late if late > Instant::ZERO + HORIZON => Arrival::Finished,
+                next => Arrival::At(next),
+            },
         }
     }
 

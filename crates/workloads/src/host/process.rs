@@ -2,6 +2,7 @@
 
 use seeklab_core::{Duration, Instant};
 
+use super::channel::Piped;
 use super::list::{List, NONE};
 use super::program::{Instruction, Mode};
 use super::recorded::RecordedAction;
@@ -16,10 +17,26 @@ pub(super) struct Definition {
 /// Reason why a process does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// A request, memory, or fewer dirty blocks.
-    Io,
-    Time,
+    /// A read by the device.
+    Read,
+    /// A write by the device.
+    Write,
+    /// A frame that is free or clean.
+    Memory,
+    /// Fewer dirty blocks.
+    DirtyLimit,
+    /// Another process: its progress, a lock or a pipe.
+    Process,
     Children,
+    /// A time. Of the system's own processes: work.
+    Time,
+}
+
+impl Wait {
+    /// Returns true if the wait ends with a request of the device.
+    pub(super) const fn is_io(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Memory | Self::DirtyLimit)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +86,12 @@ pub(super) struct Process {
     pub(super) children: u32,
     /// True if one of its requests failed.
     pub(super) is_failed: bool,
-    /// Start of the current wait.
-    pub(super) waiting_since: Instant,
+    /// Start of the process. `None` if it has not started.
+    pub(super) started: Option<Instant>,
+    /// Start of the current state.
+    pub(super) since: Instant,
+    /// CPU time in the current state.
+    pub(super) computed: Duration,
 }
 
 impl Process {
@@ -89,7 +110,9 @@ impl Process {
             parent: NONE,
             children: 0,
             is_failed: false,
-            waiting_since: Instant::ZERO,
+            started: None,
+            since: Instant::ZERO,
+            computed: Duration::ZERO,
         }
     }
 
@@ -118,6 +141,12 @@ pub(super) enum Activity {
     Fork(u32),
     /// Waiting for children.
     Wait,
+    /// Taking the lock of that number.
+    Lock(u32),
+    /// Giving the lock of that number back.
+    Unlock(u32),
+    /// A transfer through a pipe.
+    Pipe(Piped),
     /// The syncer at its work.
     Sweep(Sweep),
     /// The flusher at its work.

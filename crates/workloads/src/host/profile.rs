@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use seeklab_core::{ByteSize, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
-use super::PAGE_BYTES;
 use super::spec::HostSettings;
+use super::{HORIZON, PAGE_BYTES};
 
 /// Operating system and machine whose settings a host takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +54,10 @@ pub(super) struct Settings {
     pub(super) max_pages: u64,
     /// Requests that the device has at most.
     pub(super) tags: u32,
+    /// Time that reads may take before writeback is throttled. Zero for no throttling.
+    pub(super) writeback_throttling: Duration,
+    /// Data that a pipe holds at most.
+    pub(super) pipe_bytes: u64,
 }
 
 /// Limits of the dirty part of memory under Linux, in frames.
@@ -78,7 +82,7 @@ impl DirtyLimits {
     /// Frames that may be dirty before a writer waits. Linux slows writers down from the middle between the limits on, so
     /// that the amount settles halfway between that and the limit.
     const fn setpoint(&self) -> u32 {
-        let middle = (self.background + self.limit) / 2;
+        let middle = self.background + (self.limit - self.background) / 2;
         let setpoint = middle + (self.limit - middle) / 2;
         if setpoint == 0 { 1 } else { setpoint }
     }
@@ -88,6 +92,7 @@ impl Settings {
     /// The settings of a description, with those of its profile where it has none.
     pub(super) fn new(given: &HostSettings) -> Self {
         let speed = given.cpu_speed.map_or(1.0, Ratio::as_f64);
+        let time = |given: Option<Duration>, of_profile: Duration| given.unwrap_or(of_profile).min(HORIZON);
         let cost = |given: Option<Duration>, of_profile| scaled(given.unwrap_or(of_profile), speed);
         match given.profile {
             Profile::Svr4 => {
@@ -97,7 +102,7 @@ impl Settings {
                     frames,
                     cpus: given.cpus.unwrap_or(1),
                     speed,
-                    sweep_interval: given.sweep_interval.unwrap_or(Duration::from_s(1)),
+                    sweep_interval: time(given.sweep_interval, Duration::from_s(1)),
                     // The paper does not state the share. 1/30 passes all memory in the 30 s of a conventional update.
                     sweep_frames: share(given.sweep.unwrap_or(Ratio::from_const(1.0 / 30.0))),
                     // Not in the paper: the free memory of a system that has run for a while lies anywhere.
@@ -108,10 +113,12 @@ impl Settings {
                     submission: cost(given.submission, Duration::from_us(500)),
                     interrupt: cost(given.interrupt, Duration::from_us(1000)),
                     context_switch: cost(given.context_switch, Duration::from_us(100)),
-                    clock_interval: given.clock_interval.unwrap_or(Duration::from_ms(10)),
+                    clock_interval: time(given.clock_interval, Duration::from_ms(10)),
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(150)),
-                    time_slice: given.time_slice.unwrap_or(Duration::from_ms(100)),
+                    time_slice: time(given.time_slice, Duration::from_ms(100)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    writeback_throttling: Duration::ZERO,
+                    pipe_bytes: given.pipe.map_or(5 << 10, ByteSize::as_bytes),
                     background_frames: u32::MAX,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
@@ -128,13 +135,13 @@ impl Settings {
                     frames,
                     cpus: given.cpus.unwrap_or(1),
                     speed,
-                    sweep_interval: given.writeback_interval.unwrap_or(Duration::from_s(5)),
+                    sweep_interval: time(given.writeback_interval, Duration::from_s(5)),
                     sweep_frames: 0,
                     contiguous_frames: frames,
                     read_ahead: blocks(given.read_ahead, 128),
                     dirty_frames: dirty.setpoint(),
                     background_frames: dirty.background,
-                    dirty_expire: given.dirty_expire.unwrap_or(Duration::from_s(30)),
+                    dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
                     tags: given.tags.unwrap_or(128),
                     // Chosen here. The costs of a current machine are small beside those of a disk.
@@ -142,10 +149,12 @@ impl Settings {
                     submission: cost(given.submission, Duration::from_us(5)),
                     interrupt: cost(given.interrupt, Duration::from_us(5)),
                     context_switch: cost(given.context_switch, Duration::from_us(2)),
-                    clock_interval: given.clock_interval.unwrap_or(Duration::ZERO),
+                    clock_interval: time(given.clock_interval, Duration::ZERO),
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(2)),
-                    time_slice: given.time_slice.unwrap_or(Duration::from_us(2800)),
+                    time_slice: time(given.time_slice, Duration::from_us(2800)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    writeback_throttling: time(given.wbt, Duration::ZERO),
+                    pipe_bytes: given.pipe.map_or(64 << 10, ByteSize::as_bytes),
                 }
             }
         }

@@ -8,6 +8,10 @@
 //! sleep TIME                                                    wait
 //! fork PROCESS                                                  start a child
 //! wait                                                          wait until all children have ended
+//! lock LOCK                                                     wait until no other process holds the lock, and take it
+//! unlock LOCK                                                   give the lock back
+//! send PIPE SIZE                                                put bytes into a pipe, waiting for room
+//! receive PIPE SIZE                                             take bytes from a pipe, waiting for them
 //! exit                                                          end
 //! repeat N { … }                                                the statements between the braces, N times
 //! ```
@@ -16,6 +20,8 @@
 //! random. At the end of the file they go on at its start.
 
 use seeklab_core::{ByteSize, DescriptionError, Duration, Mistake};
+
+use super::channel::Piped;
 
 /// One statement. Computing times are those of the host's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,11 @@ pub(super) enum Instruction {
     /// Number of the process's definition.
     Fork(u32),
     Wait,
+    /// Number of the lock.
+    Lock(u32),
+    /// Number of the lock.
+    Unlock(u32),
+    Pipe(Piped),
     Exit,
     /// Runs what follows that many times; `end` is the instruction after the matching `Next`.
     Repeat {
@@ -78,7 +89,61 @@ pub(super) struct Names<'a> {
     pub(super) processes: &'a [&'a str],
 }
 
-const STATEMENTS: [&str; 9] = ["compute", "read", "write", "sync", "sleep", "fork", "wait", "exit", "repeat"];
+/// Names of locks and pipes. A statement with a new name makes the lock or pipe.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Channels {
+    locks: Vec<Channel>,
+    pipes: Vec<Channel>,
+}
+
+#[derive(Debug, Clone)]
+struct Channel {
+    name: String,
+    /// True if a statement locks it or sends.
+    has_first: bool,
+    /// True if a statement unlocks it or receives.
+    has_second: bool,
+}
+
+impl Channels {
+    /// Numbers of locks and of pipes.
+    pub(super) const fn counts(&self) -> (usize, usize) {
+        (self.locks.len(), self.pipes.len())
+    }
+
+    /// Checks that each lock and pipe has statements of both kinds.
+    ///
+    /// # Errors
+    /// The first that lacks one.
+    pub(super) fn check(&self) -> Result<(), DescriptionError> {
+        let verbs = [(&self.locks, "lock", "unlock"), (&self.pipes, "send", "receive")];
+        for (channels, first, second) in verbs {
+            let Some(one) = channels.iter().find(|one| !(one.has_first && one.has_second)) else { continue };
+            let (has, lacks) = if one.has_first { (first, second) } else { (second, first) };
+            let name = &one.name;
+            let problem = format!("`{has} {name}` has no counterpart: no program has `{lacks} {name}`");
+            return Err(DescriptionError::new(Mistake::UnknownName, "processes", problem)
+                .hint(format!("write `{lacks} {name}` in a program, or correct the name")));
+        }
+        Ok(())
+    }
+
+    fn number(channels: &mut Vec<Channel>, name: &str, is_first: bool) -> u32 {
+        let found = channels.iter().position(|channel| channel.name == name);
+        let number = found.unwrap_or_else(|| {
+            channels.push(Channel { name: name.to_owned(), has_first: false, has_second: false });
+            channels.len() - 1
+        });
+        channels[number].has_first |= is_first;
+        channels[number].has_second |= !is_first;
+        number as u32
+    }
+}
+
+const STATEMENTS: [&str; 13] = [
+    "compute", "read", "write", "sync", "sleep", "fork", "wait", "lock", "unlock", "send", "receive", "exit",
+    "repeat",
+];
 
 /// Depth of nested loops at most.
 const DEPTH_MAX: usize = 16;
@@ -87,7 +152,11 @@ const DEPTH_MAX: usize = 16;
 ///
 /// # Errors
 /// The first mistake, with its line of the program.
-pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Instruction>, DescriptionError> {
+pub(super) fn parse(
+    text: &str,
+    names: Names,
+    channels: &mut Channels,
+) -> Result<Vec<Instruction>, DescriptionError> {
     let mut program = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -95,7 +164,7 @@ pub(super) fn parse(text: &str, names: Names) -> Result<Vec<Instruction>, Descri
         for part in line.replace('{', " {;").replace('}', ";};").split(';') {
             let words: Vec<&str> = part.split_whitespace().collect();
             if !words.is_empty() {
-                statement(&words, names, &mut program, &mut open)
+                statement(&words, names, channels, &mut program, &mut open)
                     .map_err(|error| on_line(&error, index + 1, &words.join(" ")))?;
             }
         }
@@ -125,6 +194,7 @@ fn on_line(error: &DescriptionError, line: usize, statement: &str) -> Descriptio
 fn statement(
     words: &[&str],
     names: Names,
+    channels: &mut Channels,
     program: &mut Vec<Instruction>,
     open: &mut Vec<usize>,
 ) -> Result<(), DescriptionError> {
@@ -150,6 +220,17 @@ fn statement(
         ["wait"] => Instruction::Wait,
         ["exit"] => Instruction::Exit,
         ["wait" | "exit", ..] => return wrong("takes nothing", "write the word alone"),
+        ["lock", lock] => Instruction::Lock(Channels::number(&mut channels.locks, lock, true)),
+        ["unlock", lock] => Instruction::Unlock(Channels::number(&mut channels.locks, lock, false)),
+        ["lock" | "unlock", ..] => return wrong("takes one lock", "write for example `lock table`"),
+        [verb @ ("send" | "receive"), pipe, size] => {
+            let (sends, left) = (*verb == "send", bytes(size)?);
+            let pipe = Channels::number(&mut channels.pipes, pipe, sends);
+            Instruction::Pipe(Piped { pipe, sends, left })
+        }
+        ["send" | "receive", ..] => {
+            return wrong("takes a pipe and a size", "write for example `send rows 4KiB`");
+        }
         ["repeat", count, "{"] => {
             let Some(count) = count.replace('_', "").parse().ok().filter(|count| *count > 0) else {
                 return wrong(
@@ -256,8 +337,8 @@ mod tests {
         let short =
             "repeat 3 { read in 4KiB; compute 5ms }; write out 1453B at 8KiB sync; fork child; wait; exit";
         let long = "repeat 3 {   # a loop\n  read in 4KiB\n  compute 5ms\n}\n\nwrite out 1453B at 8KiB sync\nfork child\nwait\nexit";
-        let program = parse(short, NAMES).unwrap();
-        assert_eq!(Ok(&program), parse(long, NAMES).as_ref());
+        let program = parse(short, NAMES, &mut Channels::default()).unwrap();
+        assert_eq!(Ok(&program), parse(long, NAMES, &mut Channels::default()).as_ref());
         assert_eq!(program[0], Instruction::Repeat { count: 3, end: 4 });
         assert_eq!(program[3], Instruction::Next { first: 1 });
         assert_eq!(program[2], Instruction::Compute(Duration::from_ms(5)));
@@ -294,10 +375,31 @@ mod tests {
             ("repeat 2 { wait", "has no `}`"),
             ("wait }", "closes no `repeat`"),
             ("exit 1", "takes nothing"),
+            ("lock", "takes one lock"),
+            ("send rows", "takes a pipe and a size"),
+            ("receive rows 4", "`4` has no unit"),
             (" # nothing", "has no statement"),
         ] {
-            let error = parse(text, NAMES).expect_err(text).to_string();
+            let error = parse(text, NAMES, &mut Channels::default()).expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn locks_and_pipes_need_a_counterpart() {
+        for (text, part) in [
+            ("lock a; unlock b", "`lock a` has no counterpart: no program has `unlock a`"),
+            ("lock a; unlock a; receive p 1B", "`receive p` has no counterpart: no program has `send p`"),
+        ] {
+            let mut channels = Channels::default();
+            parse(text, NAMES, &mut channels).expect("each statement is right");
+            let error = channels.check().expect_err(text);
+            assert!(error.to_string().contains(part) && error.advice().is_some(), "{error}");
+        }
+        let mut channels = Channels::default();
+        parse("lock a; send p 1B", NAMES, &mut channels).expect("it is right");
+        let program = parse("unlock a; receive p 1B", NAMES, &mut channels).expect("it is right");
+        assert_eq!(program[0], Instruction::Unlock(0), "names are those of all programs");
+        assert_eq!((channels.check(), channels.counts()), (Ok(()), (1, 1)));
     }
 }

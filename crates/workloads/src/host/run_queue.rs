@@ -15,9 +15,9 @@ impl Host {
         let process = &mut self.processes[pid as usize];
         let State::Running(cpu) = process.state else { unreachable!("a process that waits has run") };
         process.state = State::Waiting(wait);
-        process.waiting_since = self.now;
         self.cpus[cpu as usize].process = NONE;
-        if wait == Wait::Io {
+        self.leave_cpu(pid);
+        if wait.is_io() {
             self.waiting_for_io += 1;
         }
     }
@@ -26,11 +26,12 @@ impl Host {
     pub(super) fn wake(&mut self, pid: u32) {
         let process = &mut self.processes[pid as usize];
         let State::Waiting(wait) = process.state else { unreachable!("a process wakes up once") };
-        if wait == Wait::Io {
+        if wait.is_io() {
             self.waiting_for_io -= 1;
             if process.is_task {
                 self.accounts.io_waits += 1;
-                self.accounts.io_wait += self.now - process.waiting_since;
+                let wait = self.now.saturating_since(process.since);
+                self.accounts.io_wait = self.accounts.io_wait.saturating_add(wait);
             }
         }
         process.state = State::Ready;
@@ -39,6 +40,7 @@ impl Host {
         }
         process.slice = self.settings.time_slice;
         self.links.push_back(&mut self.lists.ready[process.level as usize], pid);
+        self.end_wait(pid, wait);
     }
 
     /// Gives ready processes to CPUs, as far as they are idle or may be taken from others.
@@ -58,6 +60,7 @@ impl Host {
             let first = self.links.pop_front(&mut self.lists.ready[level as usize]);
             let pid = first.expect("the queue is not empty");
             self.processes[pid as usize].state = State::Running(cpu as u32);
+            self.take_cpu(pid);
             self.cpus[cpu].process = pid;
             self.cpus[cpu].switching = self.settings.context_switch;
             self.accounts.context_switches += 1;
@@ -86,5 +89,6 @@ impl Host {
         let process = &mut self.processes[pid as usize];
         process.state = State::Ready;
         self.links.push_front(&mut self.lists.ready[process.level as usize], pid);
+        self.leave_cpu(pid);
     }
 }

@@ -119,6 +119,9 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536), extend("x-unit" = "requests"))]
     pub tags: Option<u32>,
+    /// Time that reads may take before writeback is throttled, zero for no throttling. Of `linux`: `queue/wbt_lat_usec`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wbt: Option<Duration>,
     /// CPU time of entering and leaving the system. Recorded programs contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_call: Option<Duration>,
@@ -141,6 +144,10 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1us"))]
     pub time_slice: Option<Duration>,
+    /// Data that a pipe holds at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "1B"))]
+    pub pipe: Option<ByteSize>,
     /// True if a process that wakes up preempts a process that has used up its time slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wakeup_preemption: Option<bool>,

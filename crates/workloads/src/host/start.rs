@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use seeklab_core::{ByteSize, DescriptionError, Duration, Instant, Mistake, Seed};
 
+use super::channel::{Lock, Pipe};
 use super::criticality::Requests;
 use super::figures::{Accounts, CpuTimes};
 use super::file::File;
@@ -13,10 +14,14 @@ use super::list::{Links, NONE};
 use super::page_cache::FrameState;
 use super::process::{Activity, Definition, Level, State, Sweep, Wait, WaitLists};
 use super::profile::{Profile, Settings, scaled};
-use super::program::{Instruction, Names, parse};
+use super::program::{Channels, Instruction, Names, parse};
 use super::recorded::Recording;
 use super::spec::HostSettings;
-use super::{ClassFigures, Cpu, Host, HostSpec, PAGE_BYTES, PageCache, Process, SYNCER, Syncer, file};
+use super::timeline::Timeline;
+use super::usage::ProcessTimes;
+use super::{
+    ClassFigures, Cpu, Host, HostSpec, PAGE_BYTES, PROCESSES_MAX, PageCache, Process, SYNCER, Syncer, file,
+};
 use crate::synthetic::AddressSpace;
 
 impl Host {
@@ -28,13 +33,16 @@ impl Host {
     pub fn new(spec: &HostSpec, target: AddressSpace, seed: Seed) -> Result<Self, DescriptionError> {
         let block_bytes = check_blocks(target)?;
         let settings = Settings::new(&spec.host);
+        check_settings(&settings).map_err(|error| error.under("host"))?;
         let device_pages = target.capacity_blocks / (PAGE_BYTES / block_bytes);
         let files = file::lay_out(&spec.files, device_pages)?;
-        let (definitions, is_forked) = definitions(spec, settings.speed)?;
-        let linux = (spec.host.profile == Profile::Linux)
-            .then(|| Box::new(Linux::new(files.iter().map(File::source), Vec::new(), device_pages)));
+        let Definitions { definitions, is_forked, locks, pipes } = definitions(spec, &settings)?;
+        let linux = (spec.host.profile == Profile::Linux).then(|| {
+            Box::new(Linux::new(files.iter().map(File::source), Vec::new(), device_pages, &settings))
+        });
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
         (host.files, host.linux) = (files, linux);
+        (host.locks, host.pipes) = (locks, pipes);
         host.add_syncer();
         host.fill_cache();
         for (number, process) in spec.processes.values().enumerate().filter(|(number, _)| !is_forked[*number])
@@ -42,7 +50,7 @@ impl Host {
             for _ in 0..process.count {
                 let is_task = host.definitions[number].is_task;
                 let pid = host.add_process(number as u32, is_task, NONE);
-                host.set_timer(Instant::ZERO + process.start, pid);
+                host.set_timer(process.start, pid);
             }
         }
         Ok(host)
@@ -75,6 +83,7 @@ impl Host {
             ));
         }
         let settings = Settings::new(&HostSettings { profile: Profile::Linux, ..settings.clone() });
+        check_settings(&settings).map_err(|error| error.under("host"))?;
         let definition = Definition { program: Vec::new(), is_task: true };
         let definitions = vec![definition; recording.threads.len()];
         let mut host = Self::idle(settings, block_bytes, definitions, seed);
@@ -82,12 +91,12 @@ impl Host {
         let starts: Vec<Duration> = recording.threads.iter().map(|thread| thread.start).collect();
         let files = recording.files.into_iter();
         let files = files.map(|file| LinuxFileSource { recorded: Arc::new(file), each_pages: u64::MAX });
-        host.linux = Some(Box::new(Linux::new(files, recording.threads, device_pages)));
+        host.linux = Some(Box::new(Linux::new(files, recording.threads, device_pages, &host.settings)));
         host.add_syncer();
         host.fill_cache();
         for (number, start) in starts.into_iter().enumerate().filter(|(number, _)| !is_started[*number]) {
             let pid = host.add_process(number as u32, true, NONE);
-            host.set_timer(Instant::ZERO + start, pid);
+            host.set_timer(start, pid);
         }
         Ok(host)
     }
@@ -99,7 +108,6 @@ impl Host {
         Self {
             now: Instant::ZERO,
             block_bytes,
-            definitions,
             files: Vec::new(),
             cpus: vec![Cpu::new(); settings.cpus as usize],
             begun: 0,
@@ -107,11 +115,16 @@ impl Host {
             ended: Vec::new(),
             links: Links::default(),
             lists: WaitLists::new(),
+            locks: Vec::new(),
+            pipes: Vec::new(),
             cache: PageCache::new(settings.frames),
             syncer: Syncer::new(&settings, seed.stream("host.frames")),
             clock: (!settings.clock_interval.is_zero()).then_some(Instant::ZERO + settings.clock_interval),
             timers: BinaryHeap::new(),
             timers_set: 0,
+            usage: vec![ProcessTimes::default(); definitions.len() + 1],
+            instant_statements: 0,
+            timeline: Timeline::new(),
             arrivals: VecDeque::new(),
             requests: Requests::default(),
             completions: VecDeque::new(),
@@ -129,12 +142,15 @@ impl Host {
             failed_requests: 0,
             failed_processes: 0,
             linux: None,
+            definitions,
             settings,
         }
     }
 
     fn add_syncer(&mut self) {
         let mut syncer = Process::new(NONE, Level::System);
+        syncer.started = Some(Instant::ZERO);
+        self.usage[0].processes = 1;
         syncer.activity = match self.linux {
             None => Activity::Sweep(Sweep { frame: NONE }),
             Some(_) => Activity::Flush,
@@ -165,6 +181,7 @@ impl Host {
             self.processes.len() as u32 - 1
         });
         self.processes[pid as usize].begin(definition, self.files.len(), is_task, parent);
+        self.open_pipes(definition);
         self.alive += 1;
         self.task_alive += u64::from(is_task);
         pid
@@ -180,6 +197,10 @@ impl Host {
 
     /// Starts a child of a process.
     pub(super) fn fork_process(&mut self, parent: u32, definition: u32) {
+        if self.alive >= PROCESSES_MAX {
+            self.processes[parent as usize].is_failed = true;
+            return;
+        }
         let is_task =
             self.processes[parent as usize].is_task || self.definitions[definition as usize].is_task;
         let child = self.add_process(definition, is_task, parent);
@@ -199,10 +220,12 @@ impl Host {
             }
         }
         self.cpus[cpu as usize].process = NONE;
+        self.leave_cpu(pid);
         self.alive -= 1;
         if self.is_recorded() {
             self.end_thread(definition);
         }
+        self.close(pid, definition);
         if self.alive == 0 && self.linux.is_some() {
             self.wake_syncer();
         }
@@ -223,6 +246,27 @@ impl Host {
     }
 }
 
+/// Frames whose order the syncer draws at most: 64 GiB.
+const ORDERED_FRAMES_MAX: u32 = 1 << 24;
+
+/// Checks settings against each other.
+fn check_settings(settings: &Settings) -> Result<(), DescriptionError> {
+    if !settings.clock_interval.is_zero() && settings.clock_interrupt >= settings.clock_interval {
+        let (interval, cost) = (settings.clock_interval, settings.clock_interrupt);
+        let problem = format!("{interval} is no longer than a clock interrupt takes: {cost}");
+        return Err(DescriptionError::invalid("clock_interval", problem)
+            .hint("write a longer interval, or 0s for no clock"));
+    }
+    if settings.contiguous_frames < settings.frames && settings.frames > ORDERED_FRAMES_MAX {
+        let memory = ByteSize::from_bytes(u64::from(settings.frames) * PAGE_BYTES);
+        let problem =
+            format!("{memory} is more than 64GiB, the most that the syncer passes in a random order");
+        return Err(DescriptionError::invalid("memory", problem)
+            .hint("set `contiguous` to the same size, or choose the profile `linux`"));
+    }
+    Ok(())
+}
+
 /// The size of the device's blocks, of which a block of 4 KiB has a whole number.
 fn check_blocks(target: AddressSpace) -> Result<u64, DescriptionError> {
     let block_bytes = target.block_size.as_bytes();
@@ -234,8 +278,18 @@ fn check_blocks(target: AddressSpace) -> Result<u64, DescriptionError> {
         .hint("choose a device with blocks of 512 B to 4 KiB"))
 }
 
-/// The definitions of all processes, and which of them others start.
-fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool>), DescriptionError> {
+/// Definitions of processes, with the locks and pipes between them.
+struct Definitions {
+    definitions: Vec<Definition>,
+    /// For each definition, true if other processes start it.
+    is_forked: Vec<bool>,
+    locks: Vec<Lock>,
+    pipes: Vec<Pipe>,
+}
+
+/// The definitions of all processes.
+fn definitions(spec: &HostSpec, settings: &Settings) -> Result<Definitions, DescriptionError> {
+    let speed = settings.speed;
     let files: Vec<&str> = spec.files.keys().map(String::as_str).collect();
     let processes: Vec<&str> = spec.processes.keys().map(String::as_str).collect();
     if processes.is_empty() {
@@ -247,8 +301,10 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
         return Err(DescriptionError::unknown(Mistake::UnknownName, "process", task, names).under("task"));
     }
     let mut definitions = Vec::with_capacity(processes.len());
+    let mut channels = Channels::default();
     for (name, process) in &spec.processes {
-        let mut program = parse(&process.program, Names { files: &files, processes: &processes })
+        let names = Names { files: &files, processes: &processes };
+        let mut program = parse(&process.program, names, &mut channels)
             .map_err(|error| error.under("program").under(name).under("processes"))?;
         for instruction in &mut program {
             if let Instruction::Compute(time) = instruction {
@@ -258,7 +314,9 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
         let is_task = spec.task.as_ref().is_none_or(|task| task == name);
         definitions.push(Definition { program, is_task });
     }
+    channels.check()?;
     let mut is_forked = vec![false; definitions.len()];
+    let mut descendants = Vec::with_capacity(definitions.len());
     let children = |number: usize| {
         definitions[number].program.iter().filter_map(|instruction| match instruction {
             Instruction::Fork(child) => Some(*child as usize),
@@ -281,6 +339,11 @@ fn definitions(spec: &HostSpec, speed: f64) -> Result<(Vec<Definition>, Vec<bool
                 open.extend(children(child));
             }
         }
+        descendants.push((0..definitions.len()).filter(|child| reached[*child]).collect::<Vec<usize>>());
     }
-    Ok((definitions, is_forked))
+    let (locks, pipes) = channels.counts();
+    let programs: Vec<&[Instruction]> = definitions.iter().map(|one| one.program.as_slice()).collect();
+    let pipe = |number| Pipe::new(number, settings.pipe_bytes, &programs, &descendants);
+    let pipes = (0..pipes as u32).map(pipe).collect();
+    Ok(Definitions { definitions, is_forked, locks: vec![Lock::FREE; locks], pipes })
 }

@@ -3,7 +3,7 @@
 //! A step ends with computing time, a wait, or at once. Effects happen between computing times, so that a request is
 //! issued when the time to submit it is over.
 
-use seeklab_core::{Criticality, Operation, Request};
+use seeklab_core::{Criticality, Duration, Operation, Request};
 
 use super::criticality::{Outstanding, Owner};
 use super::list::NONE;
@@ -35,6 +35,13 @@ impl Host {
                         Next::Continue
                     }
                 }
+                Activity::Lock(lock) => self.lock(pid, lock),
+                Activity::Unlock(lock) => {
+                    self.processes[pid as usize].activity = Activity::Fetch;
+                    self.unlock(pid, lock);
+                    Next::Continue
+                }
+                Activity::Pipe(piped) => self.transfer(pid, piped),
                 Activity::Sweep(sweep) => self.sweep(pid, sweep),
                 Activity::Flush => self.flush(),
                 Activity::Recorded(recorded) => self.recorded(pid, recorded),
@@ -57,6 +64,10 @@ impl Host {
         }
         if is_recorded {
             return self.fetch_step(pid);
+        }
+        self.instant_statements += 1;
+        if self.instant_statements.is_multiple_of(INSTANT_STATEMENTS_MAX) {
+            return Next::Compute(Duration::from_ns(1));
         }
         let Some(instruction) =
             self.definitions[process.definition as usize].program.get(process.next as usize).copied()
@@ -82,7 +93,7 @@ impl Host {
                 Next::Continue
             }
             Instruction::Sleep(time) => {
-                self.set_timer(self.now + time, pid);
+                self.set_timer(time, pid);
                 Next::Wait(Wait::Time)
             }
             Instruction::Fork(definition) => {
@@ -91,6 +102,18 @@ impl Host {
             }
             Instruction::Wait => {
                 process.activity = Activity::Wait;
+                Next::Compute(call)
+            }
+            Instruction::Lock(lock) => {
+                process.activity = Activity::Lock(lock);
+                Next::Compute(call)
+            }
+            Instruction::Unlock(lock) => {
+                process.activity = Activity::Unlock(lock);
+                Next::Compute(call)
+            }
+            Instruction::Pipe(piped) => {
+                process.activity = Activity::Pipe(piped);
                 Next::Compute(call)
             }
             Instruction::Sync(file) => {
@@ -181,8 +204,7 @@ impl Host {
             Phase::AwaitRead => {
                 let frame = self.cache.frame(state.frame);
                 if frame.page == page && frame.state == FrameState::Reading {
-                    self.wait_for_frame(pid, state.frame);
-                    next = Next::Wait(Wait::Io);
+                    next = self.wait_for_frame(pid, state.frame);
                 } else if state.writes {
                     state.phase = Phase::Lookup;
                 } else {
@@ -208,8 +230,7 @@ impl Host {
             Phase::AwaitWrite => {
                 let frame = self.cache.frame(state.frame);
                 if frame.page == page && frame.state == FrameState::Writing {
-                    self.wait_for_frame(pid, state.frame);
-                    next = Next::Wait(Wait::Io);
+                    next = self.wait_for_frame(pid, state.frame);
                 } else {
                     return self.next_block(pid, state);
                 }
@@ -221,7 +242,7 @@ impl Host {
                 let excess = self.cache.dirty_count() - self.settings.dirty_frames;
                 self.request_write_back(excess);
                 self.links.push_back(&mut self.lists.throttled, pid);
-                next = Next::Wait(Wait::Io);
+                next = Next::Wait(Wait::DirtyLimit);
             }
         }
         self.processes[pid as usize].activity = Activity::Cached(state);
@@ -234,7 +255,7 @@ impl Host {
             let Some(frame) = self.cache.allocate(page) else {
                 self.request_write_back(WRITE_BACK_FRAMES);
                 self.links.push_back(&mut self.lists.memory, pid);
-                return Next::Wait(Wait::Io);
+                return Next::Wait(Wait::Memory);
             };
             state.frame = frame;
             if state.writes && !self.is_needed_before_write(state) {
@@ -248,10 +269,7 @@ impl Host {
         };
         state.frame = frame;
         match (self.cache.frame(frame).state, state.writes) {
-            (FrameState::Writing, true) => {
-                self.wait_for_frame(pid, frame);
-                Next::Wait(Wait::Io)
-            }
+            (FrameState::Writing, true) => self.wait_for_frame(pid, frame),
             (FrameState::Reading, true) => {
                 self.need(frame);
                 state.phase = Phase::AwaitRead;
@@ -350,7 +368,11 @@ impl Host {
         self.issue(pid, owner, class, op, lbn, blocks as u32);
         self.processes[pid as usize].activity =
             Activity::Direct(Direct { start: end, is_submitting: false, ..state });
-        if state.is_async { Next::Continue } else { Next::Wait(Wait::Io) }
+        match (state.is_async, state.writes) {
+            (true, _) => Next::Continue,
+            (false, true) => Next::Wait(Wait::Write),
+            (false, false) => Next::Wait(Wait::Read),
+        }
     }
 
     /// A step of writing what is dirty.
@@ -374,8 +396,7 @@ impl Host {
             return Next::Compute(self.settings.submission);
         }
         if let Some(frame) = self.cache.find_writing(|page| pages.contains(&page)) {
-            self.wait_for_frame(pid, frame);
-            return Next::Wait(Wait::Io);
+            return self.wait_for_frame(pid, frame);
         }
         self.processes[pid as usize].activity = Activity::Fetch;
         Next::Continue
@@ -390,13 +411,15 @@ impl Host {
         }
     }
 
-    /// Adds a process to those that wait for a frame.
-    pub(super) fn wait_for_frame(&mut self, pid: u32, frame: u32) {
+    /// Adds a process to those that wait for a frame. Returns the wait.
+    pub(super) fn wait_for_frame(&mut self, pid: u32, frame: u32) -> Next {
         let frame = self.cache.frame_mut(frame);
+        let wait = if frame.state == FrameState::Reading { Wait::Read } else { Wait::Write };
         self.links.push_back(&mut frame.waiting, pid);
         if let Some(request) = frame.request {
             self.await_request(request);
         }
+        Next::Wait(wait)
     }
 
     /// A process waits for a request from now on: the request becomes time-critical, for the device too.
@@ -436,7 +459,7 @@ impl Host {
         lbn: u64,
         blocks: u32,
     ) -> u64 {
-        let number = self.requests.add(Outstanding::new(owner, class, self.now));
+        let number = self.requests.add(Outstanding::new(owner, class, op, pid, self.now));
         self.send(Request { initiator: pid, criticality: class, ..Request::new(number, op, lbn, blocks) });
         number
     }
@@ -451,6 +474,7 @@ impl Host {
     /// A request is complete: its frame changes, and who waits goes on.
     pub(super) fn complete_request(&mut self, number: u64, is_ok: bool) {
         let request = self.requests.remove(number);
+        self.observe_completion(number, &request);
         let is_noncritical = request.class == Criticality::TimeNoncritical && !request.is_awaited;
         match request.owner {
             Owner::Nobody => {}
@@ -530,6 +554,9 @@ fn linux_transfer(transfer: Transfer, start: u64, end: u64, held_bytes: u64) -> 
     let then_sync = (transfer.mode == Mode::Sync).then_some(file);
     Recorded { action, position: 0, then_sync }
 }
+
+/// Statements that take no time together at most.
+const INSTANT_STATEMENTS_MAX: u32 = 1 << 20;
 
 /// Frames that the syncer writes at a time when no frame is free.
 const WRITE_BACK_FRAMES: u32 = 64;

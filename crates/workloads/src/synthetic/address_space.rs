@@ -19,7 +19,7 @@ impl From<&Capabilities> for AddressSpace {
 
 impl AddressSpace {
     /// `size` in blocks, which it must be a positive multiple of.
-    pub(super) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, DescriptionError> {
+    pub(crate) fn blocks(self, size: ByteSize, at: &str) -> Result<u64, DescriptionError> {
         let (bytes, block) = (size.as_bytes(), self.block_size.as_bytes());
         if bytes == 0 || !bytes.is_multiple_of(block) {
             return Err(DescriptionError::new(

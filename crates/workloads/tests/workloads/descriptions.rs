@@ -113,7 +113,10 @@ fn number_of_requests_is_limited_for_every_kind() {
             WorkloadSpec::Replay(spec) => spec.requests.unwrap(),
             application => {
                 let is_whole = application.builtin().is_some()
-                    || matches!(application, WorkloadSpec::Host(_) | WorkloadSpec::System(_));
+                    || matches!(
+                        application,
+                        WorkloadSpec::Host(_) | WorkloadSpec::System(_) | WorkloadSpec::Jobs(_)
+                    );
                 assert!(application == before && is_whole, "it does its work whole");
                 continue;
             }

@@ -85,6 +85,80 @@ fn read_ahead_that_is_not_complete_in_time_makes_the_process_wait() {
     assert_eq!(figures.false_idle, figures.elapsed - figures.task_cpu);
 }
 
+#[test]
+fn program_that_takes_no_time_ends_all_the_same() {
+    let loops = |count: u64| format!("{FREE},processes.p.program=repeat {count} {{ compute 0s }}");
+    let figures = run(&loops(500_000), SERVICE).figures;
+    assert_eq!(figures.elapsed, Duration::ZERO);
+    let figures = run(&loops(3_000_000), SERVICE).figures;
+    assert_eq!(figures.elapsed, Duration::from_ns(5), "two statements in a repetition, and 2^20 take 1 ns");
+}
+
+#[test]
+fn run_ends_after_a_year() {
+    let program = "repeat 9 { sleep 500000000s; compute 500000000s }";
+    let mut host = host(&format!("{FREE},host.sweep_interval=9999999s,processes.p.program={program}"));
+    let mut device = Server::new(Service::Constant(SERVICE));
+    simulate(&mut host, &mut device, Limits::default(), |_| {}).expect("nothing is submitted");
+    assert!(!host.figures().is_finished, "{:?}", host.figures());
+    assert_eq!(host.process_times()[0].waits.timer, host.figures().elapsed);
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    for (line, part) in [
+        (
+            "host.clock_interval=0.1ms",
+            "host.clock_interval: 0.1ms is no longer than a clock interrupt takes: 0.15ms",
+        ),
+        ("host.memory=65GiB", "host.memory: 65GiB is more than 64GiB"),
+    ] {
+        let Ok(WorkloadSpec::Host(spec)) =
+            WorkloadSpec::parse(&format!("host,{line},processes.p.program=wait"))
+        else {
+            panic!("{line}")
+        };
+        let error = Host::new(&spec, TARGET, Seed(1)).expect_err(line);
+        assert!(error.to_string().starts_with(part) && error.advice().is_some(), "{error}");
+    }
+    let whole = "host.memory=65GiB,host.contiguous=65GiB,processes.p.program=wait";
+    assert_eq!(run(whole, SERVICE).figures.io_waits, 0);
+}
+
+#[test]
+fn process_that_forks_without_end_fails() {
+    let line =
+        format!("{FREE},processes.child.program=sleep 1s,processes.p.program=repeat 200000 {{ fork child }}");
+    let run = run(&line, SERVICE);
+    assert_eq!((run.figures.failed_processes, run.host.process_times()[0].processes), (1, 99_999));
+}
+
+#[test]
+fn times_of_processes_are_divided_by_state_and_kind_of_wait() {
+    let line = format!(
+        "{FREE},files.data.size=400KiB,files.log.size=400KiB,files.log.new=true,task=p,\
+         processes.child.program=compute 5ms; sleep 20ms,\
+         processes.p.program=compute 1ms; read data 4KiB direct; write log 4KiB sync; fork child; wait; sleep 3ms,\
+         processes.q.program=sleep 4ms; compute 2ms; read data 4KiB at 80KiB direct,\
+         processes.r.program=compute 7ms"
+    );
+    let run = run(&line, SERVICE);
+    let [child, p, q, r] = run.host.process_times().try_into().expect("there are four definitions");
+    let ms = Duration::from_ms;
+    assert_eq!(
+        (child.processes, child.elapsed, child.computing, child.waits.timer),
+        (1, ms(25), ms(5), ms(20))
+    );
+    // Its write stands behind the read of another process.
+    assert_eq!((p.computing, p.waits.read, p.waits.write), (ms(1), SERVICE, SERVICE * 2));
+    // The child computes and sleeps, and the process waits for its end.
+    assert_eq!((p.waits.children, p.waits.timer, p.elapsed), (ms(25), ms(3), ms(59)));
+    // The first process has the CPU for 1 ms.
+    assert_eq!((r.computing, r.ready, r.elapsed), (ms(7), ms(1), ms(8)));
+    assert_eq!((q.computing, q.waits.timer, q.ready), (ms(2), ms(4), ms(4)));
+    assert!(q.waits.read > SERVICE, "the device is busy: {q:?}");
+}
+
 /// Requests with their class at issue, and the times at which they were issued, became time-critical and completed.
 fn classes(line: &str) -> Vec<(Criticality, Duration, Option<Duration>, Duration)> {
     let mut classes = Vec::new();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use seeklab_core::{
     Arrival, Completion, Device, Duration, Instant, Limits, Operation, Request, Seed, Workload, simulate,
 };
-use seeklab_workloads::host::Host;
+use seeklab_workloads::host::{Host, HostInterval, ProcessTimes};
 
 use crate::common::{Server, Service};
 use crate::host::{FREE, host, host_with_seed, run, run_host};
@@ -100,18 +100,36 @@ fn program() -> impl Strategy<Value = String> {
         .prop_map(|(statements, times)| format!("repeat {times} {{ {} }}", statements.join("; ")))
 }
 
-/// A host with two processes that run random programs and start children.
-fn random_host() -> impl Strategy<Value = String> {
-    let settings = (1_u32..4, prop_oneof![Just("256KiB"), Just("1MiB"), Just("40MiB")], 1_u32..100, 0_u32..3);
-    (program(), program(), settings).prop_map(|(first, second, (cpus, memory, dirty, ahead))| {
+/// Two processes that run random programs and start children.
+fn random_processes() -> impl Strategy<Value = String> {
+    (program(), program()).prop_map(|(first, second)| {
         format!(
             "files.data.size=3MiB,files.data.extent=64KiB,files.data.distance=1MiB,files.log.size=200KiB,\
-             files.log.at=1GiB,files.log.new=true,host.cpus={cpus},host.memory={memory},host.dirty_limit={dirty}%,\
-             host.read_ahead={}KiB,processes.child.program=compute 3ms; read data 8KiB random; write log 100B,\
-             processes.p.program={first},processes.q.program={second},processes.q.start=5ms",
-            ahead * 4
+             files.log.at=1GiB,files.log.new=true,\
+             processes.child.program=compute 3ms; read data 8KiB random; write log 100B,\
+             processes.p.program={first},processes.q.program={second},processes.q.start=5ms"
         )
     })
+}
+
+/// Settings of a host: CPUs, memory, limits.
+fn random_settings() -> impl Strategy<Value = String> {
+    let memory = prop_oneof![Just("256KiB"), Just("1MiB"), Just("40MiB")];
+    (1_u32..4, memory, 1_u32..100, 0_u32..3).prop_map(|(cpus, memory, dirty, ahead)| {
+        let ahead = ahead * 4;
+        format!("host.cpus={cpus},host.memory={memory},host.dirty_limit={dirty}%,host.read_ahead={ahead}KiB")
+    })
+}
+
+/// A host with two processes that run random programs and start children.
+fn random_host() -> impl Strategy<Value = String> {
+    (random_settings(), random_processes())
+        .prop_map(|(settings, processes)| format!("{settings},{processes}"))
+}
+
+/// The profile of a host, as the beginning of a line.
+fn profile() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just(""), Just("host.profile=linux,")]
 }
 
 proptest! {
@@ -120,6 +138,7 @@ proptest! {
     #[test]
     fn processes_that_do_not_wait_are_an_open_workload(
         steps in prop::collection::vec((0_u64..20_000, 0_u64..1000, any::<bool>(), any::<bool>()), 1..60),
+        profile in profile(),
         seed in 0_u64..1000,
     ) {
         let (mut time, mut program, mut open) = (Instant::ZERO, String::new(), VecDeque::new());
@@ -131,7 +150,7 @@ proptest! {
             let op = if *writes { Operation::Write } else { Operation::Read };
             open.push_back((time, Request::new(index as u64, op, block * 8, 8)));
         }
-        let line = format!("{FREE},files.data.size=4000KiB,processes.p.program={program}");
+        let line = format!("{FREE},{profile}files.data.size=4000KiB,processes.p.program={program}");
         let ours = run_host(host(&line), server(seed));
         prop_assert_eq!(history(&ours.completions), history(&drive(&mut Open(open), server(seed))));
         prop_assert_eq!(ours.figures.io_waits, 0);
@@ -141,10 +160,11 @@ proptest! {
     #[test]
     fn processes_that_only_wait_are_a_closed_workload(
         blocks in prop::collection::vec(prop::collection::vec(0_u64..1000, 1..30), 1..9),
+        profile in profile(),
         seed in 0_u64..1000,
         cpus in 1_u32..4,
     ) {
-        let mut line = format!("{FREE},host.cpus={cpus},files.data.size=4000KiB");
+        let mut line = format!("{FREE},{profile}host.cpus={cpus},files.data.size=4000KiB");
         for (index, blocks) in blocks.iter().enumerate() {
             let reads: Vec<String> =
                 blocks.iter().map(|block| format!("read data 4KiB at {}KiB direct", block * 4)).collect();
@@ -171,8 +191,38 @@ proptest! {
     }
 
     #[test]
-    fn every_cpu_is_busy_or_idle_all_the_time(line in random_host(), seed in 0_u64..1000) {
-        let run = run_host(host_with_seed(&line, seed), server(seed));
+    fn on_an_immediate_device_a_process_computes_or_is_ready(
+        line in random_host(), profile in profile(), seed in 0_u64..1000,
+    ) {
+        let host = host_with_seed(&format!("{FREE},{profile}{line}"), seed);
+        let run = run_host(host, Server::new(Service::Constant(Duration::ZERO)));
+        for times in run.host.process_times() {
+            let waits = times.waits.children + times.waits.timer;
+            prop_assert_eq!(times.computing + times.ready + waits, times.elapsed);
+            prop_assert_eq!(times.waits.io(), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn cpu_time_of_a_process_depends_on_neither_device_nor_host(
+        processes in random_processes(), settings in random_settings(), profile in profile(),
+        slice_us in 100_u64..50_000, seed in 0_u64..1000,
+    ) {
+        // Times of the system depend on the number of requests, which depends on the device.
+        let computing = |settings: &str, device: Server| {
+            let run = run_host(host_with_seed(&format!("{FREE},{settings},{processes}"), seed), device);
+            run.host.process_times().iter().map(|times| (times.processes, times.computing)).collect::<Vec<_>>()
+        };
+        let expected = computing("host.cpus=1", Server::new(Service::Constant(Duration::ZERO)));
+        let other = format!("{profile}host.time_slice={slice_us}us,{settings}");
+        prop_assert_eq!(computing(&other, server(seed)), expected);
+    }
+
+    #[test]
+    fn every_cpu_is_busy_or_idle_all_the_time(
+        line in random_host(), profile in profile(), seed in 0_u64..1000,
+    ) {
+        let run = run_host(host_with_seed(&format!("{profile}{line}"), seed), server(seed));
         let times = run.host.cpu_times();
         prop_assert_eq!(times.len() as u32, run.figures.cpus);
         for cpu in &times {
@@ -186,7 +236,44 @@ proptest! {
     }
 
     #[test]
-    fn copy_of_a_host_goes_on_as_the_host_does(line in random_host(), seed in 0_u64..1000, after in 0_usize..200) {
+    fn times_of_processes_and_of_the_course_are_those_of_the_run(
+        line in random_host(), profile in profile(), free in any::<bool>(), seed in 0_u64..1000,
+    ) {
+        let costs = if free { format!("{FREE},") } else { String::new() };
+        let run = run_host(host_with_seed(&format!("{costs}{profile}{line}"), seed), server(seed));
+        let (figures, processes, system) = (run.figures, run.host.process_times(), run.host.system_times());
+        for times in processes.iter().chain([&system]) {
+            prop_assert_eq!(times.computing + times.ready + times.waits.sum(), times.elapsed);
+        }
+        let sum = |of: fn(&ProcessTimes) -> Duration| {
+            processes.iter().fold(Duration::ZERO, |sum, times| sum + of(times))
+        };
+        // All processes are the task.
+        prop_assert_eq!(sum(|times| times.computing), figures.task_cpu);
+        prop_assert_eq!(sum(|times| times.waits.io()), figures.io_wait);
+        let course = run.host.timeline();
+        prop_assert!(course.len() <= 240);
+        let total = |of: fn(&HostInterval) -> f64| {
+            course.iter().map(|one| of(one) * one.width.as_s()).sum::<f64>()
+        };
+        let end = course.last().map_or(0.0, |last| (last.start + last.width).as_s());
+        let cpus = total(|one| one.task_cpus + one.other_cpus + one.false_idle_cpus + one.idle_cpus);
+        prop_assert!((cpus - end * f64::from(figures.cpus)).abs() < 1e-6, "{} {}", cpus, end);
+        prop_assert!((total(|one| one.task_cpus) - figures.task_cpu.as_s()).abs() < 1e-6);
+        let waits = figures.io_wait + system.waits.io();
+        prop_assert!((total(|one| one.io_waiting_processes) - waits.as_s()).abs() < 1e-6);
+        if free && profile.is_empty() {
+            // Without a cost of interrupts, a completion is handled at once.
+            let responses = run.completions.iter().map(|one| one.response_time().as_s()).sum::<f64>();
+            prop_assert!((total(|one| one.outstanding_requests) - responses).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn copy_of_a_host_goes_on_as_the_host_does(
+        line in random_host(), profile in profile(), seed in 0_u64..1000, after in 0_usize..200,
+    ) {
+        let line = format!("{profile}{line}");
         let whole = run_host(host_with_seed(&line, seed), server(seed));
         let (mut host, mut device) = (host_with_seed(&line, seed), server(seed));
         let mut first = Vec::new();

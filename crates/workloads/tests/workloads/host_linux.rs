@@ -129,6 +129,31 @@ fn device_has_no_more_requests_than_tags() {
 }
 
 #[test]
+fn writeback_is_throttled_while_reads_take_long() {
+    // The writer makes 32 MiB dirty, far apart, and the flusher begins at once. The reader reads all the time.
+    let line = linux(
+        "host.dirty_background_bytes=4KiB,files.log.size=32MiB,files.log.new=true,files.log.extent=16KiB,\
+         files.log.distance=64KiB,files.data.size=400MiB,files.data.at=4GiB,task=reader,\
+         processes.writer.program=write log 32MiB,\
+         processes.reader.program=sleep 1ms; repeat READS { read data 4KiB random direct }",
+    );
+    let waits_ms = |wbt: &str, reads: &str| {
+        let run = run(
+            &line.replace("files.log.size", &format!("{wbt}files.log.size")).replace("READS", reads),
+            Duration::from_ms(3),
+        );
+        assert_eq!(sizes(&run, Operation::Write).iter().sum::<u32>(), 8192, "all is written");
+        run.figures.io_wait.as_ms() / run.figures.io_waits as f64
+    };
+    let free = waits_ms("", "12");
+    let (throttled, patient) = (waits_ms("host.wbt=2ms,", "60"), waits_ms("host.wbt=1s,", "60"));
+    // A read waits for the writes before it: 128 tags, or at last one.
+    assert!(free > 200.0, "{free}");
+    assert!(throttled < 20.0 && throttled > 4.0, "{throttled}");
+    assert!(patient > throttled * 2.0 && patient < free, "{patient}: a quarter of the depth of 96");
+}
+
+#[test]
 fn synchronous_write_waits_for_its_file() {
     let line = linux(
         "files.log.size=1MiB,files.log.new=true,files.other.size=1MiB,files.other.new=true,task=p,\

@@ -1,5 +1,6 @@
 //! Tests that workloads match their descriptions. One binary, a file per topic.
 
+mod allocations;
 mod applications;
 mod arrivals;
 mod bounds;
@@ -8,9 +9,11 @@ mod common;
 mod descriptions;
 mod draws;
 mod host;
+mod host_channels;
 mod host_laws;
 mod host_linux;
 mod host_recorded;
+mod jobs;
 mod mistakes;
 mod queueing;
 mod reclassified;

@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::survive::harness::{SEEKLAB, can_mount, output, succeed};
+use crate::survive::harness::{Guarded, Held, SEEKLAB, Scene, can_mount, output, succeed, until};
 
 /// Writes files, each promised once it is synced.
 const LOAD: &str = r#"#!/bin/sh
@@ -214,6 +216,44 @@ fn check_that_does_not_end_is_ended() {
     let (code, document) = programs.crash(&["--points", "1", "--check-timeout", "200ms"]);
     assert_eq!((code, count(&document, "own", "unknown")), (1, 1), "{document:#}");
     assert_eq!(document["points"][0]["exit_code"], 124);
+}
+
+#[test]
+fn interrupted_series_of_cuts_leaves_nothing() {
+    if !can_mount("an interrupted series of cuts", &["mkfs.ext4", "e2fsck"]) {
+        return;
+    }
+    // The program during which the signal comes, the signal, and the two programs.
+    let stays = |notice: &Path| format!("#!/bin/sh\ntouch {}\nexec sleep 1000\n", notice.display());
+    for (is_check, signal) in [(false, Signal::INT), (true, Signal::INT), (true, Signal::TERM)] {
+        let scene = Scene::new("cuts");
+        let programs = Programs::new();
+        let notice = programs.path("notice");
+        fs::write(programs.path(if is_check { "check.sh" } else { "load.sh" }), stays(&notice)).unwrap();
+        let record = programs.path("record");
+        let mut command = scene.seeklab();
+        command.args(["crash", "cheetah-36es", "--size", "64MiB", "--points", "4", "--json", "--keep"]);
+        command.arg(&record).arg("--check").arg(programs.path("check.sh"));
+        command.arg("--").arg(programs.path("load.sh"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut crash = Guarded(command.spawn().unwrap());
+        let pid = crash.0.id();
+        let is_there = || notice.exists().then_some(()).ok_or_else(|| "it does not run".to_owned());
+        until(is_there);
+        let mut held = Held::default();
+        held.look(pid);
+        assert!(held.is_bound, "{held:?}");
+        crash.signal(signal);
+        let mut code = None;
+        until(|| {
+            code = crash.0.try_wait().unwrap();
+            code.map(drop).ok_or_else(|| "it does not end".to_owned())
+        });
+        assert_eq!(code.unwrap().code(), Some(1), "{is_check} {signal:?}");
+        until(|| scene.left(pid, &held));
+        // A record that is complete stays where the user named it.
+        assert_eq!(record.exists(), is_check, "{signal:?}");
+    }
 }
 
 /// Runs an example that cuts the power, at so many points. Returns how many of them each run survived, and what it printed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::survive::harness::{Draw, Guarded, Held, Scene, can_mount, now_ns, until};
+use crate::survive::harness::{Draw, Guarded, Held, SEEKLAB, Scene, can_mount, now_ns, succeed, until};
 
 const NEEDS: [&str; 3] = ["mkfs.ext4", "setsid", "timeout"];
 
@@ -92,6 +92,39 @@ fn document_has_every_key() {
             assert!(device["statistics"]["elapsed_s"][figure].is_number(), "{device}");
         }
     }
+}
+
+/// Most requests that the device had at a time, while twelve processes write to it past the page cache.
+fn outstanding_max(scene: &Scene, options: &[&str]) -> u64 {
+    let traces = tempfile::tempdir().unwrap();
+    let traces = traces.path().to_str().unwrap();
+    let line = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do dd if=/dev/zero of=f$i bs=4k count=1 oflag=direct conv=notrunc & done; wait";
+    let arguments =
+        ["constant", "--set", "service_time=100ms", "--size", "32MiB", "--host-scheduler", "none"];
+    let setup = ["--setup", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 4096 /dev/zero > f$i; done"];
+    let command = ["--record", traces, "--json", "--", "sh", "-c", line];
+    let output = run(scene, &[&arguments[..], &setup, options, &command].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let recorded = fs::read_dir(traces).unwrap().next().unwrap().unwrap().path();
+    let csv = format!("{traces}/t.csv");
+    succeed(SEEKLAB, &["trace", "convert", recorded.to_str().unwrap(), &csv]);
+    let text = fs::read_to_string(csv).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let column = lines.next().unwrap().split(',').position(|name| name == "queue_length").unwrap();
+    lines.map(|line| line.split(',').nth(column).unwrap().parse::<u64>().unwrap() + 1).max().unwrap()
+}
+
+#[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
+fn limit_of_requests_ends_with_its_run() {
+    if !can_mount("limit_of_requests_ends_with_its_run", &NEEDS) {
+        return;
+    }
+    let scene = Scene::new("requests");
+    assert!(outstanding_max(&scene, &["--host-requests", "4"]) <= 4);
+    // The next run usually has the same loop device.
+    let after = outstanding_max(&scene, &[]);
+    assert!(after > 4, "{after}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use seeklab_core::{Breakdown, BufferOutcome, Completion, Instant, Operation, Outcome, Status};
 
-use super::Taken;
+use super::fate::Taken;
 
 /// The completion of a request that fails at `now` without having been served.
 pub(super) fn failed(now: Instant, taken: &Taken, status: Status) -> Completion {

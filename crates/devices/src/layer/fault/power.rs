@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use seeklab_core::{Duration, FaultSet, Instant, Operation, Request, Tearing, TornContents};
 
-use super::{Fate, Fault};
+use super::Fault;
+use super::fate::Fate;
 use crate::fault::{Action, Rule, Watch};
 
 impl Fault {

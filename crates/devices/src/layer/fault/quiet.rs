@@ -8,11 +8,12 @@
 //! poll, next_event ── quiet ──▶ the device's own
 //! ```
 //! The layer is quiet before the next change of a window as long as it holds no request that was struck or waits, and
-//! the time of the device is the time outside. Then it remembers the requests in the device and nothing else.
+//! the time of the device is the time outside. Then it counts the requests in the device and remembers nothing else of them.
 
 use seeklab_core::{Completion, Device, Instant, Rejected, Request};
 
 use super::Fault;
+use super::fate::Taken;
 use crate::fault::{Action, Rule};
 
 impl Fault {
@@ -44,9 +45,9 @@ impl Fault {
         self.now = now;
         let first = completions.len();
         self.device.poll(now, completions);
-        for completion in &completions[first..] {
-            self.inside.remove_plain(completion.request.id);
-            self.idle_since = completion.completed;
+        if let [.., last] = &completions[first..] {
+            self.idle_since = last.completed;
+            self.inside.remove_plain(completions.len() - first);
         }
     }
 
@@ -64,11 +65,27 @@ impl Fault {
     #[inline]
     pub(super) fn pass_request(&mut self, now: Instant, request: Request) -> Result<(), Rejected> {
         self.device.submit(now, request)?;
-        self.inside.insert_plain(now, &request);
+        self.inside.add_plain();
         self.number += 1;
         self.now = now;
         self.is_fresh = false;
         Ok(())
+    }
+
+    /// The plain requests in the device, in no order: of those that a copy of the device completes, the ones that the layer
+    /// does not keep.
+    pub(super) fn plain_requests(&self) -> Vec<Taken> {
+        if !self.inside.has_plain() {
+            return Vec::new();
+        }
+        let (mut device, mut completions) = (self.device.fork(), Vec::new());
+        while completions.len() < self.inside.len()
+            && let Some(event) = device.next_event()
+        {
+            device.poll(event, &mut completions);
+        }
+        let plain = completions.iter().filter(|completion| !self.inside.keeps(completion.request.id));
+        plain.map(Taken::plain).collect()
     }
 
     /// The time at which the next window begins or ends.

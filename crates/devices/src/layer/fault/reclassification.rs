@@ -14,10 +14,10 @@ impl Fault {
         change: &Reclassification,
     ) -> Option<Criticality> {
         let apply = |request: &mut Request| request.reclassify(change.criticality);
-        let mut before = None;
+        // Of a plain request, the device knows the class.
+        let mut before = self.device.reclassify(self.clock.inside(now), change);
         if let Some((request, answered)) = self.inside.get_mut(change.id) {
             before = apply(request).filter(|_| !answered);
-            self.device.reclassify(self.clock.inside(now), change);
         }
         let hanging = self.hanging.iter_mut().map(|hanging| &mut hanging.taken.request);
         let held = self.held.iter_mut().map(|completion| &mut completion.request);

@@ -143,7 +143,7 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     let requested = &settings.queue;
-    let mut wanted = Vec::new();
+    let mut wanted = all_tags();
     wanted.extend(requested.rotational.map(|rotational| ("rotational", u8::from(rotational).to_string())));
     wanted.extend(requested.scheduler.clone().map(|scheduler| ("scheduler", scheduler)));
     wanted.extend(requested.read_ahead_kib.map(|kib| ("read_ahead_kb", kib.to_string())));
@@ -151,7 +151,7 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<()> {
     for (name, value) in wanted {
         let file = folder.join("queue").join(name);
         if let Err(error) = fs::write(&file, &value) {
-            // Without the scheduler, the device works as well; what it has got is read back below.
+            // Without the scheduler, the device works as well; the caller reads back what it has got.
             if name == "scheduler" && error.kind() == io::ErrorKind::InvalidInput {
                 continue;
             }
@@ -168,6 +168,20 @@ pub(super) fn apply(path: &Path, settings: &Settings) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::Unsupported, what));
     }
     Ok(())
+}
+
+/// The settings that give a device all tags of the loop driver again.
+///
+/// A number of requests outlives the device that it was set for, and the kernel hides it: a change of the scheduler shows
+/// the driver's number and leaves the tags as they are, and a number that is shown already is not set. So the
+/// number is set to another one first. Linux, `blk_mq_update_nr_requests` in `block/blk-mq.c`.
+fn all_tags() -> Vec<(&'static str, String)> {
+    /// The number of tags if the driver's parameter cannot be read: its default.
+    const DEFAULT: u32 = 128;
+    let depth = fs::read_to_string("/sys/module/loop/parameters/hw_queue_depth");
+    let tags = depth.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(DEFAULT);
+    let number = |tags: u32| ("nr_requests", tags.to_string());
+    vec![("scheduler", "none".to_owned()), number(tags - 1), number(tags)]
 }
 
 /// Changes what outlives the device at `path`, until the result is dropped. To be called after [`apply`], for a scheduler

@@ -116,6 +116,17 @@ impl Loader {
         }
     }
 
+    /// The last name of each thread, with its number.
+    pub(super) fn names(&self, processes: &[ProcessRow]) -> Vec<String> {
+        let mut names = vec![String::new(); self.threads.len()];
+        for row in processes {
+            if let Some(number) = self.numbers.get(&row.thread) {
+                names[*number] = format!("{} ({})", row.name, row.thread);
+            }
+        }
+        names
+    }
+
     /// Takes note of a wait. Its length does not matter.
     pub(super) fn wait(&mut self, row: &WaitRow) {
         let is_read = matches!(row.cause, WaitCause::DataRead | WaitCause::MetadataRead);

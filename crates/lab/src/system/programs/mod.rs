@@ -33,6 +33,8 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Programs {
     pub(crate) recording: Recording,
+    /// Name of each thread of the recording, with its number.
+    pub(crate) names: Vec<String>,
     /// Settings of the traced machine.
     pub(crate) settings: HostSettings,
     /// Limits of the prediction that follow from the trace, as sentences.
@@ -64,6 +66,7 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
         .hint("record the trace again"));
     }
     let mut loader = Loader::new(metadata, &processes);
+    let names = loader.names(&processes);
     for row in trace.rows()? {
         loader.wait(&row?);
     }
@@ -84,9 +87,6 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
                 .to_owned(),
         );
     }
-    if metadata.settings.get("queue.wbt_lat_usec").is_some_and(|time| time != "0") {
-        notes.push("the traced queue throttled writeback (wbt), and the host does not model it".to_owned());
-    }
     if kept.waits > 0 {
         notes.push(format!(
             "{} waits for the outside, for other devices and for untraced threads keep their length: {:.3} s",
@@ -100,5 +100,5 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             "{lost} events of the trace were lost, so its programs are incomplete and the prediction is void"
         )
     });
-    Ok(Programs { recording, settings: settings::traced(metadata), notes, void })
+    Ok(Programs { recording, names, settings: settings::traced(metadata), notes, void })
 }

@@ -26,9 +26,13 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         read_ahead: kibibytes("queue.read_ahead_kb"),
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
+        wbt: number("queue.wbt_lat_usec").map(|us| Duration::from_us(us.min(WBT_MAX_US))),
         ..HostSettings::default()
     }
 }
+
+/// Longest target of writeback throttling: a minute.
+const WBT_MAX_US: u64 = 60_000_000;
 
 /// The smallest memory of a host.
 const MEMORY_MIN: u64 = 256 << 10;

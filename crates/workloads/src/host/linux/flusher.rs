@@ -44,7 +44,12 @@ struct Current {
 impl Host {
     /// A step of the flusher.
     pub(in crate::host) fn flush(&mut self) -> Next {
+        let now = self.now;
         let linux = self.linux_mut();
+        if linux.throttle.is_full(now) {
+            linux.is_flusher_throttled = true;
+            return Next::Wait(Wait::Time);
+        }
         if !linux.queued.is_empty() {
             linux.is_flusher_waiting = true;
             return Next::Wait(Wait::Time);
@@ -111,7 +116,7 @@ impl Host {
         let now = self.now;
         let linux = self.linux_mut();
         linux.flusher.current = None;
-        let is_dirty = next < end && linux.dirty_pages.range(next..end).next().is_some();
+        let is_dirty = next < end && linux.dirty_pages.next(next, end).is_some();
         let state = &mut linux.files[file as usize];
         if is_dirty && state.dirty_since.is_none() {
             state.dirty_since = Some(now);

@@ -12,29 +12,34 @@
 //! - Replacement is by least recent use. Linux has two lists of each kind.
 //! - A writer above the dirty limit waits until enough is written. Linux lets it sleep for computed times, which lead to
 //!   the same rate.
-//! - Absent: the journal, writeback throttling (`wbt`), cgroups, direct transfers.
+//! - Absent: the journal, cgroups.
 //!
 //! # References
-//! Linux 6.18, `mm/readahead.c`, `mm/filemap.c`, `mm/page-writeback.c`, `fs/fs-writeback.c`, `block/blk-mq.c`: the
-//! algorithms, not the code.
+//! Linux 6.18, `mm/readahead.c`, `mm/filemap.c`, `mm/page-writeback.c`, `fs/fs-writeback.c`, `block/blk-mq.c`,
+//! `block/blk-wbt.c`: the algorithms, not the code.
 
 mod flusher;
 mod process;
 mod read;
 mod read_ahead;
+mod throttle;
 mod write;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use seeklab_core::{Arrival, Criticality, Instant, Operation, Reclassification, Request, RequestId};
 
 use self::flusher::Flusher;
 use self::read_ahead::ReadAhead;
+use self::throttle::Throttle;
 use super::list::NONE;
 use super::page_cache::FrameState;
+use super::page_set::PageSet;
+use super::process::{Next, Wait};
+use super::profile::Settings;
 use super::recorded::{RecordedExtent, RecordedFile, RecordedThread};
-use super::{Host, PAGE_BYTES};
+use super::{Host, PAGE_BYTES, SYNCER};
 
 /// Number of the file that stands for the device: its blocks are metadata.
 const METADATA: u32 = 0;
@@ -78,7 +83,7 @@ pub(super) struct Linux {
     threads: Arc<[RecordedThread]>,
     progress: Vec<Progress>,
     /// Dirty blocks, also those that are being written and became dirty again.
-    dirty_pages: BTreeSet<u64>,
+    dirty_pages: PageSet,
     flusher: Flusher,
     /// Requests that wait for a tag.
     queued: VecDeque<Request>,
@@ -86,6 +91,9 @@ pub(super) struct Linux {
     tags_used: u32,
     /// True if the flusher waits for a tag.
     is_flusher_waiting: bool,
+    throttle: Throttle,
+    /// True if the flusher waits because writeback is throttled.
+    is_flusher_throttled: bool,
     /// Dirty blocks without a place that were discarded: their file was deleted before it was written.
     pub(super) discarded_blocks: u64,
 }
@@ -107,6 +115,7 @@ impl Linux {
         files: impl Iterator<Item = LinuxFileSource>,
         threads: Vec<RecordedThread>,
         device_pages: u64,
+        settings: &Settings,
     ) -> Self {
         let device = RecordedExtent { first: 0, address: 0, pages: device_pages };
         let metadata = RecordedFile { pages: device_pages, extents: vec![device], is_cached: false };
@@ -128,11 +137,13 @@ impl Linux {
             files: files.collect(),
             progress: vec![Progress::default(); threads.len()],
             threads: threads.into(),
-            dirty_pages: BTreeSet::new(),
+            dirty_pages: PageSet::default(),
             flusher: Flusher::default(),
             queued: VecDeque::new(),
             tags_used: 0,
             is_flusher_waiting: false,
+            throttle: Throttle::new(settings.writeback_throttling, settings.tags),
+            is_flusher_throttled: false,
             discarded_blocks: 0,
         }
     }
@@ -207,6 +218,9 @@ impl Host {
     /// Hands a request to the device, or lets it wait for a tag.
     pub(super) fn send(&mut self, request: Request) {
         let tags = self.settings.tags;
+        if let Some(linux) = &mut self.linux {
+            linux.throttle.issue(request.id.0, request.op, request.initiator == SYNCER, self.now);
+        }
         match &mut self.linux {
             Some(linux) if linux.tags_used >= tags => linux.queued.push_back(request),
             Some(linux) => {
@@ -317,9 +331,10 @@ impl Host {
     }
 
     /// Waits for memory: a frame that is neither free nor clean exists.
-    fn await_memory(&mut self, pid: u32) {
+    fn await_memory(&mut self, pid: u32) -> Next {
         self.linux_mut().flusher.wanted = true;
         self.wake_syncer();
         self.links.push_back(&mut self.lists.memory, pid);
+        Next::Wait(Wait::Memory)
     }
 }

@@ -92,13 +92,13 @@ impl Host {
                     Next::Continue
                 } else {
                     progress.waiting.push((steps, pid));
-                    Next::Wait(Wait::Children)
+                    Next::Wait(Wait::Process)
                 }
             }
             RecordedAction::Sleep { time } => {
                 if position == 0 && !time.is_zero() {
                     position = 1;
-                    self.set_timer(self.now + time, pid);
+                    self.set_timer(time, pid);
                     Next::Wait(Wait::Time)
                 } else {
                     Next::Continue
@@ -122,20 +122,12 @@ impl Host {
     fn pass(&mut self, thread: u32, done: u32) {
         let progress = &mut self.linux_mut().progress[thread as usize];
         progress.done = done;
-        if progress.waiting.is_empty() {
-            return;
+        loop {
+            let waiting = &mut self.linux_mut().progress[thread as usize].waiting;
+            let Some(index) = waiting.iter().position(|(steps, _)| *steps <= done) else { return };
+            let (_, pid) = waiting.remove(index);
+            self.wake(pid);
         }
-        let mut index = 0;
-        let mut woken = Vec::new();
-        while let Some((steps, pid)) = progress.waiting.get(index).copied() {
-            if steps <= done {
-                progress.waiting.remove(index);
-                woken.push(pid);
-            } else {
-                index += 1;
-            }
-        }
-        woken.into_iter().for_each(|pid| self.wake(pid));
     }
 
     /// A thread has ended: all that waited for it go on.

@@ -7,7 +7,7 @@ use seeklab_core::{Criticality, Operation};
 use super::read_ahead::{ReadAhead, Window};
 use super::{Host, METADATA, Run};
 use crate::host::page_cache::FrameState;
-use crate::host::process::{Next, Wait};
+use crate::host::process::Next;
 
 /// Pages that one look-up returns at most.
 const BATCH_PAGES: u64 = 31;
@@ -31,8 +31,7 @@ impl Host {
             if self.cache.find(first).is_none() {
                 self.miss(pid, access);
                 if self.cache.find(first).is_none() {
-                    self.await_memory(pid);
-                    return Next::Wait(Wait::Io);
+                    return self.await_memory(pid);
                 }
             }
             let mut index = access.next;
@@ -56,8 +55,7 @@ impl Host {
             }
             if self.cache.frame(frame).state == FrameState::Reading {
                 access.next = index;
-                self.wait_for_frame(pid, frame);
-                return Next::Wait(Wait::Io);
+                return self.wait_for_frame(pid, frame);
             }
             access.next = index + 1;
             self.linux_mut().files[access.file as usize].read_ahead.next = Some(index + 1);
@@ -155,8 +153,7 @@ impl Host {
             self.read_window(pid, file, Window { start, size: limit, marker }, index..index + 1);
         }
         let Some(frame) = self.cache.find(page) else {
-            self.await_memory(pid);
-            return Next::Wait(Wait::Io);
+            return self.await_memory(pid);
         };
         self.need(frame);
         self.cache.touch(frame);
@@ -173,8 +170,7 @@ impl Host {
             Some(frame) => frame,
             None => {
                 let Some(frame) = self.cache.allocate(page) else {
-                    self.await_memory(pid);
-                    return Next::Wait(Wait::Io);
+                    return self.await_memory(pid);
                 };
                 if is_present {
                     self.cache.set_state(frame, FrameState::Clean);
@@ -205,7 +201,6 @@ impl Host {
         if self.cache.frame(frame).state != FrameState::Reading {
             return Next::Continue;
         }
-        self.wait_for_frame(pid, frame);
-        Next::Wait(Wait::Io)
+        self.wait_for_frame(pid, frame)
     }
 }

@@ -14,8 +14,7 @@ impl Host {
             Some(frame) => frame,
             None => {
                 let Some(frame) = self.cache.allocate(page) else {
-                    self.await_memory(pid);
-                    return Next::Wait(Wait::Io);
+                    return self.await_memory(pid);
                 };
                 match self.linux().place(page).filter(|_| keeps) {
                     None => self.cache.set_state(frame, FrameState::Clean),
@@ -31,8 +30,7 @@ impl Host {
         self.need(frame);
         self.cache.touch(frame);
         if self.cache.frame(frame).state == FrameState::Reading {
-            self.wait_for_frame(pid, frame);
-            return Next::Wait(Wait::Io);
+            return self.wait_for_frame(pid, frame);
         }
         self.dirty(frame);
         Next::Continue
@@ -44,8 +42,9 @@ impl Host {
             return Next::Continue;
         }
         self.wake_syncer();
+        self.linux_mut().throttle.last_wait = Some(self.now);
         self.links.push_back(&mut self.lists.throttled, pid);
-        Next::Wait(Wait::Io)
+        Next::Wait(Wait::DirtyLimit)
     }
 
     /// Writes the next dirty blocks of a file or of all files, then waits for the writes. `cursor` is the next block
@@ -66,10 +65,7 @@ impl Host {
         }
         *cursor = pages.end;
         match self.cache.find_writing(|page| pages.contains(&page)) {
-            Some(frame) => {
-                self.wait_for_frame(pid, frame);
-                Next::Wait(Wait::Io)
-            }
+            Some(frame) => self.wait_for_frame(pid, frame),
             None => Next::Continue,
         }
     }
@@ -80,7 +76,7 @@ impl Host {
         let mut run: Option<Run> = None;
         let mut cursor = start;
         let mut has_discarded = false;
-        while let Some(page) = self.linux().dirty_pages.range(cursor..end).next().copied() {
+        while let Some(page) = self.linux().dirty_pages.next(cursor, end) {
             cursor = page + 1;
             let frame = self.cache.find(page).expect("a dirty block is in memory");
             if self.cache.frame(frame).state != FrameState::Dirty {
@@ -91,7 +87,7 @@ impl Host {
                 continue;
             }
             let Some((address, _)) = self.linux().place(page) else {
-                self.linux_mut().dirty_pages.remove(&page);
+                self.linux_mut().dirty_pages.remove(page);
                 self.linux_mut().discarded_blocks += 1;
                 self.cache.set_state(frame, FrameState::Clean);
                 has_discarded = true;
@@ -105,7 +101,7 @@ impl Host {
                     }
                 }
             }
-            self.linux_mut().dirty_pages.remove(&page);
+            self.linux_mut().dirty_pages.remove(page);
             self.cache.set_state(frame, FrameState::Writing);
         }
         if has_discarded {

@@ -1,0 +1,93 @@
+//! The job slot that is followed exactly, against simulation.
+
+use seeklab_core::Seed;
+use seeklab_estimate::job_slot;
+use seeklab_estimate::lindsay_ferrari::{Parameters, solve};
+
+use crate::jobs::Mix;
+
+/// Configurations of the notes: residence 1, 5 and 45, M 1 to 4, B 8, 16 and 32, C 25 to 100 %, D 1 and 2, A 62 and
+/// 150 ms, both policies. One in `every` of them.
+fn mixes(every: usize) -> Vec<Mix> {
+    let mut mixes = Vec::new();
+    for residence in [1, 5, 45] {
+        for drives in [1, 2] {
+            for access in ["62ms", "150ms"] {
+                for reactivation in ["end", "sector"] {
+                    for multiprogramming in 1..=4 {
+                        for buffer in [8, 16, 32] {
+                            for quarter in [1, 2, 4] {
+                                let threshold = buffer * quarter / 4;
+                                mixes.push(Mix {
+                                    drives,
+                                    residence,
+                                    multiprogramming,
+                                    buffer,
+                                    threshold,
+                                    reactivation,
+                                    access,
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    mixes.into_iter().step_by(every).collect()
+}
+
+#[test]
+fn job_slot_meets_simulation_where_the_equations_do_not() {
+    let (mut errors, mut published, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for mix in mixes(7) {
+        let seed = Seed(1);
+        let simulated = mix.simulate(seed);
+        let elapsed_s = simulated.elapsed.as_s();
+        let processor_s = (simulated.job_processor + simulated.system_processor).as_s();
+        if elapsed_s < 1.1 * processor_s {
+            continue;
+        }
+        let better = job_slot::estimate(&mix.spec(), mix.drive(), seed).unwrap();
+        let parameters = Parameters::of_jobs(&mix.spec(), mix.drive(), simulated.job_processor.as_s());
+        let equations = solve(&parameters).unwrap().point;
+        let simulated_calls = simulated.calls.iter().sum::<u64>() as f64;
+        let error = better.elapsed_s / elapsed_s - 1.0;
+        let of_equations = equations.elapsed_s / elapsed_s - 1.0;
+        println!(
+            "D {} res {:2} A {:5} {:6} M {} B {:2} C {:2}: R {elapsed_s:6.1} = {:.2} C, slot {:+5.1} %, equations {:+5.1} %, calls {:+5.1} % {:+5.1} %",
+            mix.drives,
+            mix.residence,
+            mix.access,
+            mix.reactivation,
+            mix.multiprogramming,
+            mix.buffer,
+            mix.threshold,
+            elapsed_s / processor_s,
+            error * 100.0,
+            of_equations * 100.0,
+            (better.calls / simulated_calls - 1.0) * 100.0,
+            (equations.requests_per_drive * parameters.drives / simulated_calls - 1.0) * 100.0,
+        );
+        errors.push(error.abs());
+        published.push(of_equations.abs());
+        calls.push((better.calls / simulated_calls - 1.0).abs());
+    }
+    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
+    let worst = |errors: &[f64]| errors.iter().copied().fold(0.0, f64::max);
+    println!(
+        "{} configurations: slot {:.2} % on average, {:.2} % at worst; equations {:.2} %, {:.2} %; calls {:.2} %, {:.2} %",
+        errors.len(),
+        mean(&errors) * 100.0,
+        worst(&errors) * 100.0,
+        mean(&published) * 100.0,
+        worst(&published) * 100.0,
+        mean(&calls) * 100.0,
+        worst(&calls) * 100.0
+    );
+    assert!(errors.len() >= 40, "{} configurations", errors.len());
+    assert!(mean(&errors) <= 0.035);
+    assert!(worst(&errors) <= 0.10);
+    assert!(worst(&calls) <= 0.20);
+    assert!(mean(&published) >= 0.06, "the equations are off where the drive is the bottleneck");
+}

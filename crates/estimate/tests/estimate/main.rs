@@ -1,0 +1,6 @@
+//! Tests of estimates over random parameters, and against simulation.
+
+mod job_slot;
+mod jobs;
+mod lindsay_ferrari;
+mod random_jobs;

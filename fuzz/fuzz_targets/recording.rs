@@ -1,0 +1,92 @@
+//! Running the steps of a recording whose files, threads and actions are any bytes.
+#![no_main]
+
+use std::sync::Arc;
+
+use seeklab_core::{ByteSize, Duration, Seed};
+use seeklab_fuzz::{TARGET, run_host};
+use seeklab_workloads::Host;
+use seeklab_workloads::host::{
+    HostSettings, RecordedAction, RecordedExtent, RecordedFile, RecordedStep, RecordedThread, Recording,
+};
+
+/// Numbers from the input, zero behind its end.
+struct Numbers<'a>(&'a [u8]);
+
+impl Numbers<'_> {
+    fn byte(&mut self) -> u8 {
+        let (first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        *first
+    }
+
+    fn below(&mut self, end: u32) -> u32 {
+        u32::from_le_bytes([self.byte(), self.byte(), 0, 0]) % end.max(1)
+    }
+
+    /// Any number, small ones more often.
+    fn any(&mut self) -> u64 {
+        let shift = u32::from(self.byte()) % 64;
+        (u64::from(self.byte()) << 56 | u64::from(self.byte()) << 48) >> shift
+    }
+}
+
+fn file(numbers: &mut Numbers) -> RecordedFile {
+    let pages = u64::from(numbers.below(5000)) + 1;
+    let mut extents = Vec::new();
+    let mut first = 0;
+    while first < pages && extents.len() < 8 {
+        let length = (u64::from(numbers.below(700)) + 1).min(pages - first);
+        // Between the extents lie holes.
+        let (address, gap) = (u64::from(numbers.below(60_000)) * 5, u64::from(numbers.byte() % 3));
+        extents.push(RecordedExtent { first, address, pages: length });
+        first += length + gap;
+    }
+    RecordedFile { pages, extents, is_cached: numbers.byte() % 2 == 1 }
+}
+
+fn action(numbers: &mut Numbers, files: &[RecordedFile], threads: u32) -> RecordedAction {
+    let file = numbers.below(files.len() as u32);
+    let all = files[file as usize].pages as u32;
+    let first = numbers.below(all);
+    let pages = numbers.below(all - first) + 1;
+    let address = numbers.any();
+    match numbers.byte() % 11 {
+        0 => RecordedAction::Read { file, first, pages, requested: pages + numbers.below(9) },
+        1 => RecordedAction::Fault { file, page: first },
+        2 | 3 => {
+            let (keeps_first, keeps_last) = (numbers.byte() % 2 == 1, numbers.byte() % 2 == 1);
+            RecordedAction::Write { file, first, pages, keeps_first, keeps_last }
+        }
+        4 => RecordedAction::Metadata { address, dirties: true, is_present: numbers.byte() % 2 == 1 },
+        5 => RecordedAction::Metadata { address, dirties: false, is_present: false },
+        6 => RecordedAction::MetadataAhead { address, pages: numbers.below(64) },
+        7 => RecordedAction::SyncFile { file },
+        8 => RecordedAction::SyncAll,
+        9 => RecordedAction::Await { thread: numbers.below(threads), steps: numbers.below(40) },
+        _ => RecordedAction::Start { thread: numbers.below(threads) },
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut numbers = Numbers(bytes);
+    let files: Vec<RecordedFile> = (0..=numbers.byte() % 4).map(|_| file(&mut numbers)).collect();
+    let count = u32::from(numbers.byte() % 4) + 1;
+    let threads = (0..count).map(|_| {
+        let steps = (0..numbers.byte()).map(|_| RecordedStep {
+            computing: Duration::from_ns(numbers.any()),
+            action: action(&mut numbers, &files, count),
+        });
+        let steps: Arc<[RecordedStep]> = steps.collect();
+        RecordedThread { start: Duration::ZERO, steps }
+    });
+    let threads = threads.collect();
+    let settings = HostSettings {
+        memory: Some(ByteSize::from_bytes((u64::from(numbers.byte()) + 64) * 4096)),
+        tags: Some(u32::from(numbers.byte()) + 1),
+        ..HostSettings::default()
+    };
+    if let Ok(host) = Host::of_recording(Recording { files, threads }, &settings, TARGET, Seed(1)) {
+        run_host(host);
+    }
+});

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""Predictions of the host model against runs of the programs: the tables of docs/models/host.md.
+
+    scripts/host-table.py record  --results FOLDER [--workload NAME]... [--repetitions N]
+    scripts/host-table.py predict --results FOLDER
+    scripts/host-table.py measure --results FOLDER [--workload NAME]... [--repetitions N] [--seed N]
+    scripts/host-table.py table   --results FOLDER
+
+record       runs each workload with `seeklab run --system` in each configuration and keeps the traces.
+predict      simulates each configuration from the traces of each, its own and the others, and writes predictions.json.
+measure      runs each workload without a trace, in an order drawn from the seed for each repetition. Refuses if a
+             prediction is missing: a prediction is on disk before the first run of what it predicts.
+table        prints the tables as Markdown: elapsed times and their changes, and the rows of each own configuration.
+
+record and measure need root, FUSE, loop devices and tracefs, and PostMark for the workload of this name.
+
+The host is small: 8 MiB of the device may be dirty, and writeback is not throttled. The host's scheduler is `none`, so
+that the emulated disk orders the requests. ext2 has no journal.
+Settings: SEEKLAB (the program).
+"""
+
+import argparse
+import itertools
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SEEKLAB = os.environ.get("SEEKLAB", str(ROOT / "target/release/seeklab"))
+
+TREE = """
+for folder in $(seq %d); do
+    mkdir -p %s/$folder
+    for file in $(seq %d); do head -c $((1000 + (folder * 7919 + file * 104729) %% %d)) /dev/urandom > %s/$folder/$file; done
+done
+"""
+
+POSTMARK = "printf 'set number %d\\nset transactions %d\\nset seed 5\\nset location .\\nrun\\nquit\\n' > load"
+
+# Name: setup, command.
+WORKLOADS = {
+    "copy": (TREE % (20, "a", 40, 60000, "a"), "cp -r a b"),
+    "copies": (
+        "".join(TREE % (8, name, 40, 60000, name) for name in "abcd"),
+        "for tree in a b c d; do cp -r $tree copy-of-$tree & done; wait",
+    ),
+    "postmark": (POSTMARK % (4000, 4000), "postmark load > /dev/null"),
+    "remove": (TREE % (20, "a", 60, 20000, "a"), "rm -r a"),
+    "compress": ("head -c 24M /dev/urandom | base64 -w 0 > in", "gzip -1 < in > out"),
+}
+
+# Name: device, scheduler.
+CONFIGURATIONS = {
+    "fcfs": ("cheetah-36es", "fcfs"),
+    "c-look": ("cheetah-36es", "c-look"),
+    "sptf": ("cheetah-36es", "sptf"),
+    "other disk": ("hp-c2247a", "c-look"),
+}
+
+# Causes of waits that are waits for I/O.
+IO_WAITS = ("data_read_s", "metadata_read_s", "write_s", "flush_s", "journal_s", "throttle_s", "queue_s", "memory_s")
+
+
+def run(workload, configuration, extra):
+    """Runs a workload once, and returns the figures of its only repetition."""
+    setup, command = WORKLOADS[workload]
+    device, scheduler = CONFIGURATIONS[configuration]
+    result = subprocess.run(
+        [SEEKLAB, "run", device, "--scheduler", scheduler, "--fs", "ext2", "--size", "1000MiB", "--setup", setup,
+         "--host-scheduler", "none", "--dirty-limit", "8MiB", "--wbt", "off", "--quiet", "--json", *extra,
+         "--", "sh", "-ec", command],
+        stdout=subprocess.PIPE, check=False)
+    if result.returncode != 0:
+        sys.exit(f"{workload}, {configuration}: seeklab run exited with {result.returncode}")
+    figures = json.loads(result.stdout)["devices"][0]["repetitions"][0]
+    print(f"{workload}, {configuration}: {figures['elapsed_s']:.2f} s", file=sys.stderr)
+    return figures
+
+
+def append(options, file, line):
+    with open(options.results / file, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def read(options, file):
+    try:
+        return [json.loads(line) for line in (options.results / file).read_text(encoding="utf-8").splitlines()]
+    except FileNotFoundError:
+        return []
+
+
+def record(options):
+    for _ in range(options.repetitions):
+        for workload in options.workload or WORKLOADS:
+            for configuration in CONFIGURATIONS:
+                with tempfile.TemporaryDirectory(dir=options.results) as folder:
+                    figures = run(workload, configuration, ["--system", folder])
+                    (trace,) = Path(folder).glob("*.sys")
+                    number = sum(1 for line in read(options, "recorded.json")
+                                 if (line["workload"], line["configuration"]) == (workload, configuration))
+                    name = f"{workload} {configuration} {number}.sys".replace(" ", "-")
+                    trace.rename(options.results / name)
+                append(options, "recorded.json", {"workload": workload, "configuration": configuration, "trace": name,
+                                                  "figures": figures})
+
+
+def predict(options):
+    done = {(line["trace"], line["configuration"]) for line in read(options, "predictions.json")}
+    for line, (configuration, (device, scheduler)) in itertools.product(read(options, "recorded.json"), CONFIGURATIONS.items()):
+        if (line["trace"], configuration) in done:
+            continue
+        result = subprocess.run(
+            [SEEKLAB, "simulate", device, "--scheduler", scheduler, "--workload", str(options.results / line["trace"]), "--json",
+             "--quiet"], stdout=subprocess.PIPE, check=True)
+        append(options, "predictions.json", {"workload": line["workload"], "trace": line["trace"], "traced": line["configuration"],
+                                             "configuration": configuration, "figures": json.loads(result.stdout)["devices"][0]})
+
+
+def measure(options):
+    predicted = {(line["workload"], line["configuration"]) for line in read(options, "predictions.json")}
+    runs = list(itertools.product(options.workload or WORKLOADS, CONFIGURATIONS))
+    for missing in runs:
+        if missing not in predicted:
+            sys.exit(f"{' '.join(missing)}: no prediction. Run `record` and `predict` first")
+    first = len(read(options, "measured.json")) // len(runs)
+    for repetition in range(first, first + options.repetitions):
+        random.Random(f"{options.seed} {repetition}").shuffle(runs)
+        for workload, configuration in runs:
+            append(options, "measured.json", {"workload": workload, "configuration": configuration, "repetition": repetition,
+                                              "figures": run(workload, configuration, [])})
+
+
+def half_width(values):
+    """Half-width of the 95 % confidence interval of the mean, by Student's t."""
+    quantiles = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
+    if len(values) < 2:
+        return float("nan")
+    return quantiles.get(len(values), 1.96) * statistics.stdev(values) / len(values) ** 0.5
+
+
+def change(before, after):
+    """Change of the mean in percent, and the half-width of its 95 % confidence interval in points."""
+    a, b = statistics.mean(before), statistics.mean(after)
+    width = 100 * b / a * ((half_width(before) / a) ** 2 + (half_width(after) / b) ** 2) ** 0.5
+    return 100 * (b / a - 1), width
+
+
+def table(options):
+    measured, predictions, recorded = (read(options, f"{name}.json") for name in ("measured", "predictions", "recorded"))
+
+    def elapsed(workload, configuration):
+        return [line["figures"]["elapsed_s"] for line in measured
+                if (line["workload"], line["configuration"]) == (workload, configuration)]
+
+    def predicted(workload, traced, configuration):
+        return [line["figures"]["host"]["elapsed_s"] for line in predictions
+                if (line["workload"], line["traced"], line["configuration"]) == (workload, traced, configuration)]
+
+    workloads = [name for name in WORKLOADS if elapsed(name, "fcfs")]
+    print("| workload | configuration | measured s | sd | runs | predicted from its own trace s | error |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for workload, configuration in itertools.product(workloads, CONFIGURATIONS):
+        times = elapsed(workload, configuration)
+        own = predicted(workload, configuration, configuration)
+        if times and own:
+            mean = statistics.mean(times)
+            print(f"| {workload} | {configuration} | {mean:.2f} | {statistics.stdev(times) if len(times) > 1 else 0:.2f} | {len(times)} | "
+                  f"{statistics.mean(own):.2f} | {100 * (statistics.mean(own) / mean - 1):+.1f} % |")
+    print()
+    print("| workload | change | measured | counts | predicted, from traces before the change only | difference, points |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for workload, (before, after) in itertools.product(workloads, itertools.permutations(CONFIGURATIONS, 2)):
+        first, second = elapsed(workload, before), elapsed(workload, after)
+        if not (first and second and predicted(workload, before, after)):
+            continue
+        real, width = change(first, second)
+        model = 100 * (statistics.mean(predicted(workload, before, after)) / statistics.mean(predicted(workload, before, before)) - 1)
+        counts = "yes" if abs(real) >= 10 and width <= 2 else "no"
+        print(f"| {workload} | {before} to {after} | {real:+.1f} ± {width:.1f} % | {counts} | {model:+.1f} % | {model - real:+.1f} |")
+    print()
+    print("| workload | configuration | row | traced | simulated | difference |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for line in recorded:
+        own = [other["figures"] for other in predictions if (other["trace"], other["configuration"]) == (line["trace"], line["configuration"])]
+        if not own:
+            continue
+        trace = json.loads(subprocess.run([SEEKLAB, "trace", "info", str(options.results / line["trace"]), "--json"],
+                                          stdout=subprocess.PIPE, check=True).stdout)["traces"][0]
+        task, host = trace["task"], own[0]["host"]
+        rows = {
+            "elapsed s": (trace["command_elapsed_s"], host["elapsed_s"]),
+            "requests": (trace["requests"], own[0]["requests"]),
+            "task CPU s": (task["computing_s"], host["task_cpu_s"]),
+            "I/O wait s": (sum(task["waits"][cause] for cause in IO_WAITS), host["io_wait_s"]),
+        }
+        for row, (real, model) in rows.items():
+            difference = f"{100 * (model / real - 1):+.1f} %" if real else "-"
+            print(f"| {line['workload']} | {line['configuration']} | {row} | {real:.6g} | {model:.6g} | {difference} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(required=True)
+    for verb, repetitions in ((record, 5), (predict, None), (measure, 10), (table, None)):
+        command = verbs.add_parser(verb.__name__)
+        command.add_argument("--results", type=Path, required=True)
+        if repetitions:
+            command.add_argument("--workload", action="append", choices=list(WORKLOADS))
+            command.add_argument("--repetitions", type=int, default=repetitions)
+            command.add_argument("--seed", type=int, default=1)
+        command.set_defaults(run=verb)
+    options = parser.parse_args()
+    options.results.mkdir(parents=True, exist_ok=True)
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
