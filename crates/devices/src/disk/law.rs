@@ -67,7 +67,7 @@ pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<
     }
 }
 
-/// What is integrated.
+/// Integral over the addresses of a demand on a disk.
 struct Integral<'a> {
     blueprint: &'a DiskBlueprint,
     demand: &'a Demand,
