@@ -13,6 +13,7 @@ mod events;
 mod experiment;
 mod fifos;
 mod host;
+mod jobs;
 mod limits;
 mod mistakes;
 mod notes;

@@ -59,6 +59,10 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
             "simulate",
             &["simulate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=20,buffer=4,input=200/s,output=200/s"],
         ),
+        (
+            "estimate-jobs",
+            &["estimate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=50,buffer=4,input=200/s,output=200/s"],
+        ),
         ("experiment", &["experiment", "e.toml"]),
         ("schema", &["schema"]),
     ] {

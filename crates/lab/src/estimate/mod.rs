@@ -9,6 +9,7 @@ mod bound;
 mod check;
 mod errors;
 mod figures;
+mod jobs;
 mod law;
 mod load;
 mod page;
@@ -42,6 +43,10 @@ pub(crate) use check::check;
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
     MethodFigures, RateLimitFigures, UntilFigures,
+};
+pub use jobs::{
+    JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,
+    JobsPoint, Vary, estimate_jobs, stream_of_jobs,
 };
 
 /// Options of an estimate.
