@@ -58,6 +58,8 @@ pub(super) struct Settings {
     pub(super) max_pages: u64,
     /// Requests that the device has at most.
     pub(super) tags: u32,
+    /// True if the device has a volatile write cache, which synchronisations flush.
+    pub(super) has_write_cache: bool,
     /// Time that reads may take before writeback is throttled. Zero for no throttling.
     pub(super) writeback_throttling: Duration,
     /// Data that a pipe holds at most.
@@ -121,6 +123,7 @@ impl Settings {
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(150)),
                     time_slice: time(given.time_slice, Duration::from_ms(100)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    has_write_cache: false,
                     writeback_throttling: Duration::ZERO,
                     pipe_bytes: given.pipe.map_or(5 << 10, ByteSize::as_bytes),
                     background_frames: u32::MAX,
@@ -161,6 +164,7 @@ impl Settings {
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(2)),
                     time_slice: time(given.time_slice, Duration::from_us(2800)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    has_write_cache: given.write_cache.unwrap_or(false),
                     writeback_throttling: time(given.wbt, Duration::ZERO),
                     pipe_bytes: given.pipe.map_or(64 << 10, ByteSize::as_bytes),
                 }

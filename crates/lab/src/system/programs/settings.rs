@@ -35,6 +35,7 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
         read_ahead: kibibytes("queue.read_ahead_kb"),
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
+        write_cache: metadata.settings.get("queue.write_cache").map(|cache| cache == "write back"),
         wbt: number("queue.wbt_lat_usec").map(|us| Duration::from_us(us.min(WBT_MAX_US))),
         ..HostSettings::default()
     }

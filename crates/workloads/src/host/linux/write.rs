@@ -3,8 +3,12 @@
 use seeklab_core::{Criticality, Operation};
 
 use super::{Host, Run};
+use crate::host::criticality::Owner;
 use crate::host::page_cache::FrameState;
 use crate::host::process::{Next, Wait};
+
+/// Place behind all blocks of a synchronisation that has flushed the device.
+const FLUSHED: u64 = u64::MAX;
 
 impl Host {
     /// Changes one block. `keeps` if it holds data that the write leaves, so that it must be read.
@@ -67,11 +71,14 @@ impl Host {
         Next::Continue
     }
 
-    /// Writes the next dirty blocks of a file or of all files, then waits for the writes. `cursor` is the next block
-    /// among those of all files.
+    /// Writes the next dirty blocks of a file or of all files, waits for the writes, then flushes the device's write cache.
+    /// `cursor` is the next block among those of all files, or [`FLUSHED`].
     pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
+        if *cursor == FLUSHED {
+            return Next::Continue;
+        }
         let pages = match file {
-            None => 0..u64::MAX,
+            None => 0..FLUSHED - 1,
             Some(file) => {
                 let file = &self.linux().files[file as usize];
                 file.first_page..file.first_page + file.recorded.pages
@@ -86,6 +93,11 @@ impl Host {
         *cursor = pages.end;
         match self.cache.find_writing(|page| pages.contains(&page)) {
             Some(frame) => self.wait_for_frame(pid, frame),
+            None if self.settings.has_write_cache => {
+                *cursor = FLUSHED;
+                self.issue(pid, Owner::Process(pid), Criticality::TimeCritical, Operation::Flush, 0, 0);
+                Next::Wait(Wait::Write)
+            }
             None => Next::Continue,
         }
     }
