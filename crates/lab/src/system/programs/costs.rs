@@ -1,4 +1,4 @@
-//! CPU costs of effects, learnt from the trace: they belong to the machine, so a prediction with other requests needs them.
+//! CPU costs of effects, from the trace: they belong to the machine, so a prediction with other requests needs them.
 //!
 //! ```text
 //! completion │ softirq of the block layer │ wake-up │ ready │ the thread runs
@@ -15,7 +15,7 @@ use seeklab_traces::system::tables::{InterruptRow, WaitRow};
 
 /// Number of the softirq that completes requests: `BLOCK_SOFTIRQ` of the kernel.
 const BLOCK_SOFTIRQ: u16 = 4;
-/// Samples without which a cost is not learnt.
+/// Samples without which a cost keeps its default.
 const SAMPLES_MIN: usize = 20;
 
 /// Samples of the costs.
