@@ -6,6 +6,7 @@
 //! ```
 
 mod bound;
+mod check;
 mod errors;
 mod figures;
 mod law;
@@ -36,6 +37,8 @@ use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 use load::{Load, Times, load};
 
 pub use bound::Bound;
+pub use check::EstimateCheck;
+pub(crate) use check::check;
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
     MethodFigures, RateLimitFigures, UntilFigures,

@@ -48,6 +48,10 @@ pub(super) struct Settings {
     pub(super) wakeup_preemption: bool,
     /// Frames that may be dirty before the flusher of Linux begins to write.
     pub(super) background_frames: u32,
+    /// True if the limits are strict ones of the device: the flusher begins later.
+    pub(super) has_strict_limit: bool,
+    /// Frames that may be dirty or being written before the flusher of Linux begins to write, if the limit is strict.
+    pub(super) free_run_frames: u32,
     /// Time after which the flusher of Linux writes a dirty file.
     pub(super) dirty_expire: Duration,
     /// Blocks that one request through the page cache of Linux transfers at most.
@@ -123,6 +127,8 @@ impl Settings {
                     writeback_throttling: Duration::ZERO,
                     pipe_bytes: given.pipe.map_or(5 << 10, ByteSize::as_bytes),
                     background_frames: u32::MAX,
+                    has_strict_limit: false,
+                    free_run_frames: u32::MAX,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
                     tags: u32::MAX,
@@ -144,6 +150,8 @@ impl Settings {
                     read_ahead: blocks(given.read_ahead, 128),
                     dirty_frames: dirty.setpoint(),
                     background_frames: dirty.background,
+                    has_strict_limit: given.strict_dirty_limit.unwrap_or(false),
+                    free_run_frames: (dirty.background + dirty.limit) / 2,
                     dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
                     tags: given.tags.unwrap_or(128),

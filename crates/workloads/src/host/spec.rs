@@ -103,6 +103,10 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "4KiB"))]
     pub dirty_background_bytes: Option<ByteSize>,
+    /// True if the limits of dirty data are strict ones of the device (`strict_limit` of its bdi). The flusher of `linux` then begins
+    /// in the middle between both limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict_dirty_limit: Option<bool>,
     /// Time after which the flusher writes a dirty file. Of `linux`: `vm.dirty_expire_centisecs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_expire: Option<Duration>,

@@ -51,6 +51,26 @@ impl Host {
         Next::Wait(Wait::DirtyLimit)
     }
 
+    /// Takes the blocks of a deleted file from memory, from block `cursor` on. What is dirty is not written. Returns the wait
+    /// for a block that is being transferred.
+    pub(super) fn delete_blocks(&mut self, pid: u32, file: u32, cursor: &mut u64) -> Next {
+        let pages = self.linux().files[file as usize].recorded.pages;
+        while *cursor < pages {
+            let page = self.linux().page(file, *cursor);
+            if let Some(frame) = self.cache.find(page) {
+                if matches!(self.cache.frame(frame).state, FrameState::Reading | FrameState::Writing) {
+                    return self.wait_for_frame(pid, frame);
+                }
+                self.linux_mut().dirty_pages.remove(page);
+                self.cache.set_state(frame, FrameState::Free);
+            }
+            *cursor += 1;
+        }
+        self.wake_memory_waiters();
+        self.wake_throttled();
+        Next::Continue
+    }
+
     /// Writes the next dirty blocks of a file or of all files, waits for the writes, then flushes the device's write cache.
     /// `cursor` is the next block among those of all files, or [`FLUSHED`].
     pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
