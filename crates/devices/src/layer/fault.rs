@@ -20,6 +20,7 @@ mod failed;
 mod fate;
 mod heads;
 mod lasting;
+mod outstanding;
 mod power;
 mod quiet;
 mod reclassification;
@@ -39,6 +40,7 @@ use seeklab_core::{
 use crate::fault::{Action, DeviceClock, Gate, Rule, RuleState, Watch};
 use failed::failed;
 use fate::{Arrival, Fate, Hanging, Taken};
+use outstanding::Copied;
 use requests::{Inside, Requests};
 
 /// Requests for which there is room from the start.
@@ -82,6 +84,8 @@ pub struct Fault {
     scratch: Vec<Completion>,
     /// The device as it is when its power comes back, if it may lose it.
     restarted: Option<Arc<Mutex<Box<dyn Device>>>>,
+    /// Finds the requests that are outstanding when the device goes.
+    copied: Arc<Copied>,
     /// The device has received nothing since it began.
     is_fresh: bool,
     /// Events, if the device is watched, or if the layer needs them itself.
@@ -108,6 +112,7 @@ impl Fault {
         let first_number = device.faults().len();
         let mut fault = Self {
             restarted: loses_power.then(|| Arc::new(Mutex::new(device.fork()))),
+            copied: Arc::new(Copied::new()),
             is_fresh: true,
             device,
             rules: rules.into(),
@@ -419,6 +424,7 @@ impl Device for Fault {
             held: VecDeque::new(),
             scratch: Vec::new(),
             restarted: self.restarted.clone(),
+            copied: Arc::clone(&self.copied),
             is_fresh: true,
             watch: None,
             is_watched: false,

@@ -19,6 +19,7 @@ impl Fault {
         self.factor = other.factor;
         self.number = other.number;
         self.restarted.clone_from(&other.restarted);
+        self.copied.clone_from(&other.copied);
         self.is_fresh = other.is_fresh;
         self.now = other.now;
         self.changed = other.changed;

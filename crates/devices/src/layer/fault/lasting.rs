@@ -71,8 +71,7 @@ impl Fault {
             let taken = Taken { request, submitted, queue_length, fate };
             *completion = gone_within(now, &struck(taken));
         }
-        let plain = self.plain_requests();
-        self.inside.keep_plain(plain);
+        self.keep_plain();
         let held = &mut self.held;
         self.inside.answer(|taken| hold(held, gone_within(now, &struck(taken))));
         while let Some(hanging) = self.hanging.pop_front() {

@@ -13,7 +13,6 @@
 use seeklab_core::{Completion, Device, Instant, Rejected, Request};
 
 use super::Fault;
-use super::fate::Taken;
 use crate::fault::{Action, Rule};
 
 impl Fault {
@@ -70,22 +69,6 @@ impl Fault {
         self.now = now;
         self.is_fresh = false;
         Ok(())
-    }
-
-    /// The plain requests in the device, in no order: of those that a copy of the device completes, the ones that the layer
-    /// does not keep.
-    pub(super) fn plain_requests(&self) -> Vec<Taken> {
-        if !self.inside.has_plain() {
-            return Vec::new();
-        }
-        let (mut device, mut completions) = (self.device.fork(), Vec::new());
-        while completions.len() < self.inside.len()
-            && let Some(event) = device.next_event()
-        {
-            device.poll(event, &mut completions);
-        }
-        let plain = completions.iter().filter(|completion| !self.inside.keeps(completion.request.id));
-        plain.map(Taken::plain).collect()
     }
 
     /// The time at which the next window begins or ends.

@@ -129,12 +129,15 @@ impl Requests {
         Some(inside)
     }
 
-    /// Keeps the plain requests by number from now on: these, received when they were submitted.
-    pub(super) fn keep_plain(&mut self, plain: impl IntoIterator<Item = Taken>) {
+    /// Keeps the plain requests by number from now on. They are those of `outstanding`, all requests in the device, that are
+    /// not kept already, and were received when they were submitted.
+    pub(super) fn keep_plain(&mut self, outstanding: impl IntoIterator<Item = Taken>) {
         let before = self.len();
         self.plain = 0;
-        for taken in plain {
-            self.insert(Inside { taken, received: taken.submitted, answered: false });
+        for taken in outstanding {
+            if !self.keeps(taken.request.id) {
+                self.insert(Inside { taken, received: taken.submitted, answered: false });
+            }
         }
         assert!(self.len() == before, "a device completes what it was given, and nothing else");
     }
@@ -238,7 +241,8 @@ mod tests {
                         Taken { request, submitted, queue_length: 1, fate: Fate::NONE }
                     };
                     let before: Vec<Taken> = std::mem::take(&mut plain).into_iter().map(taken).collect();
-                    requests.keep_plain(before.iter().copied());
+                    let kept = map.values().map(|inside: &Inside| inside.taken);
+                    requests.keep_plain(before.iter().copied().chain(kept));
                     map.extend(before.into_iter().map(|taken| {
                         (taken.request.id.0, Inside { taken, received: taken.submitted, answered: false })
                     }));
