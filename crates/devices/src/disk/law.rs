@@ -93,7 +93,12 @@ impl Integral<'_> {
         }
         let alone = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Completion).service_s);
         let idle = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Idle).service_s);
-        let queued = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::None).occupied_s);
+        let queued = if self.blueprint.capabilities().queue_depth > 1 {
+            ServiceTimes::sample(self.times(POINTS, anywhere, Gap::None).occupied_s)
+        } else {
+            // A drive that holds one command gets the next when this one has completed.
+            alone.clone()
+        };
         let is_equal = |times: &ServiceTimes| (times.mean_s() / alone.mean_s() - 1.0).abs() < EQUAL;
         let after_idle = (!is_equal(&idle)).then_some(idle);
         if is_equal(&queued) && after_idle.is_none() {
@@ -111,8 +116,9 @@ impl Integral<'_> {
         let point = |waiting: u32| {
             let exponent = 1.0 / (2.0 * f64::from(waiting) - 1.0);
             let ahead = |before: f64, draw: f64| (before + 1.0 - (1.0 - draw).powf(exponent)).fract();
-            let times = self.times(ORDERED_POINTS, ahead, Gap::None);
-            let service = ServiceTimes::sample(times.occupied_s);
+            // The queue above hands over one command at a time.
+            let times = self.times(ORDERED_POINTS, ahead, Gap::Completion);
+            let service = ServiceTimes::sample(times.service_s);
             // The one that is served is outstanding beside those that wait.
             LawPoint { outstanding: waiting + 1, service, response: None }
         };
@@ -192,9 +198,9 @@ impl Integral<'_> {
 /// Begin of a command after the one before.
 #[derive(Clone, Copy)]
 enum Gap {
-    /// As soon as it may: a command waited.
+    /// As soon as the drive takes it: a command waited.
     None,
-    /// When the one before has completed.
+    /// At the completion of the one before.
     Completion,
     /// After an idle time in which read-ahead has ended, at any angle of the platters.
     Idle,

@@ -7,7 +7,7 @@
 //! the means of the grid are exact.
 //!
 //! # Assumptions
-//! Those of [`mg1`](super::mg1), and requests complete in order of arrival.
+//! The assumptions of [`mg1`](super::mg1) hold, and requests complete in order of arrival.
 
 use seeklab_devices::service_law::ServiceTimes;
 
