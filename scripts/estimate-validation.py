@@ -42,7 +42,8 @@ def pct(found, reference):
 
 def write(name, rows):
     with open(FOLDER / name, "w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        columns = dict.fromkeys(key for row in rows for key in row)
+        out = csv.DictWriter(file, columns, lineterminator="\n")
         out.writeheader()
         out.writerows(rows)
     print(f"{name}: {len(rows)} rows")
@@ -110,16 +111,19 @@ def loads(seeklab, requests):
 
 def traces(seeklab, _requests):
     rows = []
-    for path in sorted((ROOT / "examples").glob("office-server.csv*")) + TRACES:
+    for path in TRACES:
         for disk in TRACE_DISKS:
             arguments = [disk, "-w", str(path), "--beyond", "wrap"]
-            first = seeklab.json("estimate", *arguments)
             for share in [30, 60]:
-                factor = round(share / first["utilisation_pct"], 6)
-                scaled = [*arguments, "--scaled", str(factor)]
+                grown = seeklab.json("estimate", *arguments, "--until", f"utilisation_pct<={share}")
+                factor = grown["until"]["growth"]
+                scaled = [*arguments, "--scaled", f"{factor:.6f}"]
                 estimated = seeklab.json("estimate", *scaled)
                 simulated = seeklab.json("simulate", *scaled)
-                rows.append(row_of(disk, path.name, share, estimated, simulated))
+                row = row_of(disk, path.name, share, estimated, simulated)
+                for beside in estimated["beside"]:
+                    row[f"{beside['method']}_mean_ms"] = beside["response_mean_ms"]
+                rows.append(row)
     write("traces.csv", rows)
 
 
@@ -150,7 +154,7 @@ def main():
     parser.add_argument("--binary", default=str(ROOT / "target/release/seeklab"))
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--only", default="laws,loads,traces")
-    parser.add_argument("--trace", action="append", default=[], type=pathlib.Path, help="one more trace")
+    parser.add_argument("--trace", action="append", default=[], type=pathlib.Path, help="a trace, for traces.csv")
     options = parser.parse_args()
     TRACES.extend(options.trace)
     seeklab = Seeklab(options.binary)

@@ -149,7 +149,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let step = |index: usize| {
             let mean_ms = 10.0 / (1.0 + growth * index as f64 / count as f64);
-            now = now + stream.exponential(Duration::from_ms_f64(mean_ms));
+            now += stream.exponential(Duration::from_ms_f64(mean_ms));
             now
         };
         (0..count).map(step).collect()

@@ -26,7 +26,7 @@ use crate::descriptions::{
     WorkloadsDocument,
 };
 use crate::emulate::EmulationResult;
-use crate::estimate::EstimateFigures;
+use crate::estimate::{EstimateFigures, JobsEstimateFigures};
 use crate::experiment::ExperimentFigures;
 use crate::failure::Failure;
 use crate::fit::{FitResult, SweepResult};
@@ -70,6 +70,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<FaultDocument>("faults-name", "faults NAME"),
     document::<SimulateFigures>("simulate", "simulate"),
     document::<EstimateFigures>("estimate", "estimate"),
+    document::<JobsEstimateFigures>("estimate-jobs", "estimate -w JOBS"),
     document::<ExperimentFigures>("experiment", "experiment"),
     document::<SeriesResult>("run", "run"),
     document::<CrashResult>("crash", "crash"),

@@ -17,7 +17,8 @@ use seeklab_traces::schema::Column;
 use seeklab_traces::{Metadata, OpenTrace, TraceError, TraceWriter, capacity_key};
 use seeklab_workloads::host::SystemSpec;
 use seeklab_workloads::replay::{
-    ArrivalMode, DependencyCounts, Mode, Population, Replay, ReplaySpec, Survey,
+    ArrivalMode, DependencyCounts, DerivedThinkTimes, Mode, Population, Replay, ReplaySpec, Survey,
+    ThinkTimes,
 };
 use seeklab_workloads::synthetic::{AddressDistribution, ArrivalSpec, Extent, SyntheticSpec};
 use seeklab_workloads::{
@@ -365,7 +366,8 @@ fn interarrival_times(path: &Path, workload: &ResolvedWorkload) -> Result<Arc<[D
     Ok(Arc::from(times))
 }
 
-/// The columns that a replay takes requests from; the first with think times only, the last where requests follow others.
+/// The columns that a replay takes requests from; the first with think times only, the last where think times or
+/// dependencies follow from completions.
 pub(crate) const REPLAYED: [Column; 13] = [
     Column::ThinkNs,
     Column::ArrivalNs,
@@ -411,7 +413,7 @@ fn replay(
         .map_err(|error| Failure::from(error).context(format!("--workload `{}`", workload.name)))?;
     let mode = settings.mode;
     let mut trace = workload.open_trace(match mode {
-        Mode::Think => &REPLAYED[..12],
+        Mode::Think => &REPLAYED,
         Mode::Follow { .. } => &REPLAYED[1..],
         Mode::Open | Mode::Scaled { .. } | Mode::Closed { .. } => &REPLAYED[1..12],
     })?;
@@ -432,6 +434,11 @@ fn replay(
     }
     let records = Records::new(&mut trace);
     let records = records.map(|record| record.map(|record| convert(record, block_size)));
+    let thought: Cell<DerivedThinkTimes> = Cell::default();
+    let records = match mode {
+        Mode::Think => ThinkTimes::new(records, &thought),
+        _ => ThinkTimes::recorded(records),
+    };
     let mut requests = Replay::new(records, settings);
     let result = drive(&mut requests, &mut bank, limits, workload.retries, &mut outputs, progress);
     let counters = requests.counters();
@@ -462,6 +469,13 @@ fn replay(
         }
     }
     notes.extend(followed.map(|followed| Note::Remark(followed.to_string())));
+    let DerivedThinkTimes { derived, overlapping } = thought.get();
+    if derived > 0 {
+        notes.push(Note::Remark(format!(
+            "think times of {derived} requests follow from the completions of the trace. {overlapping} are zero, since the \
+             next request arrived before the completion"
+        )));
+    }
     result.followed = followed;
     if let Some(writer) = outputs.trace.filter(|_| result.write_error.is_none()) {
         // The size of device 0 was known before the first row.

@@ -11,6 +11,7 @@ use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
+use crate::estimate::{EstimateCheck, check};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
 use crate::jobs::JobsSummary;
@@ -45,6 +46,8 @@ pub struct SimulateOptions {
     pub processes: bool,
     /// Path that the caller writes the report to.
     pub report: Option<PathBuf>,
+    /// Compare the figures with the estimate of the same load.
+    pub estimate: bool,
 }
 
 /// Result of a simulation.
@@ -106,6 +109,9 @@ pub struct DeviceFigures {
     /// Figures of the host, of a workload of kind `host`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSummary>,
+    /// Comparison with the estimate of the same load, if it was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate_check: Option<EstimateCheck>,
     /// Figures of a stream of jobs, of a workload of kind `jobs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsSummary>,
@@ -182,10 +188,11 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     for path in options.report.iter().chain(outputs.iter().chain(&events).flatten()) {
         check_distinct(path, options.inputs(&workload))?;
     }
-    let mut results = Vec::with_capacity(devices.len());
+    let (mut results, mut checks) = (Vec::with_capacity(devices.len()), Vec::with_capacity(devices.len()));
     for ((device, out), events) in devices.iter().zip(&outputs).zip(&events) {
-        let result = options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
+        let mut result = options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
         let is_saturated = result.saturated.is_some();
+        checks.push(options.checked(device, &workload, &mut result)?);
         results.push(result);
         if is_saturated {
             break;
@@ -206,7 +213,11 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
         version: VERSION,
         command: session.command(),
         devices: runs()
-            .map(|(result, device)| DeviceFigures::new(result, device, options.processes))
+            .zip(checks)
+            .map(|((result, device), check)| DeviceFigures {
+                estimate_check: check,
+                ..DeviceFigures::new(result, device, options.processes)
+            })
             .collect(),
     };
     let report = make_report(session, options, &devices, &workload, &results);
@@ -238,6 +249,7 @@ impl DeviceFigures {
             host_timeline: host.map(|host| host.timeline.clone()),
             host_processes: host.filter(|_| with_processes).map(|host| host.processes.clone()),
             jobs: result.jobs.clone(),
+            estimate_check: None,
             notes: result.notes.iter().map(|note| note.text().to_owned()).collect(),
             throughput: Throughput::of(&result.metrics.timeline()),
         }
@@ -250,6 +262,24 @@ impl SimulateOptions {
         let named = self.devices.iter().chain([&self.workload]).map(PathBuf::from);
         let shape = self.workload_options.shape.clone();
         named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
+    }
+
+    /// Compares a result with the estimate of its load, if that was requested, and notes how it came out.
+    fn checked(
+        &self,
+        device: &Resolved,
+        workload: &ResolvedWorkload,
+        result: &mut SimulationResult,
+    ) -> Result<Option<EstimateCheck>, Failure> {
+        if !self.estimate {
+            return Ok(None);
+        }
+        let summary = result.metrics.summary();
+        let check = check(device, workload, self.seed, &summary, result.saturated.is_some())?;
+        let sentence = format!("{}: {}", device.label(), check.sentence());
+        let disagrees = check.agrees == Some(false);
+        result.notes.push(if disagrees { Note::Warning(sentence) } else { Note::Remark(sentence) });
+        Ok(Some(check))
     }
 
     fn run_on(

@@ -8,8 +8,11 @@ use clap_complete::ArgValueCompleter;
 use seeklab_lab::crates::core::{ByteSize, Ratio, Seed};
 use seeklab_lab::crates::report::{Page, TextTable, folded, render_page_html};
 use seeklab_lab::crates::traces::Setting;
+use seeklab_lab::crates::workloads::JobsSpec;
 use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
-use seeklab_lab::estimate::{Bound, EstimateOptions, estimate};
+use seeklab_lab::estimate::{
+    Bound, EstimateOptions, JobsEstimateOptions, Vary, estimate, estimate_jobs, stream_of_jobs,
+};
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
 use seeklab_lab::trace::STANDARD_INPUT;
@@ -27,11 +30,12 @@ Examples:
   seeklab estimate cheetah-36es nearline-7200 -w random,size=8KiB,read=100%,poisson=60/s
   seeklab estimate atlas10k -w prod.parquet --until 'response_p99_ms<=20'
   seeklab estimate cheetah-36es -w oltp,poisson=90/s --scheduler sptf --report out.html
+  seeklab estimate berkeley-1975 -w mix.toml --vary buffer=8..64
 
 Figures of --until: response_mean_ms, response_p50_ms, response_p90_ms, response_p95_ms, response_p99_ms, response_p999_ms,
 outstanding_mean, utilisation_pct.";
 
-/// Estimates the response times of a workload on one or more devices by arithmetic.
+/// Estimates the response times of a workload, or the elapsed time of a stream of jobs, on one or more devices.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -53,9 +57,13 @@ pub(crate) struct Arguments {
     /// Look for the load at which a figure reaches a bound, for example 'response_p99_ms<=20'
     #[arg(long, value_name = "FIGURE<=VALUE")]
     until: Option<Bound>,
+    /// Estimate a stream of jobs (kind `jobs`) for both ends of a range and values between them, for example buffer=8..64.
+    /// Parameters: buffer, threshold, multiprogramming
+    #[arg(long, value_name = "KEY=A..B", conflicts_with = "until")]
+    vary: Option<Vary>,
     #[command(flatten)]
     setup: SetupFlags,
-    /// Seed of the draws of the samples
+    /// Seed of the draws of the samples, and of the jobs of a stream
     #[arg(long, value_name = "N", default_value = "1")]
     seed: Seed,
     /// Maximum number of requests of a trace [default: all]
@@ -90,6 +98,13 @@ impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         make_rereadable(session, [Path::new(&self.workload)])?;
         let options = self.options();
+        if let Some(spec) = stream_of_jobs(&options.workload, &options.workload_options)? {
+            return self.run_jobs(session, options, spec);
+        }
+        if self.vary.is_some() {
+            return Err(Failure::new(format!("--vary: `{}` is no stream of jobs", self.workload))
+                .hint("name a file with `kind = \"jobs\"`, or write a line that begins with `jobs,`"));
+        }
         let result = estimate(session, &options)?;
         let printed = if self.json { print_json(&result.figures) } else { print(&text(&result.page)) };
         let delivery =
@@ -99,6 +114,19 @@ impl Arguments {
             None => delivered,
             Some(failure) => delivered.and(Err(failure)),
         }
+    }
+
+    fn run_jobs(self, session: &Session, options: EstimateOptions, spec: JobsSpec) -> Result<(), Failure> {
+        if self.until.is_some() {
+            return Err(Failure::new(format!("--until: `{}` is a stream of jobs", self.workload))
+                .hint("a stream of jobs has no rate that could grow; vary its parameters with --vary"));
+        }
+        let EstimateOptions { devices, setup, workload, seed, report, .. } = options;
+        let options = JobsEstimateOptions { devices, setup, workload, spec, seed, vary: self.vary, report };
+        let result = estimate_jobs(session, &options)?;
+        let printed = if self.json { print_json(&result.figures) } else { print(&text(&result.page)) };
+        let html = || render_page_html(&result.page);
+        Delivery::of(session, printed).file(options.report.as_deref(), html).finish()
     }
 
     fn options(&self) -> EstimateOptions {

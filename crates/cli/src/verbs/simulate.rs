@@ -114,6 +114,9 @@ pub(crate) struct Arguments {
     /// until nothing waits (`idle`), or up to that time of the simulation [default: the last completion]
     #[arg(long, value_name = "idle|TIME", requires = "events")]
     until: Option<Until>,
+    /// Compare with the estimate of the same load, and name assumptions of it that do not hold
+    #[arg(long)]
+    estimate: bool,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -180,6 +183,7 @@ impl Arguments {
             until: self.until.unwrap_or_default(),
             processes: self.processes,
             report: self.report.clone(),
+            estimate: self.estimate,
         }
     }
 

@@ -8,10 +8,12 @@ mod criticality;
 mod criticality_block;
 mod descriptions;
 mod errors;
+mod estimate;
 mod events;
 mod experiment;
 mod fifos;
 mod host;
+mod jobs;
 mod limits;
 mod mistakes;
 mod notes;
@@ -73,6 +75,7 @@ fn every_help_ends_with_examples() {
                 "--json",
             ],
         ),
+        ("estimate", &["--workload", "--closed", "--scaled", "--until", "--scheduler", "--report", "--json"]),
         ("faults", &["--reference", "--json"]),
         ("compare", &["--between", "--reference-format", "--other-format", "--report", "--json"]),
         ("trace", &["info", "convert", "head", "formats"]),

@@ -38,7 +38,8 @@ fn broken_traces_are_reported() {
     }
     bench.run(&["trace", "info", "no.csv"]).fails(&["no.csv: cannot open", "No such file"]);
     bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--format", "tar"]).fails(&["`tar`", "`csv`"]);
-    bench.run(&["simulate", "hp-c2247a", "-w", "t.csv", "--think"]).fails(&[
+    bench.write("arrivals.csv", "arrival_ns,op,lbn,blocks\n0,read,0,8\n10,read,8,8\n");
+    bench.run(&["simulate", "hp-c2247a", "-w", "arrivals.csv", "--think"]).fails(&[
         "record ",
         "think time",
         "hint: ",

@@ -52,9 +52,16 @@ fn documents_of_devices_and_simulations_conform_to_their_schemas() {
         ("simulate", &["simulate", "hp-c2247a", "immediate", "-w", RANDOM]),
         ("simulate", &["simulate", "hp-c2247a", "-w", "t.csv", "--follow"]),
         ("simulate", &["simulate", "cheetah-36es", "-w", "postmark,scale=0.02"]),
+        ("estimate", &["estimate", "hp-c2247a", "constant", "-w", RANDOM, "--until", "response_mean_ms<=90"]),
+        ("estimate", &["estimate", "hp-c2247a", "-w", "t.csv"]),
+        ("estimate", &["estimate", "clone.toml", "-w", "oltp"]),
         (
             "simulate",
             &["simulate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=20,buffer=4,input=200/s,output=200/s"],
+        ),
+        (
+            "estimate-jobs",
+            &["estimate", "berkeley-1975", "-w", "jobs,jobs=2,cycles=50,buffer=4,input=200/s,output=200/s"],
         ),
         ("experiment", &["experiment", "e.toml"]),
         ("schema", &["schema"]),

@@ -30,6 +30,12 @@ use crate::service_law::{Addresses, Demand, LawOrigin, LawPoint, ServiceLaw, Ser
 /// Modulus and multiplier of the generator.
 const LATTICE: (u64, u64) = (65_521, 17_364);
 
+/// Points of the integral in order of arrival.
+const POINTS: usize = 32_760;
+
+/// Turns of an idle time.
+const IDLE_TURNS: f64 = 64.0;
+
 /// Points of the integral for each number waiting in C-LOOK's order.
 const ORDERED_POINTS: usize = 8_192;
 
@@ -61,7 +67,7 @@ pub(super) fn service_law(blueprint: &DiskBlueprint, demand: &Demand) -> Option<
     }
 }
 
-/// What is integrated.
+/// Integral over the addresses of a demand on a disk.
 struct Integral<'a> {
     blueprint: &'a DiskBlueprint,
     demand: &'a Demand,
@@ -79,20 +85,24 @@ struct Times {
 
 impl Integral<'_> {
     fn in_order(&self, is_direct: bool) -> ServiceLaw {
-        let alone = self.times(LATTICE.0 as usize - 1, |_, next| next, Gap::Turn);
-        let alone = ServiceTimes::sample(alone.service_s);
+        let anywhere = |_, next| next;
         if is_direct {
             // Without a buffer nothing depends on what happened before.
-            return ServiceLaw::of_server(LawOrigin::Integrated, alone);
+            let alone = self.times(POINTS, anywhere, Gap::Idle).service_s;
+            return ServiceLaw::of_server(LawOrigin::Integrated, ServiceTimes::sample(alone));
         }
-        let queued = self.times(LATTICE.0 as usize - 1, |_, next| next, Gap::None);
-        let queued = ServiceTimes::sample(queued.occupied_s);
-        if (queued.mean_s() / alone.mean_s() - 1.0).abs() < EQUAL {
+        let alone = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Completion).service_s);
+        let idle = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::Idle).service_s);
+        let queued = ServiceTimes::sample(self.times(POINTS, anywhere, Gap::None).occupied_s);
+        let is_equal = |times: &ServiceTimes| (times.mean_s() / alone.mean_s() - 1.0).abs() < EQUAL;
+        let after_idle = (!is_equal(&idle)).then_some(idle);
+        if is_equal(&queued) && after_idle.is_none() {
             return ServiceLaw::of_server(LawOrigin::Integrated, alone);
         }
         let point = |outstanding, service| LawPoint { outstanding, service, response: None };
         ServiceLaw {
             points: vec![point(1, alone.clone()), point(2, queued)],
+            after_idle,
             ..ServiceLaw::of_server(LawOrigin::Integrated, alone)
         }
     }
@@ -106,7 +116,7 @@ impl Integral<'_> {
             // The one that is served is outstanding beside those that wait.
             LawPoint { outstanding: waiting + 1, service, response: None }
         };
-        let alone = self.times(ORDERED_POINTS, |_, next| next, Gap::Turn);
+        let alone = self.times(ORDERED_POINTS, |_, next| next, Gap::Completion);
         let alone =
             LawPoint { outstanding: 1, service: ServiceTimes::sample(alone.service_s), response: None };
         ServiceLaw {
@@ -148,7 +158,11 @@ impl Integral<'_> {
             }
             now = match gap {
                 Gap::None => free.max(now),
-                Gap::Turn => completed.max(free) + Duration::from_ns_f64(fraction(1) * period.as_ns() as f64),
+                Gap::Completion => completed.max(free),
+                Gap::Idle => {
+                    let turns = IDLE_TURNS + fraction(1);
+                    completed.max(free) + Duration::from_ns_f64(turns * period.as_ns() as f64)
+                }
             };
         }
         times
@@ -175,13 +189,15 @@ impl Integral<'_> {
     }
 }
 
-/// Time from a command to the next.
+/// Begin of a command after the one before.
 #[derive(Clone, Copy)]
 enum Gap {
-    /// The next begins as soon as it may.
+    /// As soon as it may: a command waited.
     None,
-    /// Up to a turn passes, so that every angle occurs.
-    Turn,
+    /// When the one before has completed.
+    Completion,
+    /// After an idle time in which read-ahead has ended, at any angle of the platters.
+    Idle,
 }
 
 #[cfg(test)]

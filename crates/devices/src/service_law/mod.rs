@@ -122,7 +122,10 @@ impl ServiceLaw {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+    use crate::Description;
 
     fn law() -> ServiceLaw {
         let point = |outstanding, time_s| LawPoint {
@@ -152,5 +155,44 @@ mod tests {
         assert_eq!(law.saturation_per_s(), 100.0);
         assert_eq!(law.limits[0].burst_lasts(150.0), Some(Duration::from_ms(1_000)));
         assert_eq!(law.limits[0].burst_lasts(100.0), None);
+    }
+
+    /// The law of a description for reads of 4 KiB, and the kinds of the devices that had to be sampled.
+    fn law_of(text: &str) -> (Option<ServiceLaw>, Vec<&'static str>) {
+        let description = Description::parse("test", "test.toml", text).unwrap();
+        let sampled = RefCell::new(Vec::new());
+        let sample = |node: &Description| {
+            sampled.borrow_mut().push(node.kind().name);
+            Some(ServiceLaw::of_server(LawOrigin::Sampled, ServiceTimes::constant(0.004)))
+        };
+        let demand = Demand::random_reads(&description.capabilities().unwrap(), 8);
+        (description.service_law(&demand, &sample), sampled.into_inner())
+    }
+
+    const SERVER: &str =
+        "kind = 'constant'\ncapacity_blocks = 1000\nblock_size = '512B'\nservice_time = '1ms'\n";
+
+    #[test]
+    fn limit_adds_its_rates_to_the_law_of_its_device() {
+        let limit = "kind = 'limit'\n[[requests]]\nrate = '100/s'\nburst = 50\n[[bytes]]\nrate = '1MB/s'\n\
+                     burst = '2MB'\n[device]\n";
+        let (law, sampled) = law_of(&format!("{limit}{SERVER}"));
+        let law = law.unwrap();
+        assert!(sampled.is_empty() && law.mean_s(1.0) == 0.001);
+        let [requests, bytes] = law.limits[..] else { panic!("{:?}", law.limits) };
+        assert_eq!((requests.requests_per_s, requests.burst_requests), (100.0, 50.0));
+        // Requests have 4,096 bytes.
+        assert!((bytes.requests_per_s - 1e6 / 4096.0).abs() < 1e-9, "{bytes:?}");
+        assert_eq!(law.saturation_per_s(), 100.0);
+        let writes = limit.replacen("'limit'", "'limit'\nof = 'writes'", 1);
+        assert!(law_of(&format!("{writes}{SERVER}")).0.unwrap().limits.is_empty());
+    }
+
+    #[test]
+    fn queue_passes_the_law_of_its_device_on_or_is_sampled() {
+        let (law, sampled) = law_of(&format!("kind = 'queue'\n[device]\n{SERVER}"));
+        assert!(law.unwrap().origin == LawOrigin::Exact && sampled.is_empty());
+        let (law, sampled) = law_of(&format!("kind = 'queue'\nscheduler = 'c-look'\n[device]\n{SERVER}"));
+        assert_eq!((law.unwrap().origin, sampled), (LawOrigin::Sampled, vec!["queue"]));
     }
 }

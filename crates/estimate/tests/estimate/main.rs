@@ -3,4 +3,5 @@
 mod job_slot;
 mod jobs;
 mod lindsay_ferrari;
+mod octave;
 mod random_jobs;

@@ -6,8 +6,10 @@
 //! ```
 
 mod bound;
+mod check;
 mod errors;
 mod figures;
+mod jobs;
 mod law;
 mod load;
 mod page;
@@ -36,9 +38,15 @@ use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 use load::{Load, Times, load};
 
 pub use bound::Bound;
+pub use check::EstimateCheck;
+pub(crate) use check::check;
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
     MethodFigures, RateLimitFigures, UntilFigures,
+};
+pub use jobs::{
+    JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,
+    JobsPoint, Vary, estimate_jobs, stream_of_jobs,
 };
 
 /// Options of an estimate.

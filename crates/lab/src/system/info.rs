@@ -5,7 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use seeklab_traces::system::WaitCause;
-use seeklab_traces::system::tables::{CpuRow, ProcessRow};
+use seeklab_traces::system::tables::{CpuRow, ProcessRow, WaitRow};
 use serde::Serialize;
 
 use super::folder::{REQUESTS, SystemTrace};
@@ -31,6 +31,9 @@ pub struct SystemInfo {
     pub command_elapsed_s: f64,
     /// Requests to the device.
     pub requests: u64,
+    /// Waits of the task for data, metadata, writes, synchronisations, the journal, the request queue, memory, or since too many
+    /// pages were dirty.
+    pub io_waits: u64,
     /// Sum of the times of all threads of the task.
     pub task: ProcessTimes,
     /// Threads of the command and its descendants, in the order of their beginning.
@@ -262,6 +265,15 @@ fn add(sum: &mut ProcessRow, other: &ProcessRow) {
     }
 }
 
+/// Number of the waits for I/O.
+fn io_waits(trace: &SystemTrace) -> Result<u64, Failure> {
+    let mut waits = 0;
+    for row in trace.rows::<WaitRow>()? {
+        waits += u64::from(row?.cause.is_io());
+    }
+    Ok(waits)
+}
+
 /// Describes the system-level trace at `path`.
 ///
 /// # Errors
@@ -323,6 +335,7 @@ pub fn info(path: &Path) -> Result<SystemInfo, Failure> {
         elapsed_s: seconds(metadata.elapsed_ns),
         command_elapsed_s,
         requests: metadata.tables.get(REQUESTS).copied().unwrap_or(0),
+        io_waits: io_waits(&trace)?,
         task,
         processes: processes.iter().map(ProcessTimes::of).collect(),
         cpus: cpus.iter().map(CpuTimes::from).collect(),

@@ -46,6 +46,9 @@ pub struct SystemMetadata {
     /// Cost of recording an event, measured before the beginning. `None` in traces without a calibration.
     #[serde(default)]
     pub recording_cost: Option<RecordingCostFacts>,
+    /// True if `offset_bytes` of metadata is in bytes. Traces of earlier builds took the numbers of blocks for those of sectors.
+    #[serde(default)]
+    pub has_metadata_bytes: bool,
     /// Counts of events.
     pub events: EventCounts,
     /// Number of rows of each table.

@@ -301,6 +301,7 @@ fn metadata(
             call_event_ns: recorded.cost.call_ns,
             other_event_ns: recorded.cost.access_ns,
         }),
+        has_metadata_bytes: true,
         events: EventCounts {
             events: processed.events,
             by_kind: recorded.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect(),

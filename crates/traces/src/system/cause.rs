@@ -163,6 +163,13 @@ const SYNCHRONISING: [&str; 6] = [
     "vfs_fsync_range",
 ];
 
+impl WaitCause {
+    /// Returns true if the wait is for the traced device or for memory: it is an effect of causes, and no cause itself.
+    pub const fn is_io(self) -> bool {
+        !matches!(self, Self::Process | Self::Timer | Self::OtherDevice | Self::Outside | Self::Unknown)
+    }
+}
+
 impl StackCause {
     /// Returns the cause of a wait from the names of the functions of its call stack, innermost first.
     pub fn of_stack<'a>(functions: impl IntoIterator<Item = &'a str>) -> Self {

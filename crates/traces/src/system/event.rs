@@ -135,6 +135,8 @@ impl EventKind {
             Self::FileRead(_) => "file_read",
             Self::FileFault(_) => "file_fault",
             Self::FileWrite(_) => "file_write",
+            Self::FileDelete { .. } => "file_delete",
+            Self::DeviceRead { .. } => "device_read",
             Self::Buffer { is_dirtied: false, .. } => "buffer_read",
             Self::Buffer { is_dirtied: true, .. } => "buffer_write",
             Self::Throttle => "throttle",
@@ -189,8 +191,8 @@ pub enum EventKind {
     CallEnter {
         /// Number of the system call.
         call: u16,
-        /// First three arguments.
-        arguments: [u64; 3],
+        /// First four arguments.
+        arguments: [u64; 4],
     },
     /// A system call returns.
     CallExit {
@@ -219,6 +221,22 @@ pub enum EventKind {
     FileFault(FileRange),
     /// The current thread writes a file through the page cache.
     FileWrite(FileRange),
+    /// The current thread removes the last use of a file without a name.
+    FileDelete {
+        /// Device of the file system.
+        device: u32,
+        /// Inode of the file, which another file may get.
+        inode: u64,
+    },
+    /// The current thread submits a read to a device, before it joins others.
+    DeviceRead {
+        /// The device: the whole one, or a partition of it.
+        device: u32,
+        /// First sector, of the whole device.
+        sector: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
     /// The current thread accesses a block of metadata.
     Buffer {
         /// Device of the file system.

@@ -42,6 +42,10 @@ names! {
         FileFault = "file_fault",
         /// Writes a file through the page cache.
         FileWrite = "file_write",
+        /// Removes the last use of a file without a name. Another file may get its inode.
+        FileDelete = "file_delete",
+        /// Submits a read to the device, before it joins others.
+        DeviceRead = "device_read",
         /// Accesses a block of metadata.
         BufferRead = "buffer_read",
         /// Makes a block of metadata dirty.
@@ -152,6 +156,8 @@ rows! {
         argument_1: Option<u64>,
         /// Third argument of the system call.
         argument_2: Option<u64>,
+        /// Fourth argument of the system call. Absent in traces of programs that did not record it.
+        argument_3: Option<u64>,
         /// Result of the system call. Negative for an error.
         result: Option<i64>,
         /// Device of the file system: the major number above 20 bits of minor.

@@ -96,7 +96,7 @@ fn time_of_a_reading_process_is_divided_exactly() {
     let (enter, exit) = softirq(4);
     host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
         .at(10, 0, 5, switch(5, RunState::Interruptible, 10))
-        .at(15, 0, 10, EventKind::CallEnter { call: 0, arguments: [3, 4, 5] })
+        .at(15, 0, 10, EventKind::CallEnter { call: 0, arguments: [3, 4, 5, 6] })
         .at(40, 0, 10, switch(10, RunState::Uninterruptible, 0))
         .at(42, 0, 10, EventKind::Stack(StackCause::DataRead))
         .within(140, 0, 0, Context::Softirq, enter)
@@ -310,8 +310,8 @@ fn lost_events_are_counted_and_located_and_sums_remain() {
         .at(1, 0, 5, switch(5, RunState::Interruptible, 10))
         .at(50, 0, 0, EventKind::Lost { events: 7 })
         // It was switched out and in again on the other processor, unrecorded.
-        .at(60, 0, 6, EventKind::CallEnter { call: 1, arguments: [0; 3] })
-        .at(70, 1, 10, EventKind::CallEnter { call: 1, arguments: [0; 3] })
+        .at(60, 0, 6, EventKind::CallEnter { call: 1, arguments: [0; 4] })
+        .at(70, 1, 10, EventKind::CallEnter { call: 1, arguments: [0; 4] })
         .at(80, 1, 10, switch(10, RunState::Uninterruptible, 0))
         .at(90, 1, 0, switch(0, RunState::Runnable, 10));
     let (rows, counts) = host.finish(100);
@@ -386,7 +386,7 @@ fn cost_of_recording_is_no_computing_time() {
     let (enter, exit) = softirq(4);
     host.at(0, 0, 5, EventKind::Fork { child: 10, is_thread: false })
         .at(100, 0, 5, switch(5, RunState::Interruptible, 10))
-        .at(200, 0, 10, EventKind::CallEnter { call: 0, arguments: [0; 3] })
+        .at(200, 0, 10, EventKind::CallEnter { call: 0, arguments: [0; 4] })
         // Less time than an event costs: the rest is taken out later.
         .at(300, 0, 10, buffer)
         .at(310, 0, 10, buffer)
@@ -454,7 +454,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         (source.clone(), 0_u16..3).prop_map(|(source, number)| EventKind::InterruptEnter { source, number }),
         (source, 0_u16..3).prop_map(|(source, number)| EventKind::InterruptExit { source, number }),
         prop::sample::select(StackCause::ALL).prop_map(EventKind::Stack),
-        (0_u16..300).prop_map(|call| EventKind::CallEnter { call, arguments: [0; 3] }),
+        (0_u16..300).prop_map(|call| EventKind::CallEnter { call, arguments: [0; 4] }),
         (0_u16..300).prop_map(|call| EventKind::CallExit { call, result: 0 }),
         any::<bool>().prop_map(|loops| EventKind::WorkStart(if loops {
             Work::LoopDevice

@@ -48,12 +48,18 @@ pub(super) struct Settings {
     pub(super) wakeup_preemption: bool,
     /// Frames that may be dirty before the flusher of Linux begins to write.
     pub(super) background_frames: u32,
+    /// True if the limits are strict ones of the device: the flusher begins later.
+    pub(super) has_strict_limit: bool,
+    /// Frames that may be dirty or being written before the flusher of Linux begins to write, if the limit is strict.
+    pub(super) free_run_frames: u32,
     /// Time after which the flusher of Linux writes a dirty file.
     pub(super) dirty_expire: Duration,
     /// Blocks that one request through the page cache of Linux transfers at most.
     pub(super) max_pages: u64,
     /// Requests that the device has at most.
     pub(super) tags: u32,
+    /// True if the device has a volatile write cache, which synchronisations flush.
+    pub(super) has_write_cache: bool,
     /// Time that reads may take before writeback is throttled. Zero for no throttling.
     pub(super) writeback_throttling: Duration,
     /// Data that a pipe holds at most.
@@ -117,9 +123,12 @@ impl Settings {
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(150)),
                     time_slice: time(given.time_slice, Duration::from_ms(100)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    has_write_cache: false,
                     writeback_throttling: Duration::ZERO,
                     pipe_bytes: given.pipe.map_or(5 << 10, ByteSize::as_bytes),
                     background_frames: u32::MAX,
+                    has_strict_limit: false,
+                    free_run_frames: u32::MAX,
                     dirty_expire: Duration::ZERO,
                     max_pages: 1,
                     tags: u32::MAX,
@@ -141,6 +150,8 @@ impl Settings {
                     read_ahead: blocks(given.read_ahead, 128),
                     dirty_frames: dirty.setpoint(),
                     background_frames: dirty.background,
+                    has_strict_limit: given.strict_dirty_limit.unwrap_or(false),
+                    free_run_frames: (dirty.background + dirty.limit) / 2,
                     dirty_expire: time(given.dirty_expire, Duration::from_s(30)),
                     max_pages: blocks(given.max_request, 1280).max(1),
                     tags: given.tags.unwrap_or(128),
@@ -153,6 +164,7 @@ impl Settings {
                     clock_interrupt: cost(given.clock_interrupt, Duration::from_us(2)),
                     time_slice: time(given.time_slice, Duration::from_us(2800)),
                     wakeup_preemption: given.wakeup_preemption.unwrap_or(true),
+                    has_write_cache: given.write_cache.unwrap_or(false),
                     writeback_throttling: time(given.wbt, Duration::ZERO),
                     pipe_bytes: given.pipe.map_or(64 << 10, ByteSize::as_bytes),
                 }

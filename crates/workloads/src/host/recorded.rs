@@ -76,6 +76,11 @@ pub enum RecordedAction {
         /// Number of blocks, from the first on, that the process requested.
         requested: u32,
     },
+    /// Announces that a file will be read in order: its windows of read-ahead become up to twice as large.
+    Sequential {
+        /// Number of the file.
+        file: u32,
+    },
     /// Accesses a block of a mapped file.
     Fault {
         /// Number of the file.
@@ -95,6 +100,11 @@ pub enum RecordedAction {
         keeps_first: bool,
         /// True if the last block holds data that the write leaves.
         keeps_last: bool,
+    },
+    /// Deletes a file: its blocks leave the page cache unwritten. Waits for those that are being transferred.
+    Delete {
+        /// Number of the file.
+        file: u32,
     },
     /// Accesses a block of metadata.
     Metadata {

@@ -103,6 +103,10 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "4KiB"))]
     pub dirty_background_bytes: Option<ByteSize>,
+    /// True if the limits of dirty data are strict ones of the device (`strict_limit` of its bdi). The flusher of `linux` then begins
+    /// in the middle between both limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strict_dirty_limit: Option<bool>,
     /// Time after which the flusher writes a dirty file. Of `linux`: `vm.dirty_expire_centisecs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dirty_expire: Option<Duration>,
@@ -119,6 +123,10 @@ pub struct HostSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65536), extend("x-unit" = "requests"))]
     pub tags: Option<u32>,
+    /// True if the device has a volatile write cache, so that a synchronisation ends with a flush. Of `linux`: `write back` in
+    /// `queue/write_cache`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_cache: Option<bool>,
     /// Time that reads may take before writeback is throttled, zero for no throttling. Of `linux`: `queue/wbt_lat_usec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wbt: Option<Duration>,

@@ -24,7 +24,7 @@ impl Progress {
         Self(self.0 + other.0)
     }
 
-    /// What is left until `due`, zero if that has passed.
+    /// Progress from here to `due`, zero if that has passed.
     pub(super) const fn until(self, due: Self) -> Self {
         Self(due.0.saturating_sub(self.0))
     }

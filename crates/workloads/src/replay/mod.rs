@@ -32,6 +32,7 @@ mod failure;
 mod following;
 mod spec;
 mod survey;
+mod think;
 
 use std::convert::Infallible;
 use std::iter;
@@ -47,6 +48,7 @@ pub use failure::ReplayError;
 pub use following::Following;
 pub use spec::ReplaySpec;
 pub use survey::{DeviceMap, Survey};
+pub use think::{DerivedThinkTimes, ThinkTimes};
 
 use beyond::{Fit, Place};
 use changes::Changes;

@@ -166,6 +166,22 @@ fn synchronous_write_waits_for_its_file() {
 }
 
 #[test]
+fn synchronisation_of_a_write_cache_ends_with_a_flush() {
+    let line = linux(
+        "host.write_cache=true,files.log.size=1MiB,files.log.new=true,processes.p.program=write log 64KiB; sync log; \
+         sync; write log 4KiB sync; compute 1ms",
+    );
+    let run = run(&line, SERVICE);
+    let flush = (Operation::Flush, 0, 0);
+    let writes = [(Operation::Write, 0, 16), (Operation::Write, 16, 1)];
+    assert_eq!(requests(&run), [writes[0], flush, flush, writes[1], flush]);
+    assert_eq!(run.figures.elapsed, SERVICE * 5 + Duration::from_ms(1), "one after another");
+    assert_eq!(run.host.process_times()[0].waits.write, SERVICE * 5);
+    let without = self::run(&line.replace("write_cache=true", "write_cache=false"), SERVICE);
+    assert_eq!(requests(&without), writes);
+}
+
+#[test]
 fn block_that_changes_while_it_is_written_is_written_again() {
     let line = linux(
         "files.log.size=8KiB,files.log.new=true,host.dirty_expire=1s,host.writeback_interval=1s,\
@@ -199,6 +215,7 @@ fn statement() -> impl Strategy<Value = String> {
         (0_u64..30_000).prop_map(|us| format!("sleep {us}us")),
         Just("sync".to_owned()),
         Just("sync log".to_owned()),
+        Just("sync data".to_owned()),
         Just("fork child".to_owned()),
         Just("wait".to_owned()),
     ]
@@ -216,7 +233,7 @@ fn random_host() -> impl Strategy<Value = String> {
         format!(
             "host.profile=linux,files.data.size=3MiB,files.data.extent=64KiB,files.data.distance=1MiB,\
              files.log.size=200KiB,files.log.at=1GiB,files.log.new=true,host.cpus={cpus},host.memory={memory},\
-             host.dirty_limit={dirty}%,host.tags={tags},host.dirty_expire=50ms,host.writeback_interval=20ms,\
+             host.write_cache=true,host.wbt=3ms,host.dirty_limit={dirty}%,host.tags={tags},host.dirty_expire=50ms,host.writeback_interval=20ms,\
              processes.child.program=compute 3ms; read data 8KiB random; write log 100B,\
              processes.p.program={first},processes.q.program={second},processes.q.start=5ms"
         )

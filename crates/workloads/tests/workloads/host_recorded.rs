@@ -156,6 +156,37 @@ fn synchronisation_waits_for_the_blocks_of_its_file() {
 }
 
 #[test]
+fn file_that_is_read_in_order_has_larger_windows() {
+    let reads = |steps: &[(u64, RecordedAction)]| {
+        let run = run(vec![file(1000, 400)], vec![thread(steps)]);
+        requests(&run).iter().map(|(_, _, blocks)| *blocks).max()
+    };
+    let one_by_one: Vec<_> = (0..400).map(|page| (10, read(page, 1))).collect();
+    assert_eq!(reads(&one_by_one), Some(32));
+    let announced = [&[(0, RecordedAction::Sequential { file: 0 })], &one_by_one[..]].concat();
+    assert_eq!(reads(&announced), Some(64));
+}
+
+#[test]
+fn deleted_file_is_not_written_and_waits_for_what_is_being_written() {
+    let delete = RecordedAction::Delete { file: 0 };
+    let unwritten = run(vec![file(1000, 8)], vec![thread(&[(1_000, write(0, 8, false)), (1_000, delete)])]);
+    assert_eq!((unwritten.completions.len(), unwritten.figures.elapsed), (0, Duration::from_ms(2)));
+    // The other thread is writing the file. What it changed since then is dropped.
+    let steps = [
+        (0, write(0, 8, false)),
+        (0, RecordedAction::Start { thread: 1 }),
+        (2_000, write(2, 1, false)),
+        (0, delete),
+        (1_000, read(0, 8)),
+    ];
+    let syncing = thread(&[(0, RecordedAction::SyncFile { file: 0 })]);
+    let run = run(vec![file(1000, 8)], vec![thread(&steps), syncing]);
+    assert_eq!(requests(&run), [(Operation::Write, 1000, 8), (Operation::Read, 1000, 8)]);
+    assert_eq!(run.figures.elapsed, Duration::from_ms(1) + SERVICE * 2);
+}
+
+#[test]
 fn cpu_speed_divides_computing_times_alone() {
     let steps = [(8_000, read(0, 4)), (4_000, RecordedAction::Sleep { time: Duration::from_ms(5) })];
     let recording = Recording { files: vec![file(1000, 4)], threads: vec![thread(&steps)] };
@@ -193,6 +224,8 @@ fn action() -> impl Strategy<Value = RecordedAction> {
         (0_u64..99, any::<bool>(), any::<bool>())
             .prop_map(|(at, dirties, present)| metadata(at, dirties, present)),
         (0_u64..99).prop_map(|address| RecordedAction::MetadataAhead { address, pages: 9 }),
+        Just(RecordedAction::Sequential { file: 0 }),
+        Just(RecordedAction::Delete { file: 0 }),
         Just(RecordedAction::SyncFile { file: 0 }),
         Just(RecordedAction::SyncAll),
         (0_u32..40).prop_map(|steps| RecordedAction::Await { thread: 0, steps }),

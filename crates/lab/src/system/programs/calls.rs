@@ -12,10 +12,14 @@ pub(super) struct Calls {
     pub(super) sync_file_system: u16,
     pub(super) sync_file: u16,
     pub(super) sync_data: u16,
+    pub(super) advise: u16,
 }
 
 /// Flags of open(2) for synchronous writes: `O_DSYNC`, which `O_SYNC` contains.
 pub(super) const OPEN_SYNC: u64 = 0o10000;
+
+/// Advice of posix_fadvise(2) that a file will be read in order: `POSIX_FADV_SEQUENTIAL`.
+pub(super) const ADVICE_SEQUENTIAL: u64 = 2;
 
 impl Calls {
     const X86_64: Self = Self {
@@ -28,6 +32,7 @@ impl Calls {
         sync_file_system: 306,
         sync_file: 74,
         sync_data: 75,
+        advise: 221,
     };
 
     /// Numbers of the generic table, which aarch64 and riscv64 have.
@@ -41,6 +46,7 @@ impl Calls {
         sync_file_system: 267,
         sync_file: 82,
         sync_data: 83,
+        advise: 223,
     };
 
     /// The system calls of a machine.

@@ -1,15 +1,17 @@
 //! Files of a trace: their numbers, sizes and places, and which file a process means by a descriptor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use seeklab_workloads::host::RecordedFile;
 
 use super::extents::ExtentMap;
 
-/// Files by the number of their inode.
+/// Files by the number of their inode, and by the number of files that had the inode before.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    numbers: BTreeMap<u64, u32>,
+    numbers: BTreeMap<(u64, usize), u32>,
+    /// For each inode, the times at which a file that had it was deleted.
+    deletions_ns: BTreeMap<u64, Vec<u64>>,
     files: Vec<File>,
 }
 
@@ -23,9 +25,17 @@ pub(super) struct File {
 }
 
 impl Files {
-    /// The number of a file.
-    pub(super) fn number(&mut self, inode: u64) -> u32 {
-        *self.numbers.entry(inode).or_insert_with(|| {
+    /// Takes note that the file of an inode is deleted. Times of one inode come in order.
+    pub(super) fn delete(&mut self, inode: u64, time_ns: u64) {
+        self.deletions_ns.entry(inode).or_default().push(time_ns);
+    }
+
+    /// The number of the file that has an inode at a time, until its deletion.
+    pub(super) fn number(&mut self, inode: u64, time_ns: u64) -> u32 {
+        let deletions_ns = self.deletions_ns.get(&inode);
+        let before =
+            deletions_ns.map_or(0, |times| times.partition_point(|deleted_ns| *deleted_ns < time_ns));
+        *self.numbers.entry((inode, before)).or_insert_with(|| {
             self.files.push(File::default());
             self.files.len() as u32 - 1
         })
@@ -50,7 +60,9 @@ impl Files {
 pub(super) struct Descriptors {
     files: BTreeMap<(u32, u64), u32>,
     /// Descriptors whose writes are synchronous.
-    synchronous: BTreeMap<(u32, u64), ()>,
+    synchronous: BTreeSet<(u32, u64)>,
+    /// Descriptors whose files will be read in order.
+    sequential: BTreeSet<(u32, u64)>,
     /// Process that made a process.
     pub(super) parents: BTreeMap<u32, u32>,
 }
@@ -63,17 +75,28 @@ impl Descriptors {
     pub(super) fn open(&mut self, process: u32, descriptor: u64, is_synchronous: bool) {
         self.close(process, descriptor);
         if is_synchronous {
-            self.synchronous.insert((process, descriptor), ());
+            self.synchronous.insert((process, descriptor));
         }
     }
 
     pub(super) fn close(&mut self, process: u32, descriptor: u64) {
         self.files.remove(&(process, descriptor));
         self.synchronous.remove(&(process, descriptor));
+        self.sequential.remove(&(process, descriptor));
+    }
+
+    /// Takes note that the file of a descriptor will be read in order.
+    pub(super) fn advise_sequential(&mut self, process: u32, descriptor: u64) {
+        self.sequential.insert((process, descriptor));
+    }
+
+    /// Returns true once for a descriptor whose file will be read in order.
+    pub(super) fn take_sequential(&mut self, process: u32, descriptor: u64) -> bool {
+        self.sequential.remove(&(process, descriptor))
     }
 
     pub(super) fn is_synchronous(&self, process: u32, descriptor: u64) -> bool {
-        self.synchronous.contains_key(&(process, descriptor))
+        self.synchronous.contains(&(process, descriptor))
     }
 
     /// The file of a descriptor, which a process may have from the one that made it.

@@ -9,13 +9,18 @@ use seeklab_traces::system::{StepEvent, WaitCause};
 use seeklab_workloads::host::{RecordedAction, RecordedStep, RecordedThread, Recording};
 
 use super::KeptWaits;
-use super::calls::{Calls, OPEN_SYNC};
+use super::calls::{ADVICE_SEQUENTIAL, Calls, OPEN_SYNC};
+use super::data_blocks::DataBlocks;
+use super::device_reads::DeviceReads;
 use super::files::{Descriptors, Files};
 use super::metadata_reads::Lookups;
 use crate::system::metadata::SystemMetadata;
 
 /// Size of a block of the file system, and of a page.
 const BLOCK_BYTES: u64 = 4096;
+
+/// Size of a sector.
+const SECTOR_BYTES: u64 = 512;
 
 /// A thread, while its steps are read.
 #[derive(Debug, Default)]
@@ -30,7 +35,10 @@ struct Thread {
     /// Waits that began before the last step.
     waits_passed: usize,
     call: Option<(u16, [u64; 3])>,
+    /// Step that began the call.
+    call_step: usize,
     lookups: Lookups,
+    device_reads: DeviceReads,
     /// True after a write to a file, until another event than a dirty buffer.
     is_writing: bool,
     read: Option<OpenRead>,
@@ -67,6 +75,10 @@ struct Dependency {
 pub(super) struct Loader {
     file_system: u32,
     device_blocks: u64,
+    has_metadata_bytes: bool,
+    /// True if the trace has the reads that threads submitted. Otherwise, reads of metadata follow from look-ups.
+    has_device_reads: bool,
+    data: DataBlocks,
     calls: Calls,
     numbers: BTreeMap<u32, usize>,
     threads: Vec<Thread>,
@@ -105,6 +117,9 @@ impl Loader {
         Self {
             file_system: metadata.mount.number,
             device_blocks: metadata.device.size_bytes / BLOCK_BYTES,
+            has_metadata_bytes: metadata.has_metadata_bytes,
+            has_device_reads: metadata.events.by_kind.contains_key(StepEvent::DeviceRead.name()),
+            data: DataBlocks::default(),
             calls: Calls::of_machine(&metadata.machine),
             numbers,
             threads,
@@ -141,9 +156,21 @@ impl Loader {
         if end > self.device_blocks {
             return;
         }
-        let number = self.files.number(row.inode);
+        self.data.insert(row.inode, row.device_block, u64::from(row.blocks));
+        let number = self.files.number(row.inode, row.time_ns);
         let extents = &mut self.files.file(number).extents;
         extents.insert(row.file_block, row.device_block, u64::from(row.blocks), row.time_ns);
+    }
+
+    /// Takes note of an inode that belongs to a file, and of a deletion: the files that have an inode one after the other are
+    /// different ones. Comes before extents and steps.
+    pub(super) fn survey(&mut self, row: &StepRow) {
+        let Some(inode) = row.inode.filter(|_| row.device == Some(self.file_system)) else { return };
+        match row.event {
+            StepEvent::FileDelete => self.files.delete(inode, row.time_ns),
+            StepEvent::FileRead | StepEvent::FileFault | StepEvent::FileWrite => self.data.add_file(inode),
+            _ => {}
+        }
     }
 
     /// Takes a step. The error says what is wrong with it.
@@ -158,6 +185,9 @@ impl Loader {
         let has_waited = self.threads[number].has_waited(row.time_ns);
         let here = row.device == Some(self.file_system);
         let is_lookup = row.event == StepEvent::BufferRead && here;
+        if has_waited || row.event != StepEvent::DeviceRead {
+            self.decide_device_reads(number, has_waited);
+        }
         if has_waited || !is_lookup {
             let thread = &mut self.threads[number];
             thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
@@ -166,19 +196,33 @@ impl Loader {
         let step = self.threads[number].steps.len();
         let is_data = here
             && row.event == StepEvent::BufferWrite
-            && (self.threads[number].is_writing || block(row)? >= self.device_blocks);
+            && self.is_data(number, block(row, self.has_metadata_bytes)?);
         self.threads[number].is_writing = row.event == StepEvent::FileWrite || is_data;
         let action = match row.event {
             StepEvent::FileRead if here => self.read(number, step, row, has_waited)?,
             StepEvent::FileFault if here => self.fault(number, row)?,
             StepEvent::FileWrite if here => self.write(number, step, row)?,
+            StepEvent::FileDelete if here => {
+                let inode = row.inode.ok_or("a `file_delete` has no inode")?;
+                RecordedAction::Delete { file: self.files.number(inode, row.time_ns) }
+            }
+            StepEvent::DeviceRead if here => {
+                self.device_read(number, step, row);
+                RecordedAction::None
+            }
+            StepEvent::BufferRead if here && self.has_device_reads => {
+                let address = block(row, self.has_metadata_bytes)?;
+                self.threads[number].device_reads.look_up(address);
+                let is_present = self.metadata.insert(address);
+                RecordedAction::Metadata { address, dirties: false, is_present }
+            }
             StepEvent::BufferRead if here => {
-                self.threads[number].lookups.push(block(row)?, step);
+                self.threads[number].lookups.push(block(row, self.has_metadata_bytes)?, step);
                 RecordedAction::None
             }
             // The kernel records the buffers of file data as well: behind each write, and without a place.
             StepEvent::BufferWrite if here && !is_data => {
-                let address = block(row)?;
+                let address = block(row, self.has_metadata_bytes)?;
                 let is_present = self.metadata.insert(address);
                 RecordedAction::Metadata { address, dirties: true, is_present }
             }
@@ -196,6 +240,34 @@ impl Loader {
         let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
         thread.ends_ns.push(end_ns.max(last_ns));
         Ok(())
+    }
+
+    /// Returns true if a buffer holds data of a file.
+    fn is_data(&mut self, number: usize, block: u64) -> bool {
+        let is_listed =
+            if self.has_device_reads { self.data.contains(block) } else { self.threads[number].is_writing };
+        is_listed || block >= self.device_blocks
+    }
+
+    /// Takes a read that a thread submits. The host itself decides about reads of data.
+    fn device_read(&mut self, number: usize, step: usize, row: &StepRow) {
+        let first = row.offset_bytes.unwrap_or(0) / BLOCK_BYTES;
+        let blocks = row.length_bytes.unwrap_or(0).div_ceil(BLOCK_BYTES);
+        if blocks > 0 && first < self.device_blocks && !self.data.contains(first) {
+            self.threads[number].device_reads.push(first, blocks, step);
+        }
+    }
+
+    /// Decides about the reads of metadata that a thread has submitted.
+    fn decide_device_reads(&mut self, number: usize, has_waited: bool) {
+        let thread = &mut self.threads[number];
+        let awaited = thread.device_reads.decide(&mut thread.steps, has_waited, &mut self.metadata);
+        if let Some(address) = awaited {
+            let action = RecordedAction::Metadata { address, dirties: false, is_present: false };
+            thread.steps.push(RecordedStep { computing: Duration::ZERO, action });
+            let last_ns = thread.ends_ns.last().copied().unwrap_or(0);
+            thread.ends_ns.push(last_ns);
+        }
     }
 
     /// Decides what the last step of a thread left open.
@@ -236,7 +308,12 @@ impl Loader {
         if !std::mem::replace(&mut state.is_accessed, true) {
             state.is_cached = !has_waited;
         }
-        self.describe(number, file, Calls::read_argument);
+        if let Some(descriptor) = self.describe(number, file, Calls::read_argument)
+            && self.descriptors.take_sequential(self.threads[number].process, descriptor)
+        {
+            let thread = &mut self.threads[number];
+            thread.steps[thread.call_step].action = RecordedAction::Sequential { file };
+        }
         let thread = &mut self.threads[number];
         // The kernel takes some pages at a time, and records the rest of the request again.
         if let Some(open) = thread.read
@@ -294,14 +371,15 @@ impl Loader {
         let end = offset.checked_add(length.max(1)).ok_or_else(|| {
             format!("a `{}` at {} ns ends beyond the largest file", row.event.name(), row.time_ns)
         })?;
-        Ok((self.files.number(inode), offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES)))
+        Ok((self.files.number(inode, row.time_ns), offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES)))
     }
 
-    /// Takes note that a descriptor of the current call means a file.
-    fn describe(&mut self, number: usize, file: u32, argument: fn(&Calls, u16) -> usize) {
-        let Some((call, arguments)) = self.threads[number].call else { return };
+    /// Takes note that a descriptor of the current call means a file. Returns the descriptor.
+    fn describe(&mut self, number: usize, file: u32, argument: fn(&Calls, u16) -> usize) -> Option<u64> {
+        let (call, arguments) = self.threads[number].call?;
         let descriptor = arguments[argument(&self.calls, call)];
         self.descriptors.set(self.threads[number].process, descriptor, file);
+        Some(descriptor)
     }
 
     fn enter_call(&mut self, number: usize, row: &StepRow) -> RecordedAction {
@@ -310,8 +388,12 @@ impl Loader {
         thread.read = None;
         let Some(call) = row.call else { return RecordedAction::None };
         thread.call = Some((call, arguments));
+        thread.call_step = thread.steps.len();
         let process = thread.process;
-        if call == self.calls.sync || call == self.calls.sync_file_system {
+        if call == self.calls.advise && row.argument_3 == Some(ADVICE_SEQUENTIAL) {
+            self.descriptors.advise_sequential(process, arguments[0]);
+            RecordedAction::None
+        } else if call == self.calls.sync || call == self.calls.sync_file_system {
             RecordedAction::SyncAll
         } else if call == self.calls.sync_file || call == self.calls.sync_data {
             match self.descriptors.file(process, arguments[0]) {
@@ -366,8 +448,9 @@ impl Loader {
 
     pub(super) fn finish(mut self) -> (Recording, KeptWaits) {
         for number in 0..self.threads.len() {
+            let has_waited = self.threads[number].has_waited(u64::MAX);
+            self.decide_device_reads(number, has_waited);
             let thread = &mut self.threads[number];
-            let has_waited = thread.has_waited(u64::MAX);
             thread.lookups.decide(&mut thread.steps, has_waited, &mut self.metadata);
             self.resolve(number, has_waited, u64::MAX);
         }
@@ -403,9 +486,11 @@ fn number_of(blocks: u64) -> Result<u32, String> {
 }
 
 /// The block of an access to metadata.
-fn block(row: &StepRow) -> Result<u64, String> {
+fn block(row: &StepRow, is_in_bytes: bool) -> Result<u64, String> {
     match (row.offset_bytes, row.length_bytes) {
-        (Some(offset), Some(BLOCK_BYTES)) => Ok(offset / BLOCK_BYTES),
+        (Some(offset), Some(BLOCK_BYTES)) => {
+            Ok(offset / if is_in_bytes { BLOCK_BYTES } else { SECTOR_BYTES })
+        }
         (Some(_), Some(bytes)) => Err(format!(
             "the file system of the trace has blocks of {bytes} B, and the host models blocks of 4 KiB. Make it with \
              mkfs.ext4 -b 4096"

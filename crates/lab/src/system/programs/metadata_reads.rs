@@ -8,6 +8,8 @@
 //! 77   wait                                      77 is read
 //! 78                                             78 was in memory, or the file system initialises it
 //! ```
+//! The block that is needed is locked while the others are submitted, and joins the last of them. So a read-ahead of blocks
+//! on both sides of it is two requests: 1032 to 1041, then 1042 to 1063.
 
 use std::collections::BTreeSet;
 
@@ -61,13 +63,22 @@ impl Lookups {
         is_awaited: bool,
         known: &mut BTreeSet<u64>,
     ) {
-        let (first, first_step) = run[0];
-        let (last, last_step) = run[run.len() - 1];
-        steps[first_step].action = RecordedAction::MetadataAhead { address: first, pages: run.len() as u32 };
+        let (first, last) = (run[0].0, run[run.len() - 1].0);
         known.extend(run.iter().map(|(block, _)| *block));
         let needed = before.iter().rev().find(|(block, _)| (first..=last).contains(block));
         if let Some((_, step)) = needed {
             steps[*step].action = RecordedAction::None;
+        }
+        // The plug holds the requests back until the last block has been looked up.
+        let [.., (_, first_step), (_, second_step), (_, last_step)] = *run else {
+            unreachable!("a read-ahead has {AHEAD_MIN} blocks")
+        };
+        let ahead =
+            |address: u64, end: u64| RecordedAction::MetadataAhead { address, pages: (end - address) as u32 };
+        let split = needed.map(|(block, _)| *block).filter(|block| (first + 1..last).contains(block));
+        steps[first_step].action = ahead(first, split.unwrap_or(last + 1));
+        if let Some(split) = split {
+            steps[second_step].action = ahead(split, last + 1);
         }
         if is_awaited || needed.is_some() {
             let address = needed.map_or(first, |(block, _)| *block);
@@ -105,12 +116,18 @@ mod tests {
             [
                 RecordedAction::None,
                 metadata(7, true),
-                RecordedAction::MetadataAhead { address: 40, pages: 4 },
                 RecordedAction::None,
-                RecordedAction::None,
+                RecordedAction::MetadataAhead { address: 40, pages: 2 },
+                RecordedAction::MetadataAhead { address: 42, pages: 2 },
                 metadata(42, false),
             ]
         );
+        // A block at an end of the others joins them, and the read-ahead is one request.
+        for needed in [20, 24] {
+            let actions = decide(&[needed, 20, 21, 22, 23, 24], true, &mut BTreeSet::new());
+            let ahead = RecordedAction::MetadataAhead { address: 20, pages: 5 };
+            assert_eq!(actions[3..], [ahead, RecordedAction::None, metadata(needed, false)], "{needed}");
+        }
         // A later access finds what was read, or reads it again if memory was short.
         assert_eq!(decide(&[41], false, &mut known), [metadata(41, false)]);
     }

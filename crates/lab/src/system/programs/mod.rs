@@ -1,9 +1,10 @@
 //! Programs of the host model from a system-level trace.
 //!
 //! ```text
-//! steps ────┐  causes: accesses, forks, waits for others
+//! steps ────┐  causes: accesses, reads of metadata, forks, waits for others
 //! extents ──┼─▶ Loader ─▶ Recording ─▶ Host
 //! waits ────┘  only whether a first access had to wait: then it was not in memory at the start
+//! waits, interrupts ─▶ Costs    CPU times of completions and context switches
 //! ```
 //! # Scope and limits
 //! - Neither requests nor the times of waits for I/O are read, so they cannot change a prediction.
@@ -13,6 +14,9 @@
 //!   is taken to be in memory.
 
 mod calls;
+mod costs;
+mod data_blocks;
+mod device_reads;
 mod extents;
 mod files;
 mod loader;
@@ -22,9 +26,10 @@ mod settings;
 mod tests;
 
 use seeklab_traces::system::table::TableRow;
-use seeklab_traces::system::tables::ProcessRow;
+use seeklab_traces::system::tables::{InterruptRow, ProcessRow};
 use seeklab_workloads::host::{HostSettings, Recording};
 
+use self::costs::Costs;
 use self::loader::Loader;
 use super::folder::SystemTrace;
 use crate::failure::Failure;
@@ -67,8 +72,17 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
     }
     let mut loader = Loader::new(metadata, &processes);
     let names = loader.names(&processes);
+    let mut costs = Costs::default();
     for row in trace.rows()? {
-        loader.wait(&row?);
+        let row = row?;
+        costs.wait(&row);
+        loader.wait(&row);
+    }
+    for row in trace.rows::<InterruptRow>()? {
+        costs.interrupt(&row?);
+    }
+    for row in trace.rows()? {
+        loader.survey(&row?);
     }
     for row in trace.rows()? {
         loader.extent(&row?);
@@ -100,5 +114,10 @@ pub(crate) fn programs(trace: &SystemTrace) -> Result<Programs, Failure> {
             "{lost} events of the trace were lost, so its programs are incomplete and the prediction is void"
         )
     });
-    Ok(Programs { recording, names, settings: settings::traced(metadata), notes, void })
+    let settings = HostSettings {
+        interrupt: costs.interrupt_time(),
+        context_switch: costs.context_switch(),
+        ..settings::traced(metadata)
+    };
+    Ok(Programs { recording, names, settings, notes, void })
 }

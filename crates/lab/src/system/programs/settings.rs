@@ -12,20 +12,30 @@ pub(super) fn traced(metadata: &SystemMetadata) -> HostSettings {
     let percent = |name: &str| Ratio::new(positive(name)? as f64 / 100.0);
     let centiseconds = |name: &str| Some(Duration::from_ms(number(name)?.saturating_mul(10)));
     let kibibytes = |name: &str| Some(ByteSize::from_bytes(number(name)?.saturating_mul(1024)));
+    let strict = positive("bdi.strict_limit").and(positive("bdi.max_bytes"));
+    // The kernel divides the limit of a device like those of all memory.
+    let shares = (number("vm.dirty_background_ratio"), positive("vm.dirty_ratio"));
+    let background = match (strict, shares) {
+        (Some(limit), (Some(background), Some(ratio))) => Some((limit * background / ratio).max(1)),
+        _ => positive("vm.dirty_background_bytes"),
+    };
     let memory = metadata.memory_bytes.get("MemAvailable").copied().filter(|bytes| *bytes >= MEMORY_MIN);
     HostSettings {
         profile: Profile::Linux,
         memory: memory.map(ByteSize::from_bytes),
         cpus: u32::try_from(metadata.cpus.len()).ok().filter(|cpus| *cpus > 0),
         dirty_limit: percent("vm.dirty_ratio"),
-        dirty_bytes: positive("vm.dirty_bytes").map(ByteSize::from_bytes),
+        // A strict limit of the device counts in place of that of all memory.
+        dirty_bytes: strict.or(positive("vm.dirty_bytes")).map(ByteSize::from_bytes),
         dirty_background: percent("vm.dirty_background_ratio"),
-        dirty_background_bytes: positive("vm.dirty_background_bytes").map(ByteSize::from_bytes),
+        dirty_background_bytes: background.map(ByteSize::from_bytes),
+        strict_dirty_limit: strict.map(|_| true),
         dirty_expire: centiseconds("vm.dirty_expire_centisecs"),
         writeback_interval: centiseconds("vm.dirty_writeback_centisecs").filter(|time| !time.is_zero()),
         read_ahead: kibibytes("queue.read_ahead_kb"),
         max_request: kibibytes("queue.max_sectors_kb").filter(|size| size.as_bytes() >= 4096),
         tags: number("queue.nr_requests").and_then(|tags| u32::try_from(tags).ok()).filter(|tags| *tags > 0),
+        write_cache: metadata.settings.get("queue.write_cache").map(|cache| cache == "write back"),
         wbt: number("queue.wbt_lat_usec").map(|us| Duration::from_us(us.min(WBT_MAX_US))),
         ..HostSettings::default()
     }

@@ -25,6 +25,8 @@ fn metadata() -> SystemMetadata {
         ("queue.read_ahead_kb", "64"),
         ("queue.max_sectors_kb", "256"),
         ("queue.nr_requests", "128"),
+        ("bdi.max_bytes", "8388608"),
+        ("bdi.strict_limit", "0"),
     ];
     SystemMetadata {
         tables_version: TABLES_VERSION,
@@ -54,6 +56,7 @@ fn metadata() -> SystemMetadata {
             number: DEVICE,
         },
         recording_cost: None,
+        has_metadata_bytes: true,
         events: EventCounts {
             by_kind: BTreeMap::new(),
             events: 0,
@@ -111,6 +114,7 @@ fn step(thread: u32, time_ns: u64, event: StepEvent) -> StepRow {
         argument_0: None,
         argument_1: None,
         argument_2: None,
+        argument_3: None,
         result: None,
         device: Some(DEVICE),
         inode: None,
@@ -169,7 +173,12 @@ fn load(
     extents: &[ExtentRow],
     steps: &[StepRow],
 ) -> (Recording, KeptWaits) {
-    let mut loader = Loader::new(&metadata(), processes);
+    let mut metadata = metadata();
+    if steps.iter().any(|row| row.event == StepEvent::DeviceRead) {
+        metadata.events.by_kind.insert("device_read".to_owned(), 1);
+    }
+    let mut loader = Loader::new(&metadata, processes);
+    steps.iter().for_each(|row| loader.survey(row));
     waits.iter().for_each(|row| loader.wait(row));
     extents.iter().for_each(|row| loader.extent(row));
     steps.iter().for_each(|row| loader.step(row).expect("the row is right"));
@@ -246,6 +255,96 @@ fn part_of_a_block_is_kept_if_the_file_had_it() {
     let (recording, deeds) = deeds(&[], &[extent(105, 0, 2), extent(900, 2, 1), nowhere], &steps);
     assert_eq!(deeds, [write(0, 2, true, true), write(2, 1, false, false), write(1, 1, false, false)]);
     assert_eq!(recording.files[0].extents.len(), 1);
+}
+
+#[test]
+fn reads_of_metadata_are_those_that_a_thread_submits() {
+    let read = |time_ns, first: u64, blocks: u64| StepRow {
+        offset_bytes: Some(first * 4096),
+        length_bytes: Some(blocks * 4096),
+        ..step(10, time_ns, StepEvent::DeviceRead)
+    };
+    let buffer = |time_ns, event, block: u64| StepRow {
+        offset_bytes: Some(block * 4096),
+        length_bytes: Some(4096),
+        ..step(10, time_ns, event)
+    };
+    let place = ExtentRow { time_ns: 1, inode: 9, file_block: 0, device_block: 700, blocks: 8 };
+    let steps = [
+        access(10, StepEvent::FileWrite, 9, 0, 4096),
+        // Data of a file, whose reads the host decides about, and whose buffers are no metadata.
+        read(20, 704, 4),
+        buffer(30, StepEvent::BufferWrite, 700),
+        // The process needs block 42, and reads its surroundings before it.
+        buffer(100, StepEvent::BufferRead, 42),
+        read(110, 43, 1),
+        read(111, 44, 2),
+        read(112, 42, 1),
+        buffer(200, StepEvent::BufferWrite, 43),
+        // A directory that nobody has looked up.
+        read(210, 80, 1),
+        step(10, 300, StepEvent::Exit),
+        // A read-ahead that nobody waits for.
+        read(310, 90, 2),
+        step(10, 320, StepEvent::Exit),
+    ];
+    let (_, deeds) = deeds(&[wait_for_data(120, 1), wait_for_data(220, 1)], &[place], &steps);
+    let metadata = |address, dirties, is_present| RecordedAction::Metadata { address, dirties, is_present };
+    let ahead = |address, pages| RecordedAction::MetadataAhead { address, pages };
+    assert_eq!(
+        deeds[1..],
+        [
+            metadata(42, false, true),
+            ahead(43, 3),
+            ahead(42, 1),
+            metadata(42, false, false),
+            metadata(43, true, false),
+            metadata(80, false, false),
+            ahead(90, 2),
+        ]
+    );
+}
+
+#[test]
+fn advice_belongs_to_the_file_that_is_read_next_by_the_descriptor() {
+    let mut steps = Vec::new();
+    let mut advise = |time_ns, descriptor, advice| {
+        let [enter, exit] = call(time_ns, 221, [descriptor, 0, 0], 0);
+        steps.extend([StepRow { argument_3: advice, ..enter }, exit]);
+    };
+    advise(100, 3, Some(2));
+    advise(120, 4, Some(4));
+    advise(140, 5, None);
+    for (time_ns, descriptor, inode) in [(200, 3, 70), (220, 3, 70), (240, 4, 71), (260, 5, 72)] {
+        let [enter, exit] = call(time_ns, 0, [descriptor, 0, 0], 4096);
+        steps.extend([enter, access(time_ns + 5, StepEvent::FileRead, inode, 0, 4096), exit]);
+    }
+    let (_, deeds) = deeds(&[], &[], &steps);
+    let read = |file| RecordedAction::Read { file, first: 0, pages: 1, requested: 1 };
+    assert_eq!(deeds, [RecordedAction::Sequential { file: 0 }, read(0), read(0), read(1), read(2)]);
+}
+
+#[test]
+fn files_that_have_an_inode_one_after_the_other_are_several() {
+    let delete = |time_ns| StepRow { inode: Some(9), ..step(10, time_ns, StepEvent::FileDelete) };
+    let other = StepRow { device: Some(DEVICE + 1), ..delete(150) };
+    let steps = [
+        access(100, StepEvent::FileWrite, 9, 0, 4096),
+        other,
+        delete(200),
+        access(300, StepEvent::FileWrite, 9, 0, 8192),
+        delete(400),
+    ];
+    let extent =
+        |time_ns, device_block| ExtentRow { time_ns, inode: 9, file_block: 0, device_block, blocks: 1 };
+    let (recording, deeds) = deeds(&[], &[extent(110, 500), extent(310, 600)], &steps);
+    let places: Vec<(u64, u64)> =
+        recording.files.iter().map(|file| (file.pages, file.extents[0].address)).collect();
+    assert_eq!(places, [(1, 500), (2, 600)]);
+    let write =
+        |file, pages| RecordedAction::Write { file, first: 0, pages, keeps_first: false, keeps_last: false };
+    let delete = |file| RecordedAction::Delete { file };
+    assert_eq!(deeds, [write(0, 1), delete(0), write(1, 2), delete(1)]);
 }
 
 #[test]
@@ -358,4 +457,13 @@ fn settings_are_those_of_the_machine() {
     assert_eq!(bytes, [Some(1 << 30), Some(1 << 20), Some(64 << 10), Some(256 << 10)]);
     assert_eq!((settings.cpus, settings.tags), (Some(2), Some(128)));
     assert_eq!(settings.dirty_expire, Some(Duration::from_s(30)));
+    // A strict limit of the device replaces the limits of all memory.
+    let mut strict = metadata();
+    for (name, value) in [("bdi.strict_limit", "1"), ("vm.dirty_background_ratio", "10")] {
+        strict.settings.insert(name.to_owned(), value.to_owned());
+    }
+    let settings = traced(&strict);
+    let bytes =
+        [settings.dirty_bytes, settings.dirty_background_bytes].map(|size| size.map(|size| size.as_bytes()));
+    assert_eq!(bytes, [Some(8 << 20), Some(2 << 20)]);
 }

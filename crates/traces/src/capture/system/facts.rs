@@ -41,6 +41,9 @@ const QUEUE_SETTINGS: [&str; 14] = [
     "write_cache",
 ];
 
+/// Limits of the dirty data of the device that the trace records.
+const DEVICE_LIMITS: [&str; 3] = ["max_bytes", "max_ratio", "strict_limit"];
+
 /// Figures of `/proc/meminfo` that the trace records.
 const MEMORY_FIGURES: [&str; 8] =
     ["MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SwapTotal", "Dirty", "Writeback"];
@@ -72,7 +75,7 @@ pub struct HostFacts {
     pub cpus: Vec<u16>,
     /// Figures of the memory in bytes, by the names of `/proc/meminfo`.
     pub memory_bytes: BTreeMap<String, u64>,
-    /// Settings by name: `vm.` for the virtual memory, `queue.` for the request queue.
+    /// Settings by name: `vm.` for the virtual memory, `queue.` for the request queue, `bdi.` for the dirty data of the device.
     pub settings: BTreeMap<String, String>,
     /// The traced file system.
     pub mount: Mount,
@@ -117,6 +120,10 @@ impl HostFacts {
             QUEUE_SETTINGS
                 .iter()
                 .map(|name| (format!("queue.{name}"), format!("{}/{name}", queue.display()))),
+        );
+        let limits = Path::new("/sys/class/bdi").join(line(whole.join("dev")).unwrap_or_default());
+        let settings = settings.chain(
+            DEVICE_LIMITS.iter().map(|name| (format!("bdi.{name}"), limits.join(name).display().to_string())),
         );
         let settings = settings.filter_map(|(name, path)| Some((name, line(path)?))).collect();
         Ok(Self {

@@ -8,6 +8,7 @@ use seeklab_core::ProcessName;
 use super::symbols::Symbols;
 use crate::capture::layout::{Field, Layout, find};
 use crate::event::block_event::Kind;
+use crate::event::pairing::SECTOR_BYTES;
 use crate::system::{
     BlockStep, Context, EventKind, FileExtent, FileRange, InterruptSource, RunState, SystemEvent, Work,
 };
@@ -39,6 +40,8 @@ pub(super) enum Point {
     FileRead,
     FileFault,
     FileWrite,
+    FileDelete,
+    DeviceRead,
     BufferRead,
     BufferWrite,
     Throttle,
@@ -137,6 +140,8 @@ pub(super) const TRACEPOINTS: &[Tracepoint] = &[
     row(Point::FileFault, Task, "filemap", "mm_filemap_fault", &["s_dev", "i_ino", "index"]),
     row(Point::FileWrite, Task, "ext4", "ext4_da_write_begin", &["dev", "ino", "pos", "len"]),
     row(Point::FileWrite, Task, "ext4", "ext4_write_begin", &["dev", "ino", "pos", "len"]),
+    row(Point::FileDelete, Task, "ext4", "ext4_evict_inode", &["dev", "ino", "nlink"]),
+    row(Point::DeviceRead, Task, "block", "block_bio_queue", &["dev", "sector", "nr_sector", "rwbs"]),
     row(Point::BufferRead, Task, "block", "block_touch_buffer", &["dev", "sector", "size"]),
     row(Point::BufferWrite, Task, "block", "block_dirty_buffer", &["dev", "sector", "size"]),
     row(Point::Throttle, Task, "writeback", "balance_dirty_pages", &[]),
@@ -245,7 +250,7 @@ impl Decoder {
                     let size = arguments.size / 6;
                     number(raw, Field { offset: arguments.offset + index * size, size })
                 };
-                let arguments = [argument(0)?, argument(1)?, argument(2)?];
+                let arguments = [argument(0)?, argument(1)?, argument(2)?, argument(3)?];
                 EventKind::CallEnter { call: field(0)? as u16, arguments }
             }
             Point::CallExit => {
@@ -274,12 +279,30 @@ impl Decoder {
                 offset_bytes: field(2)?,
                 length_bytes: field(3)?,
             }),
-            Point::BufferRead | Point::BufferWrite => EventKind::Buffer {
-                device: field(0)? as u32,
-                sector: field(1)?,
-                bytes: field(2)? as u32,
-                is_dirtied: self.tracepoint.point == Point::BufferWrite,
-            },
+            Point::FileDelete => {
+                // A file with a name only leaves the memory.
+                if field(2)? != 0 {
+                    return Some(None);
+                }
+                EventKind::FileDelete { device: field(0)? as u32, inode: field(1)? }
+            }
+            Point::DeviceRead => {
+                if bytes(raw, self.fields[3])?.first() != Some(&b'R') {
+                    return Some(None);
+                }
+                let bytes = field(2)?.saturating_mul(SECTOR_BYTES);
+                EventKind::DeviceRead { device: field(0)? as u32, sector: field(1)?, bytes }
+            }
+            Point::BufferRead | Point::BufferWrite => {
+                // The field `sector` is the number of the block, in blocks of the size.
+                let bytes = field(2)? as u32;
+                EventKind::Buffer {
+                    device: field(0)? as u32,
+                    sector: field(1)?.saturating_mul(u64::from(bytes) / SECTOR_BYTES),
+                    bytes,
+                    is_dirtied: self.tracepoint.point == Point::BufferWrite,
+                }
+            }
             Point::Throttle => EventKind::Throttle,
             Point::CommitBegin | Point::CommitEnd => EventKind::Commit {
                 device: field(0)? as u32,
@@ -448,6 +471,20 @@ format:
                 }
             }
         }
+    }
+
+    #[test]
+    fn buffer_is_named_by_the_number_of_its_block() {
+        let tracepoint = TRACEPOINTS.iter().find(|row| row.point == Point::BufferWrite).unwrap();
+        let fields = "\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:size_t size;\toffset:24;\tsize:8;\tsigned:0;\n";
+        let decoder = Decoder::parse(*tracepoint, &format!("{SWITCH}{fields}")).unwrap();
+        let mut raw = [0; 32];
+        raw[8..12].copy_from_slice(&(7_u32 << 20).to_ne_bytes());
+        raw[16..24].copy_from_slice(&65_538_u64.to_ne_bytes());
+        raw[24..32].copy_from_slice(&4096_u64.to_ne_bytes());
+        let event = decoder.decode(&raw, 1, 0, &Symbols::default()).unwrap().unwrap();
+        let buffer = EventKind::Buffer { device: 7 << 20, sector: 65_538 * 8, bytes: 4096, is_dirtied: true };
+        assert_eq!(event.kind, buffer);
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //!  instance `host`   switches, wake-ups, interrupts, requests of all devices, … of all threads  ─┐
 //!  instance `task`   system calls, page cache, metadata, call stacks of waits of the task        ─┤
 //!                                                                                                ▼
-//!  reader thread, every 50 ms: pages ─▶ temporary files ─▶ at the end: decode, merge by time ─▶ Processor
+//!  reader thread, of half full buffers: pages ─▶ temporary files ─▶ at the end: decode, merge by time ─▶ Processor
 //! ```
 //! Both instances are private and removed at the end. The kernel itself filters the events of the task
 //! (`set_event_pid` with `event-fork`): the thread that starts the command is followed, and so is everything that
-//! it makes. Pages are stored as they are and decoded after the end, so the recorder takes little time from the
-//! command.
+//! it makes. It records only system calls that do I/O, name files, or wait. Pages are stored as they are and decoded after the
+//! end, so the recorder takes little time from the command.
 //!
 //! # Scope and limits
 //! - File systems of the ext4 driver, on a device with a request queue. Root, tracefs, and outside of PID namespaces.
@@ -24,6 +24,7 @@
 //! # References
 //! Linux: Documentation/trace/ftrace.rst (`set_event_pid`, instances), Documentation/trace/events.rst (triggers).
 
+mod calls;
 mod cost;
 mod facts;
 mod format;
@@ -51,6 +52,9 @@ use spool::{Spooled, Spooler};
 use symbols::Symbols;
 
 pub use facts::{HostFacts, KnownThreads, Mount};
+
+/// Filter of reads. Without it, the decoder leaves the others out.
+const DEVICE_READS: &str = "rwbs ~ \"R*\"";
 
 /// Records the call stack of a thread that leaves its processor to wait.
 const STACK_TRIGGER: &str = "stacktrace if prev_state & 3";
@@ -155,6 +159,7 @@ impl SystemCapture {
         let followed = task.folder().join("set_event_pid");
         let spooler = Spooler::new(pages, host, task, &options.folder)?;
         let initial = facts::threads(&options.known);
+        let call_filter = calls::filter(&facts.machine);
         for decoder in decoders.iter().filter(|decoder| decoder.tracepoint.point != Point::Stack) {
             let Tracepoint { group, name, scope, point, .. } = decoder.tracepoint;
             let instance = if scope == Scope::Task { &spooler.task } else { &spooler.host };
@@ -167,6 +172,13 @@ impl SystemCapture {
                 if !is_filtered {
                     instance.write(&file, &of_device)?;
                 }
+            }
+            if point == Point::DeviceRead {
+                let _ = instance.write(&format!("events/{group}/{name}/filter"), DEVICE_READS);
+            }
+            if matches!(point, Point::CallEnter | Point::CallExit) {
+                // A kernel that refuses the filter records all calls.
+                let _ = instance.write(&format!("events/{group}/{name}/filter"), &call_filter);
             }
             instance.write(&format!("events/{group}/{name}/enable"), "1")?;
             if scope == Scope::Task && point == Point::Switch {

@@ -17,8 +17,10 @@ use crate::capture::monotonic_ns;
 use crate::capture::pages::{Item, PageLayout};
 use crate::system::{Context, EventKind, SystemEvent};
 
-/// Interval at which the buffers are emptied.
-const DRAIN_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// Longest time between two looks at how full the buffers are. The kernel wakes the reader earlier if one is half full.
+const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Share of a buffer, in percent, that is full when it is emptied.
+const FULL_PERCENT: &str = "50";
 
 /// Moves pages from the two instances to temporary files.
 pub(super) struct Spooler {
@@ -61,20 +63,32 @@ impl Spooler {
         let files = (0..readers).map(|_| tempfile::tempfile_in(folder).map(BufWriter::new));
         let files = files.collect::<Result<_, _>>().map_err(failed("store", folder))?;
         let page = vec![0; pages.size];
+        // A kernel before 5.0 lacks the file, and wakes the reader for each page.
+        for instance in [&host, &task] {
+            let _ = instance.write("buffer_percent", FULL_PERCENT);
+        }
         Ok(Self { pages, host, task, files, page, bytes: 0, folder: folder.to_owned() })
     }
 
-    /// Moves pages until `stop` is signalled.
+    /// Moves pages until `stop` is signalled: those of a buffer when it is half full.
     pub(super) fn run(mut self, stop: &OwnedFd) -> Result<Spooled, CaptureError> {
         loop {
-            let mut descriptors = [PollFd::new(stop, PollFlags::IN)];
-            match poll(&mut descriptors, Some(&DRAIN_INTERVAL)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => self.drain()?,
-                Ok(_) => break,
+            let readers = self.host.readers.iter().chain(&self.task.readers);
+            let mut descriptors = vec![PollFd::new(stop, PollFlags::IN)];
+            descriptors.extend(readers.map(|(_, reader)| PollFd::new(reader, PollFlags::IN)));
+            match poll(&mut descriptors, Some(&LOOK_INTERVAL)) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => {
                     return Err(CaptureError::Kernel { action: "wait for events", source: error.into() });
                 }
             }
+            let is_ready: Vec<bool> =
+                descriptors.iter().map(|descriptor| descriptor.revents().contains(PollFlags::IN)).collect();
+            if is_ready[0] {
+                break;
+            }
+            self.drain(|reader| is_ready[reader + 1])?;
         }
         let end_ns = monotonic_ns();
         for instance in [&self.host, &self.task] {
@@ -83,7 +97,7 @@ impl Spooler {
         // What is left takes as many rounds as it needs, for nothing comes in any more.
         loop {
             let before = self.bytes;
-            self.drain()?;
+            self.drain(|_| true)?;
             if self.bytes == before {
                 break;
             }
@@ -100,10 +114,12 @@ impl Spooler {
         Ok(Spooled { pages, files: stored, bytes, lost, end_ns, folder })
     }
 
-    fn drain(&mut self) -> Result<(), CaptureError> {
+    /// Empties the chosen buffers.
+    fn drain(&mut self, is_chosen: impl Fn(usize) -> bool) -> Result<(), CaptureError> {
         let Self { host, task, files, page, bytes, folder, .. } = self;
         let readers = host.readers.iter_mut().chain(&mut task.readers);
-        for ((_, reader), file) in readers.zip(files) {
+        let chosen = readers.zip(files).enumerate().filter(|(number, _)| is_chosen(*number));
+        for (_, ((_, reader), file)) in chosen {
             for _ in 0..PAGES_MAX {
                 page.fill(0);
                 match reader.read(page) {

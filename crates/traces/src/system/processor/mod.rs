@@ -238,7 +238,7 @@ impl Processor {
             EventKind::CallEnter { call, arguments } => {
                 let fill = |row: &mut StepRow| {
                     row.call = Some(call);
-                    [row.argument_0, row.argument_1, row.argument_2] = arguments.map(Some);
+                    [row.argument_0, row.argument_1, row.argument_2, row.argument_3] = arguments.map(Some);
                 };
                 self.step(event.thread, StepEvent::CallEnter, fill, sink);
                 if let Some(thread) = self.threads.get_mut(&event.thread) {
@@ -262,6 +262,23 @@ impl Processor {
             EventKind::FileRead(range) => self.access(event.thread, StepEvent::FileRead, range, sink),
             EventKind::FileFault(range) => self.access(event.thread, StepEvent::FileFault, range, sink),
             EventKind::FileWrite(range) => self.access(event.thread, StepEvent::FileWrite, range, sink),
+            EventKind::FileDelete { device, inode } => {
+                let fill = |row: &mut StepRow| (row.device, row.inode) = (Some(device), Some(inode));
+                self.step(event.thread, StepEvent::FileDelete, fill, sink);
+            }
+            EventKind::DeviceRead { device, sector, bytes } => {
+                let TracedDevice { requests, file_system, partition } = self.device;
+                let is_within = partition.is_none_or(|(first, end)| (first..end).contains(&sector));
+                if is_within && (device == requests || device == file_system) {
+                    let first = partition.map_or(0, |(first, _)| first);
+                    let fill = |row: &mut StepRow| {
+                        row.device = Some(file_system);
+                        row.offset_bytes = Some((sector - first).saturating_mul(SECTOR_BYTES));
+                        row.length_bytes = Some(bytes);
+                    };
+                    self.step(event.thread, StepEvent::DeviceRead, fill, sink);
+                }
+            }
             EventKind::Buffer { device, sector, bytes, is_dirtied } => {
                 let step = if is_dirtied { StepEvent::BufferWrite } else { StepEvent::BufferRead };
                 self.used(event.thread, device);
@@ -399,6 +416,7 @@ impl Processor {
             argument_0: None,
             argument_1: None,
             argument_2: None,
+            argument_3: None,
             result: None,
             device: None,
             inode: None,

@@ -4,11 +4,13 @@
 //! begins for one of three reasons: a file has been dirty for long, more is dirty than the background limit, or the
 //! command has ended (the recording of a trace ends with `syncfs`).
 //!
+//! Once begun, it writes all files that are dirty, until a tenth of a second has passed. Then it looks at the amount again.
+//!
 //! A *plug* holds its last request back: blocks that follow it on the device join it, also those of the next file.
 
 use std::collections::VecDeque;
 
-use seeklab_core::{Criticality, Operation};
+use seeklab_core::{Criticality, Duration, Instant, Operation};
 
 use super::{Host, Run};
 use crate::host::SYNCER;
@@ -16,6 +18,9 @@ use crate::host::process::{Next, Wait};
 
 /// Blocks of one file that the flusher writes before it goes on with the next.
 const CHUNK_PAGES: u64 = 1024;
+
+/// Time for which the flusher writes before it looks at the amount again.
+const PASS: Duration = Duration::from_ms(100);
 
 /// State of the flusher.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +31,8 @@ pub(super) struct Flusher {
     pub(super) is_periodic: bool,
     /// True if processes wait for memory.
     pub(super) wanted: bool,
+    /// A pass over the dirty files: its end, and the files left.
+    pass: Option<(Instant, usize)>,
     /// The file that it writes: the next block among those of all files, the end of the file, and the blocks left until
     /// the next file's turn.
     current: Option<Current>,
@@ -91,19 +98,28 @@ impl Host {
     /// The next file to write. `None` if there is no reason to write.
     fn next_file(&mut self) -> Option<Current> {
         let (now, expire) = (self.now, self.settings.dirty_expire);
-        let is_over = self.cache.to_write_count() > self.settings.background_frames
+        let is_running = self.linux().flusher.pass.is_some();
+        let is_over = (is_running && self.cache.to_write_count() > self.settings.background_frames)
+            || self.is_flusher_due()
             || self.cache.dirty_count() > self.settings.dirty_frames
             || self.alive == 0;
         let linux = self.linux_mut();
+        let queued = linux.flusher.queue.len();
+        let pass = linux.flusher.pass.filter(|(end, left)| *end > now && *left > 0);
+        linux.flusher.pass = pass.or(is_over.then(|| (now + PASS, queued)));
         let file = *linux.flusher.queue.front()?;
         let state = &linux.files[file as usize];
         let is_old = state.dirty_since.is_some_and(|since| since + expire <= now);
-        let is_chosen = is_over || linux.flusher.wanted || (linux.flusher.is_periodic && is_old);
+        let is_chosen =
+            linux.flusher.pass.is_some() || linux.flusher.wanted || (linux.flusher.is_periodic && is_old);
         if !is_chosen {
             linux.flusher.is_periodic = false;
             return None;
         }
         linux.flusher.wanted = false;
+        if let Some((_, left)) = &mut linux.flusher.pass {
+            *left = left.saturating_sub(1);
+        }
         linux.flusher.queue.pop_front();
         let state = &mut linux.files[file as usize];
         state.dirty_since = None;

@@ -44,6 +44,11 @@ use super::{Host, PAGE_BYTES, SYNCER};
 /// Number of the file that stands for the device: its blocks are metadata.
 const METADATA: u32 = 0;
 
+/// Queues of those who wait for a tag: `SBQ_WAIT_QUEUES` of the kernel. A share of the tags is free when one is woken.
+const WAIT_QUEUES: u32 = 8;
+/// Completions at most until one queue is woken: `SBQ_WAKE_BATCH`.
+const WAKE_BATCH_MAX: u32 = 8;
+
 /// A file.
 #[derive(Debug, Clone)]
 struct LinuxFile {
@@ -51,6 +56,8 @@ struct LinuxFile {
     first_page: u64,
     recorded: Arc<RecordedFile>,
     read_ahead: ReadAhead,
+    /// True if a process has announced that it will read the file in order.
+    is_sequential: bool,
     /// Time since which the file has been dirty and in the queue of the flusher.
     dirty_since: Option<Instant>,
     /// Blocks of each file, if it stands for several.
@@ -89,6 +96,8 @@ pub(super) struct Linux {
     queued: VecDeque<Request>,
     /// Requests that the device has.
     tags_used: u32,
+    /// Requests that completed since the last batch of wake-ups, while others waited.
+    tags_freed: u32,
     /// True if the flusher waits for a tag.
     is_flusher_waiting: bool,
     throttle: Throttle,
@@ -127,6 +136,7 @@ impl Linux {
                 first_page,
                 recorded,
                 read_ahead: ReadAhead::default(),
+                is_sequential: false,
                 dirty_since: None,
                 each_pages,
             };
@@ -141,6 +151,7 @@ impl Linux {
             flusher: Flusher::default(),
             queued: VecDeque::new(),
             tags_used: 0,
+            tags_freed: 0,
             is_flusher_waiting: false,
             throttle: Throttle::new(settings.writeback_throttling, settings.tags),
             is_flusher_throttled: false,
@@ -249,9 +260,17 @@ impl Host {
     pub(super) fn free_tag(&mut self) {
         let Some(linux) = &mut self.linux else { return };
         linux.tags_used -= 1;
-        if let Some(request) = linux.queued.pop_front() {
-            linux.tags_used += 1;
-            self.arrivals.push_back(Arrival::Request(request));
+        // The kernel wakes those who wait for a tag in batches.
+        let batch = (self.settings.tags / WAIT_QUEUES).clamp(1, WAKE_BATCH_MAX);
+        linux.tags_freed = if linux.queued.is_empty() { 0 } else { linux.tags_freed + 1 };
+        if linux.tags_freed >= batch || linux.tags_used == 0 {
+            linux.tags_freed = 0;
+            while linux.tags_used < self.settings.tags
+                && let Some(request) = linux.queued.pop_front()
+            {
+                linux.tags_used += 1;
+                self.arrivals.push_back(Arrival::Request(request));
+            }
         }
         if linux.is_flusher_waiting && linux.queued.is_empty() {
             linux.is_flusher_waiting = false;
@@ -293,8 +312,17 @@ impl Host {
         }
         self.linux_mut().dirty_pages.insert(page);
         self.queue_file(page);
-        if self.cache.to_write_count() > self.settings.background_frames {
+        if self.is_flusher_due() {
             self.wake_syncer();
+        }
+    }
+
+    /// Returns true if so much is dirty that the flusher begins. It goes on until little enough is.
+    fn is_flusher_due(&self) -> bool {
+        if self.settings.has_strict_limit {
+            self.cache.dirty_count() > self.settings.free_run_frames
+        } else {
+            self.cache.to_write_count() > self.settings.background_frames
         }
     }
 
@@ -302,7 +330,7 @@ impl Host {
     pub(super) fn queue_again(&mut self, frame: u32) {
         let page = self.cache.frame(frame).page;
         self.queue_file(page);
-        if self.alive == 0 || self.cache.to_write_count() > self.settings.background_frames {
+        if self.alive == 0 || self.is_flusher_due() {
             self.wake_syncer();
         }
     }

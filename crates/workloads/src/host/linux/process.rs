@@ -47,6 +47,10 @@ impl Host {
                 position = access.next - first;
                 next
             }
+            RecordedAction::Sequential { file } => {
+                self.linux_mut().files[file_number(file) as usize].is_sequential = true;
+                Next::Continue
+            }
             RecordedAction::Fault { file, page } => self.fault(pid, file_number(file), u64::from(page)),
             RecordedAction::Write { file, first, pages, keeps_first, keeps_last } => {
                 let index = position / 2;
@@ -68,6 +72,7 @@ impl Host {
                     next
                 }
             }
+            RecordedAction::Delete { file } => self.delete_blocks(pid, file_number(file), &mut position),
             RecordedAction::Metadata { address, dirties, is_present } => {
                 self.metadata(pid, address, dirties, is_present)
             }

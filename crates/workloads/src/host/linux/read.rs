@@ -66,7 +66,7 @@ impl Host {
     /// A block is not in memory: reads it, with what follows it.
     fn miss(&mut self, pid: u32, access: &Access) {
         let requested = access.requested_end - access.next;
-        let limit = self.window_limit(requested);
+        let limit = self.window_limit(access.file, requested);
         let first = self.linux().page(access.file, access.next);
         let state = &self.linux().files[access.file as usize].read_ahead;
         let mut state = if state.owner == pid { *state } else { ReadAhead::default() };
@@ -84,7 +84,7 @@ impl Host {
 
     /// The marked block of a window is accessed: reads the next window.
     fn read_marked(&mut self, pid: u32, file: u32, index: u64, requested: u64) {
-        let limit = self.window_limit(requested);
+        let limit = self.window_limit(file, requested);
         let page = self.linux().page(file, index);
         let mut state = self.linux().files[file as usize].read_ahead;
         let cache = &self.cache;
@@ -101,8 +101,9 @@ impl Host {
     }
 
     /// Pages of a window at most: the limit of read-ahead, or a larger request as far as a device request holds it.
-    fn window_limit(&self, requested: u64) -> u64 {
-        let limit = self.settings.read_ahead;
+    fn window_limit(&self, file: u32, requested: u64) -> u64 {
+        let factor = if self.linux().files[file as usize].is_sequential { 2 } else { 1 };
+        let limit = self.settings.read_ahead * factor;
         limit.max(requested.min(self.settings.max_pages))
     }
 

@@ -145,7 +145,8 @@ impl Throttle {
                 let time = now.saturating_since(request.issued);
                 self.shortest_read = Some(self.shortest_read.map_or(time, |shortest| shortest.min(time)));
             }
-            _ => self.writes += 1,
+            Operation::Write => self.writes += 1,
+            _ => {}
         }
     }
 

@@ -3,8 +3,12 @@
 use seeklab_core::{Criticality, Operation};
 
 use super::{Host, Run};
+use crate::host::criticality::Owner;
 use crate::host::page_cache::FrameState;
 use crate::host::process::{Next, Wait};
+
+/// Place behind all blocks of a synchronisation that has flushed the device.
+const FLUSHED: u64 = u64::MAX;
 
 impl Host {
     /// Changes one block. `keeps` if it holds data that the write leaves, so that it must be read.
@@ -47,11 +51,34 @@ impl Host {
         Next::Wait(Wait::DirtyLimit)
     }
 
-    /// Writes the next dirty blocks of a file or of all files, then waits for the writes. `cursor` is the next block
-    /// among those of all files.
+    /// Takes the blocks of a deleted file from memory, from block `cursor` on. What is dirty is not written. Returns the wait
+    /// for a block that is being transferred.
+    pub(super) fn delete_blocks(&mut self, pid: u32, file: u32, cursor: &mut u64) -> Next {
+        let pages = self.linux().files[file as usize].recorded.pages;
+        while *cursor < pages {
+            let page = self.linux().page(file, *cursor);
+            if let Some(frame) = self.cache.find(page) {
+                if matches!(self.cache.frame(frame).state, FrameState::Reading | FrameState::Writing) {
+                    return self.wait_for_frame(pid, frame);
+                }
+                self.linux_mut().dirty_pages.remove(page);
+                self.cache.set_state(frame, FrameState::Free);
+            }
+            *cursor += 1;
+        }
+        self.wake_memory_waiters();
+        self.wake_throttled();
+        Next::Continue
+    }
+
+    /// Writes the next dirty blocks of a file or of all files, waits for the writes, then flushes the device's write cache.
+    /// `cursor` is the next block among those of all files, or [`FLUSHED`].
     pub(super) fn sync_blocks(&mut self, pid: u32, file: Option<u32>, cursor: &mut u64) -> Next {
+        if *cursor == FLUSHED {
+            return Next::Continue;
+        }
         let pages = match file {
-            None => 0..u64::MAX,
+            None => 0..FLUSHED - 1,
             Some(file) => {
                 let file = &self.linux().files[file as usize];
                 file.first_page..file.first_page + file.recorded.pages
@@ -66,6 +93,11 @@ impl Host {
         *cursor = pages.end;
         match self.cache.find_writing(|page| pages.contains(&page)) {
             Some(frame) => self.wait_for_frame(pid, frame),
+            None if self.settings.has_write_cache => {
+                *cursor = FLUSHED;
+                self.issue(pid, Owner::Process(pid), Criticality::TimeCritical, Operation::Flush, 0, 0);
+                Next::Wait(Wait::Write)
+            }
             None => Next::Continue,
         }
     }

@@ -8,7 +8,7 @@ use seeklab_estimate::queueing::{
     mean_value_analysis, mg1, mm1, mmc,
 };
 
-const REFERENCE: &str = include_str!("../../../validation/queueing/octave.csv");
+const REFERENCE: &str = include_str!("../../../../validation/queueing/octave.csv");
 
 /// Parameters of a row.
 struct Parameters<'a>(BTreeMap<&'a str, &'a str>);
