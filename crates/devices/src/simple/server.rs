@@ -270,7 +270,10 @@ impl Device for Server {
             Some(target) => {
                 target.capabilities.clone_from(&self.capabilities);
                 target.service_time.clone_from(&self.service_time);
-                target.queue.clone_from(&self.queue);
+                // With as much room, so that a fork grows only when its source has.
+                target.queue.clear();
+                target.queue.reserve(self.queue.capacity());
+                target.queue.extend(&self.queue);
                 target.durability.clone_from(&self.durability);
                 target.serving = self.serving;
             }
