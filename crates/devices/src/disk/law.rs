@@ -194,7 +194,7 @@ impl Integral<'_> {
 enum Gap {
     /// As soon as it may: a command waited.
     None,
-    /// When the one before has completed.
+    /// At the completion of the request before.
     Completion,
     /// After an idle time in which read-ahead has ended, at any angle of the platters.
     Idle,
