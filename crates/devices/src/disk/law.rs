@@ -200,7 +200,7 @@ impl Integral<'_> {
 enum Gap {
     /// As soon as the drive takes it: a command waited.
     None,
-    /// At the completion of the one before.
+    /// At the completion of the request before.
     Completion,
     /// After an idle time in which read-ahead has ended, at any angle of the platters.
     Idle,
