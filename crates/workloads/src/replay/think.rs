@@ -58,11 +58,12 @@ where
         if !std::mem::replace(&mut self.has_begun, true) {
             self.next = self.records.next();
         }
-        let mut record = match self.next.take()? {
+        let current = self.next.take()?;
+        self.next = self.records.next();
+        let mut record = match current {
             Ok(record) => record,
             Err(error) => return Some(Err(error)),
         };
-        self.next = self.records.next();
         if let (None, Some(completion), Some(Ok(next))) = (record.think, record.completion, &self.next) {
             record.think = Some(next.arrival.saturating_since(completion));
             let DerivedThinkTimes { derived, overlapping } = counts.get();
