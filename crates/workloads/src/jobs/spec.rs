@@ -75,7 +75,7 @@ pub enum Reactivation {
     /// At the end of the call.
     #[default]
     End,
-    /// When a sector is transferred.
+    /// At the end of each sector.
     Sector,
 }
 

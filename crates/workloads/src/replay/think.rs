@@ -15,7 +15,7 @@ use seeklab_core::TraceRecord;
 pub struct DerivedThinkTimes {
     /// Think times that were derived.
     pub derived: u64,
-    /// Those of them that are zero, since the next request arrived before the completion.
+    /// Derived think times that are zero, since the next request arrived before the completion.
     pub overlapping: u64,
 }
 
