@@ -30,6 +30,7 @@ mod serve;
 mod serve_block;
 mod survive;
 mod sweeps;
+mod system_prediction;
 mod tidy;
 mod traces;
 mod tutorials;
