@@ -126,11 +126,8 @@ cpu_speed = "2"
         about: "jobs that compute while their buffers are written and read, sharing one processor",
         example: "jobs,buffer=8,input=5000/s:50%:45+39/s:50%:45,output=200/s",
         example_toml: r#"kind = "jobs"
-multiprogramming = 3
 buffer = 8
-threshold = 4
-call_time = "7ms"
-input = "5000/s:50%:45+38.76/s:50%:45"
+input = "5000/s:50%:45+39/s:50%:45"
 output = "200/s"
 "#,
         schema: schema_of::<JobsSpec>,
