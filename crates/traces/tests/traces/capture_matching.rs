@@ -146,7 +146,8 @@ fn every_request_of_a_real_host_is_found_on_the_lower_device() {
     if !there {
         return;
     }
-    assert_eq!((above.lost_events, below.lost_events, above.pending, below.pending), (0, 0, 0, 0));
+    let counts = (above.lost_events, below.lost_events, above.pending, below.pending);
+    assert_eq!(counts, (0, 0, 0, 0), "{above:?} {below:?}");
 
     let mut matcher = Matcher::new(512);
     hosts.try_iter().for_each(|request| matcher.host(&request));
