@@ -37,9 +37,12 @@ fn mixes(every: usize) -> Vec<Mix> {
     mixes.into_iter().step_by(every).collect()
 }
 
+/// Errors of the elapsed time by method, on average and at worst.
+const STATED: &str = include_str!("../../../../validation/estimate/jobs.csv");
+
 #[test]
 fn job_slot_meets_simulation_where_the_equations_do_not() {
-    let (mut errors, mut published, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut errors, mut published, mut alone, mut calls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for mix in mixes(7) {
         let seed = Seed(1);
         let simulated = mix.simulate(seed);
@@ -71,6 +74,7 @@ fn job_slot_meets_simulation_where_the_equations_do_not() {
         );
         errors.push(error.abs());
         published.push(of_equations.abs());
+        alone.push(((better.job_processor_s + better.system_processor_s) / elapsed_s - 1.0).abs());
         calls.push((better.calls / simulated_calls - 1.0).abs());
     }
     let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
@@ -90,4 +94,9 @@ fn job_slot_meets_simulation_where_the_equations_do_not() {
     assert!(worst(&errors) <= 0.10);
     assert!(worst(&calls) <= 0.20);
     assert!(mean(&published) >= 0.06, "the equations are off where the drive is the bottleneck");
+    // The errors that `seeklab estimate` states.
+    let found: String = [("job_slot", &errors), ("lindsay_ferrari", &published), ("processor_alone", &alone)]
+        .map(|(name, errors)| format!("{name},{:.1},{:.1}\n", mean(errors) * 100.0, worst(errors) * 100.0))
+        .concat();
+    assert_eq!(STATED.split_once('\n').unwrap().1, found);
 }

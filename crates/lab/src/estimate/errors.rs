@@ -1,7 +1,8 @@
-//! Errors of estimates against simulations, from the table of the validation.
+//! Errors of estimates against simulations, from the tables of the validation.
 //!
-//! `validation/estimate/errors.csv` has a row for each method, origin of the law and range of utilisation. A test of this
-//! crate makes it from the same comparisons as the table of the page.
+//! `validation/estimate/errors.csv` has a row for each method, origin of the law and range of utilisation;
+//! `scripts/estimate-validation.py` makes it. `jobs.csv` has a row for each method for streams of jobs; a test of
+//! `seeklab-estimate` compares it with simulations.
 
 use super::figures::{ErrorFigures, origin};
 use seeklab_devices::service_law::LawOrigin;
@@ -9,6 +10,20 @@ use seeklab_estimate::Method;
 
 /// The table: method, origin, greatest utilisation, errors of mean and 99th percentile, in percent.
 const TABLE: &str = include_str!("../../../../validation/estimate/errors.csv");
+
+/// The table of streams of jobs: method, mean and greatest error of the elapsed time, in percent.
+const JOBS: &str = include_str!("../../../../validation/estimate/jobs.csv");
+
+/// Returns the mean and the greatest error of the elapsed time of a stream of jobs, in percent.
+///
+/// # Panics
+/// If the table has no such method.
+pub(super) fn jobs_errors(method: &str) -> (f64, f64) {
+    let row = JOBS.lines().skip(1).find_map(|line| line.strip_prefix(method)?.strip_prefix(','));
+    let numbers = row.and_then(|row| row.split_once(',')).expect("the table has every method");
+    let number = |cell: &str| cell.parse().expect("errors are numbers");
+    (number(numbers.0), number(numbers.1))
+}
 
 /// Returns the errors of the first row that fits; without one, nothing is known.
 pub(super) fn errors(method: Method, law: LawOrigin, utilisation: f64) -> ErrorFigures {
@@ -39,6 +54,14 @@ mod tests {
         assert_eq!(of("mg1", "exact", 80.0), errors(Some(1.5), Some(2.5)));
         assert_eq!(of("mg1", "exact", 81.0), errors(Some(4.0), None));
         assert_eq!(of("mg1", "sampled", 10.0), errors(None, None));
+    }
+
+    #[test]
+    fn table_of_jobs_has_two_errors_for_each_method() {
+        for method in ["job_slot", "lindsay_ferrari", "processor_alone"] {
+            let (mean, greatest) = jobs_errors(method);
+            assert!(0.0 < mean && mean < greatest, "{method}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use seeklab_report::{Page, PageSection, PlainTable, Plot, PlotAxis, PlotMark, Pl
 use seeklab_workloads::{JobsSpec, WorkloadSpec};
 use serde::Serialize;
 
+use super::errors::jobs_errors;
 use super::figures::{ms, rounded};
 use super::law;
 use crate::devices::{Resolved, Setup, resolve};
@@ -311,7 +312,7 @@ fn point(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsPoint, Fa
     let solution = solve(&parameters).map_err(law::failure)?;
     let iteration = iterate(&parameters, ITERATION_STEPS_MAX, ITERATION_TOLERANCE).map_err(law::failure)?;
     let published = solution.point;
-    let of_slot = figures("job_slot", &slot, (1.7, 8.9));
+    let of_slot = figures("job_slot", &slot);
     let of_equations = job_slot::JobsEstimate {
         elapsed_s: published.elapsed_s,
         blocked_s: published.blocked_s,
@@ -328,11 +329,8 @@ fn point(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsPoint, Fa
         wait_s: 0.0,
         ..slot
     };
-    let estimates = vec![
-        of_slot,
-        figures("lindsay_ferrari", &of_equations, (13.1, 43.1)),
-        figures("processor_alone", &alone, (32.5, 63.4)),
-    ];
+    let estimates =
+        vec![of_slot, figures("lindsay_ferrari", &of_equations), figures("processor_alone", &alone)];
     let mut notes = Vec::new();
     if !iteration.is_converged {
         notes.push(format!("the published iteration does not converge in {ITERATION_STEPS_MAX} steps"));
@@ -351,11 +349,8 @@ fn point(spec: &JobsSpec, drive: DriveTimes, seed: Seed) -> Result<JobsPoint, Fa
     Ok(JobsPoint { value: None, estimates, notes })
 }
 
-fn figures(
-    method: &'static str,
-    estimate: &job_slot::JobsEstimate,
-    (mean_pct, max_pct): (f64, f64),
-) -> JobsMethodFigures {
+fn figures(method: &'static str, estimate: &job_slot::JobsEstimate) -> JobsMethodFigures {
+    let (mean_pct, max_pct) = jobs_errors(method);
     let processor_s = estimate.job_processor_s + estimate.system_processor_s;
     let is_bound_by_drives = estimate.elapsed_s >= BOUND_BY_DRIVES * processor_s;
     JobsMethodFigures {
