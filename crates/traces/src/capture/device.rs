@@ -1,4 +1,4 @@
-//! Identifies the block device and finds the kernel's descriptions of its events.
+//! Identifies the block device, and the processors of this machine.
 
 use std::fs;
 use std::io;
@@ -6,12 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::error::CaptureError;
-use super::layout::Layout;
-use crate::event::block_event::Kind;
 use crate::event::pairing::SECTOR_BYTES;
-
-/// Mount points of tracefs according to the kernel's documentation: on its own, or within debugfs.
-const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The block device to capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,39 +89,6 @@ pub(super) fn holds(device: &Path, path: &Path) -> bool {
 fn number(path: &Path) -> io::Result<u64> {
     let text = fs::read_to_string(path)?;
     text.trim().parse().map_err(|_| io::Error::other(format!("`{}` is no number", text.trim())))
-}
-
-/// Returns the path of tracefs.
-pub(super) fn tracefs() -> Result<PathBuf, CaptureError> {
-    let found = TRACEFS.map(Path::new).into_iter().find(|path| path.join("events").is_dir());
-    match found {
-        Some(path) => Ok(path.to_owned()),
-        None => match fs::read_dir(TRACEFS[0]) {
-            Err(source) if source.kind() == io::ErrorKind::PermissionDenied => {
-                Err(CaptureError::Tracefs { path: TRACEFS[0].into(), source })
-            }
-            _ => Err(CaptureError::NoTracefs { searched: TRACEFS.map(str::to_owned).to_vec() }),
-        },
-    }
-}
-
-/// Reads the layout of a tracepoint's records from the running kernel.
-pub(super) fn layout(kind: Kind) -> Result<Layout, CaptureError> {
-    for tracefs in TRACEFS {
-        let path = Path::new(tracefs).join("events/block").join(kind.tracepoint()).join("format");
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if Path::new(tracefs).join("events").is_dir() {
-                    return Err(CaptureError::NoTracepoint { path });
-                }
-                continue;
-            }
-            Err(source) => return Err(CaptureError::Tracefs { path, source }),
-            Ok(text) => text,
-        };
-        return Layout::parse(kind, &text).map_err(|problem| CaptureError::Description { path, problem });
-    }
-    Err(CaptureError::NoTracefs { searched: TRACEFS.map(str::to_owned).to_vec() })
 }
 
 /// Numbers of the processors that are online.

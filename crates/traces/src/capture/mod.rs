@@ -44,6 +44,7 @@ pub mod recording;
 mod rings;
 mod rows;
 pub mod system;
+mod tracefs;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -147,7 +148,7 @@ impl Capture {
             .iter()
             .copied()
             .filter(|kind| options.queue_times || *kind != Kind::Queue)
-            .map(|kind| Ok((kind, device::layout(kind)?)))
+            .map(|kind| Ok((kind, tracefs::layout(kind)?)))
             .collect::<Result<Vec<_>, CaptureError>>()?;
         let failed = |action| move |source| CaptureError::Kernel { action, source };
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)

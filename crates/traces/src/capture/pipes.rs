@@ -16,11 +16,11 @@ use std::io::{self, Read};
 
 use seeklab_core::ProcessName;
 
-use super::device::tracefs;
 use super::error::CaptureError;
 use super::instance::{Instance, PAGES_MAX, remove_orphans};
 use super::layout::Layout;
 use super::pages::{Item, PageLayout};
+use super::tracefs::tracefs;
 use crate::event::block_event::{Kind, Stamped, What};
 
 /// Threads of which the process is remembered.

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::survive::harness::{Guarded, Held, Scene, can_mount, until};
+use crate::survive::harness::{Guarded, Held, SEEKLAB, Scene, can_mount, until};
 
 const NEEDS: [&str; 2] = ["mkfs.ext4", "dd"];
 /// Processes that write, synchronise and read, and one that waits for another.
@@ -96,6 +96,36 @@ fn each_command_of_each_repetition_has_a_trace() {
         assert!(info["requests"].as_u64() >= Some(9), "{info}");
         assert!(info["requests"].as_u64() <= repetition["compared_requests"].as_u64(), "{info}");
     }
+}
+
+#[test]
+#[cfg_attr(not(captures), ignore = "needs root, /dev/fuse, loop devices and tracefs")]
+fn run_needs_no_mounted_tracefs() {
+    if !can_mount(
+        "run_needs_no_mounted_tracefs",
+        &[&NEEDS[..], &["unshare", "umount", "mountpoint"]].concat(),
+    ) {
+        return;
+    }
+    let scene = Scene::new("unmounted");
+    let traces = scene.path("traces");
+    // In a mount namespace of its own, this machine's mounts stay.
+    let line = format!(
+        "for folder in /sys/kernel/debug /sys/kernel/tracing; do
+             while mountpoint -q $folder; do umount --lazy --recursive $folder || exit 90; done
+         done
+         exec {SEEKLAB} run immediate --size 32MiB --system {traces} --json -- sh -c '{LINE}'"
+    );
+    let mut unshared = Command::new("unshare");
+    for (name, value) in scene.seeklab().get_envs() {
+        unshared.env(name, value.unwrap());
+    }
+    let output = unshared.args(["--mount", "sh", "-c", &line]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["devices"][0]["repetitions"][0]["compared_requests"].as_u64() > Some(0), "{document}");
+    let info = info(&scene, &Path::new(&traces).join("immediate-1.sys"));
+    assert!(info["requests"].as_u64() >= Some(9), "{info}");
 }
 
 #[test]

@@ -28,10 +28,11 @@ use std::path::Path;
 
 use seeklab_core::{Criticality, Operation};
 
-use super::device::{Target, tracefs};
+use super::device::Target;
 use super::error::CaptureError;
 use super::instance::{Instance, remove_orphans};
 use super::pages::{Item, PageLayout};
+use super::tracefs::tracefs;
 use classifier::{Classifier, HostEvent};
 use tracepoints::{Decoder, Tracepoint};
 

@@ -42,10 +42,11 @@ use std::thread::{self, JoinHandle};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::device::{Target, tracefs};
+use super::device::Target;
 use super::error::CaptureError;
 use super::instance::{Instance, remove_orphans};
 use super::monotonic_ns;
+use super::tracefs::tracefs;
 use crate::system::{InitialThread, Output, Processed, Processor, RecordingCost, TracedDevice};
 use format::{Decoder, EXTENT_PLACED, Point, STACK, Scope, TRACEPOINTS, Tracepoint};
 use spool::{Spooled, Spooler};
