@@ -1,4 +1,4 @@
-//! The format of Alibaba's block traces: `device_id,opcode,offset,length,timestamp`, without a header.
+//! The format of Alibaba's block traces: `device_id,opcode,offset,length,timestamp`. A header may stand above.
 //!
 //! ```text
 //! 0,R,126703644672,4096,1577808000000626
@@ -33,7 +33,9 @@ use crate::parse::extent::byte_extent;
 use crate::parse::extent::checked_block_size;
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
-use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
+use crate::parse::text::{
+    LineParser, Order, Parsed, TextReader, comma_fields, is_header, no_more_fields, sniff_lines,
+};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
@@ -53,17 +55,22 @@ const PLAUSIBLE_US: std::ops::Range<u64> = 1_000_000_000_000_000..2_000_000_000_
 struct Parser {
     block_size: u64,
     devices: Names,
+    /// True before the first line.
+    at_start: bool,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, devices: Names::default() }
+        Self { block_size, devices: Names::default(), at_start: true }
     }
 }
 
 impl LineParser for Parser {
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+        if std::mem::take(&mut self.at_start) && is_header(line, &FIELDS) {
+            return Ok(Parsed::Nothing);
+        }
         let ([id, opcode, offset, length, timestamp], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let op = match opcode {
@@ -104,6 +111,7 @@ impl TraceFormat for Alibaba {
         let (mut parser, mut metadata) = (Parser::new(1), Metadata::default());
         sniff_lines(head, |line| match parser.parse(line, &mut metadata) {
             Ok(Parsed::Row(record)) => PLAUSIBLE_US.contains(&(record.arrival.as_ns() / NS_PER_US)),
+            Ok(Parsed::Nothing) => true,
             _ => false,
         })
     }

@@ -12,6 +12,10 @@
 //! become devices 0, 1, 2 in order of appearance. The name of a process may have blanks, so the fields are
 //! found from both ends.
 //!
+//! For a command that is no request of a file system or program (such as the query of a drive's health), the tool knows neither
+//! process nor disk: it prints the process `?` with the id 0, and a blank, `?` or `<unknown>` in place of the disk. These rows
+//! are counted and omitted, and so are those with the sector -1 (as a whole number without sign: 18446744073709551615).
+//!
 //! # Scope and limits
 //! `LAT` has two decimals, so arrivals and response times are exact to 10 us. `QUE`, the time that the
 //! operating system held the request back before it issued it, counts where the option `arrival` is `queue`.
@@ -96,7 +100,12 @@ impl LineParser for Parser {
             }
             false => (rest, 0),
         };
-        let (_, [process, disk, kind, sector, bytes]) = blanks_from_right(rest).ok_or_else(missing)?;
+        let (names, [kind, sector, bytes]) = blanks_from_right(rest).ok_or_else(missing)?;
+        if is_of_nobody(names) || matches!(sector, b"-1" | b"18446744073709551615") {
+            let what = "commands without a disk or sector";
+            return Ok(Parsed::Skipped { what, why: "they address no blocks" });
+        }
+        let (_, [process, disk]) = blanks_from_right(names).ok_or_else(missing)?;
         let completion_ns = time(FIELDS[0], completion, SECOND, "seconds")?;
         let completion_ns = completion_ns.checked_add(ORIGIN_NS).ok_or_else(|| {
             Problem::new(FIELDS[0], completion, "it lies beyond the clock, which ends after 584 years")
@@ -131,6 +140,14 @@ impl LineParser for Parser {
             ..TraceRecord::new(Instant::from_ns(arrival_ns), op, lbn, blocks)
         }))
     }
+}
+
+/// Returns true if the tool knew neither the process nor the disk of a row with these names: `?`, 0, and no disk.
+fn is_of_nobody(names: &[u8]) -> bool {
+    let mut names = names.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty());
+    (names.next(), names.next()) == (Some(b"?"), Some(b"0"))
+        && matches!(names.next(), None | Some(b"?" | b"<unknown>"))
+        && names.next().is_none()
 }
 
 /// Returns the operation that the letters of `kind` mean for a request of that many bytes, and whether the

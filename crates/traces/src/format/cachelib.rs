@@ -33,7 +33,7 @@ use crate::parse::objects::Objects;
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, sniff_header};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// CacheLib block chunks.
 pub(super) struct CacheLib;
@@ -88,6 +88,10 @@ impl LineParser for Parser {
             false => 0,
         };
         Ok(Parsed::Row(TraceRecord { initiator, ..TraceRecord::new(arrival, op, lbn, blocks) }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.objects.notes(notes);
     }
 }
 

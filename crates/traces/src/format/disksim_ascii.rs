@@ -5,7 +5,8 @@
 //! 17.829285   20  576560  6   1
 //! ```
 //! Flags are hexadecimal; bit 0 means read. Arrivals count from the start of the trace, which need not be the
-//! first row. Rows only roughly in order are sorted within the window of the options.
+//! first row. Rows only roughly in order are sorted within the window of the options. Blocks have 512 bytes: a trace with others is
+//! written in blocks of 512 bytes.
 //!
 //! # Scope and limits
 //! Other flags are not carried. There are no response times; writing drops fields that the format cannot
@@ -21,11 +22,12 @@ use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
-use crate::error::{Place, Problem, TraceError};
+use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::output::TextOutput;
 use crate::output::losses::Holds;
+use crate::output::rows::RowsOut;
+use crate::parse::extent::checked_block_size;
 use crate::parse::number::{hexadecimal, integer, push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
@@ -114,40 +116,33 @@ impl TraceFormat for DiskSimAscii {
         Holds::requests(1)
     }
 
-    fn create(&self, path: &Path, _: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
-        Ok(Box::new(Writer { output: TextOutput::create(path)?, line: Vec::new(), rows: 0 }))
+    fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
+        let block_size = checked_block_size(metadata.block_size)?;
+        Ok(Box::new(Writer { rows: RowsOut::create(NAME, path)?, block_size }))
     }
 }
 
 struct Writer {
-    output: TextOutput,
-    line: Vec<u8>,
-    rows: u64,
+    rows: RowsOut,
+    block_size: u64,
 }
 
 impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        self.rows += 1;
-        let flags = match record.op {
-            Operation::Read => b'1',
-            Operation::Write => b'0',
-            other => {
-                return Err(TraceError::not_representable(NAME, format!("a {}", other.name()))
-                    .at(Place::Row(self.rows))
-                    .in_file(self.output.path()));
-            }
-        };
-        self.line.clear();
-        push_decimal(&mut self.line, record.arrival.as_ns(), SCALE);
-        for number in [u64::from(record.device), record.lbn, u64::from(record.blocks)] {
-            self.line.push(b' ');
-            push_unsigned(&mut self.line, number);
+        let rows = &mut self.rows;
+        rows.begin();
+        let flags = rows.read_or_write(record, b'1', b'0')?;
+        let (sector, sectors) = rows.sectors(record, self.block_size)?;
+        push_decimal(&mut rows.line, record.arrival.as_ns(), SCALE);
+        for number in [u64::from(record.device), sector, sectors] {
+            rows.line.push(b' ');
+            push_unsigned(&mut rows.line, number);
         }
-        self.line.extend_from_slice(&[b' ', flags, b'\n']);
-        self.output.write(&self.line)
+        rows.line.extend_from_slice(&[b' ', flags]);
+        rows.end()
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {
-        self.output.finish()
+        self.rows.finish()
     }
 }

@@ -18,18 +18,19 @@
 //! # Scope and limits
 //! The label counts how often the drive left the bus (`Hit`, `Miss`, `Doub`, `Trip`). In most of the
 //! published traces it is `Hit` in every row, so the label is checked but not interpreted as a buffer hit.
-//! Writing needs reads and writes to device 0 that never overlap. Think times are written after their requests, and the
+//! Blocks have 512 bytes: a trace with others is written in blocks of 512 bytes. Writing needs reads and writes to device 0 that never overlap. Think times are written after their requests, and the
 //! time before the first request is lost.
 
 use std::path::Path;
 
 use seeklab_core::{BufferOutcome, Duration, Instant, Operation, TraceRecord};
 
-use crate::error::{Place, Problem, TraceError};
+use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::{Allowed, FormatOption};
-use crate::output::TextOutput;
 use crate::output::losses::Holds;
+use crate::output::rows::RowsOut;
+use crate::parse::extent::checked_block_size;
 use crate::parse::number::{integer, push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, blank_fields, no_more_fields, sniff_lines};
 use crate::row::check_extent;
@@ -196,81 +197,73 @@ impl TraceFormat for DiskSimValidate {
         Holds { columns: COLUMNS, unit: Duration::from_ns(1) }
     }
 
-    fn create(&self, path: &Path, _: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
+    fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         Ok(Box::new(Writer {
-            output: TextOutput::create(path)?,
-            line: Vec::new(),
-            rows: 0,
+            rows: RowsOut::create(NAME, path)?,
+            block_size: checked_block_size(metadata.block_size)?,
+            before: Vec::new(),
             completion: None,
         }))
     }
 }
 
 struct Writer {
-    output: TextOutput,
+    rows: RowsOut,
+    block_size: u64,
     /// The row before, up to its think time.
-    line: Vec<u8>,
-    rows: u64,
+    before: Vec<u8>,
     /// Completion of the row before, and the think time that the row states.
     completion: Option<(Instant, Option<Duration>)>,
 }
 
 impl Writer {
     /// Writes the row before, of which the think time is known now.
-    fn complete_line(&mut self, think: Duration) -> Result<(), TraceError> {
-        push_decimal(&mut self.line, think.as_ns(), SCALE);
-        self.line.push(b'\n');
-        self.output.write(&self.line)
+    fn complete_row(&mut self, think: Duration) -> Result<(), TraceError> {
+        std::mem::swap(&mut self.rows.line, &mut self.before);
+        push_decimal(&mut self.rows.line, think.as_ns(), SCALE);
+        self.rows.end()
     }
 }
 
 impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        self.rows += 1;
-        let place = Place::Row(self.rows);
-        let cannot = |this: &Self, what: String| {
-            TraceError::not_representable(NAME, what).at(place).in_file(this.output.path())
-        };
-        let op = match record.op {
-            Operation::Read => b'R',
-            Operation::Write => b'W',
-            other => return Err(cannot(self, format!("a {}", other.name()))),
-        };
+        self.rows.begin();
+        let rows = &self.rows;
+        let op = rows.read_or_write(record, b'R', b'W')?;
         if record.device != 0 {
-            return Err(cannot(
-                self,
-                format!("a request to device {}, it has device 0 alone", record.device),
-            ));
+            return Err(rows.cannot(format!("a request to device {}, it has device 0 alone", record.device)));
         }
         let Some((completion, response)) = record.completion.zip(record.response_time()) else {
-            return Err(cannot(self, "a request of unknown response time".to_owned()));
+            return Err(rows.cannot("a request of unknown response time"));
         };
+        let (sector, sectors) = rows.sectors(record, self.block_size)?;
         if let Some((before, _)) = self.completion {
             if record.arrival < before {
-                return Err(cannot(self, "requests that overlap or are out of order".to_owned())
+                return Err(rows
+                    .cannot("requests that overlap or are out of order")
                     .with_hint("write `csv` or `parquet` instead"));
             }
-            self.complete_line(record.arrival - before)?;
+            self.complete_row(record.arrival - before)?;
         }
         self.completion = Some((completion, record.think));
-        self.line.clear();
         let label = if record.buffer == BufferOutcome::Hit { "Hit" } else { "Miss" };
-        self.line.extend_from_slice(&[op, b' ']);
-        self.line.extend_from_slice(label.as_bytes());
-        for number in [record.lbn, u64::from(record.blocks)] {
-            self.line.push(b' ');
-            push_unsigned(&mut self.line, number);
+        self.before.clear();
+        self.before.extend_from_slice(&[op, b' ']);
+        self.before.extend_from_slice(label.as_bytes());
+        for number in [sector, sectors] {
+            self.before.push(b' ');
+            push_unsigned(&mut self.before, number);
         }
-        self.line.push(b' ');
-        push_decimal(&mut self.line, response.as_ns(), SCALE);
-        self.line.push(b' ');
+        self.before.push(b' ');
+        push_decimal(&mut self.before, response.as_ns(), SCALE);
+        self.before.push(b' ');
         Ok(())
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         if let Some((_, think)) = self.completion {
-            self.complete_line(think.unwrap_or(Duration::ZERO))?;
+            self.complete_row(think.unwrap_or(Duration::ZERO))?;
         }
-        self.output.finish()
+        self.rows.finish()
     }
 }

@@ -10,8 +10,8 @@
 //! the options. Further fields, which the standard leaves to the maker of a trace, are not read.
 //!
 //! # Scope and limits
-//! The standard leaves the block size to the description of a trace [default: 512 bytes]. There are no
-//! response times. Writing drops fields that the format cannot represent and refuses operations other than
+//! The standard leaves the block size to the description of a trace [default: 512 bytes]; a trace with other
+//! blocks is written in blocks of 512 bytes. There are no response times. Writing drops fields that the format cannot represent and refuses operations other than
 //! read and write.
 //!
 //! # References
@@ -21,11 +21,11 @@ use std::path::Path;
 
 use seeklab_core::{Instant, Operation, TraceRecord};
 
-use crate::error::{Place, Problem, TraceError};
+use crate::error::{Problem, TraceError};
 use crate::metadata::Metadata;
 use crate::options::MissingColumn;
-use crate::output::TextOutput;
 use crate::output::losses::Holds;
+use crate::output::rows::RowsOut;
 use crate::parse::extent::{blocks_of, checked_block_size};
 use crate::parse::number::{integer, push_decimal, push_unsigned, time};
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, sniff_lines};
@@ -103,43 +103,31 @@ impl TraceFormat for Spc {
 
     fn create(&self, path: &Path, metadata: &Metadata) -> Result<Box<dyn TraceWriter>, TraceError> {
         let block_size = checked_block_size(metadata.block_size)?;
-        Ok(Box::new(Writer { output: TextOutput::create(path)?, line: Vec::new(), rows: 0, block_size }))
+        Ok(Box::new(Writer { rows: RowsOut::create(NAME, path)?, block_size }))
     }
 }
 
 struct Writer {
-    output: TextOutput,
-    line: Vec<u8>,
-    rows: u64,
+    rows: RowsOut,
     block_size: u64,
 }
 
 impl TraceWriter for Writer {
     fn write(&mut self, record: &TraceRecord) -> Result<(), TraceError> {
-        self.rows += 1;
-        let cannot = |this: &Self, what: String| {
-            TraceError::not_representable(NAME, what).at(Place::Row(this.rows)).in_file(this.output.path())
-        };
-        let opcode = match record.op {
-            Operation::Read => b'r',
-            Operation::Write => b'w',
-            other => return Err(cannot(self, format!("a {}", other.name()))),
-        };
-        let Some(bytes) = u64::from(record.blocks).checked_mul(self.block_size) else {
-            return Err(cannot(self, format!("{} blocks in bytes", record.blocks)));
-        };
-        self.line.clear();
-        for number in [u64::from(record.device), record.lbn, bytes] {
-            push_unsigned(&mut self.line, number);
-            self.line.push(b',');
+        let rows = &mut self.rows;
+        rows.begin();
+        let opcode = rows.read_or_write(record, b'r', b'w')?;
+        let (sector, sectors) = rows.sectors(record, self.block_size)?;
+        for number in [u64::from(record.device), sector, sectors * 512] {
+            push_unsigned(&mut rows.line, number);
+            rows.line.push(b',');
         }
-        self.line.extend_from_slice(&[opcode, b',']);
-        push_decimal(&mut self.line, record.arrival.as_ns(), SCALE);
-        self.line.push(b'\n');
-        self.output.write(&self.line)
+        rows.line.extend_from_slice(&[opcode, b',']);
+        push_decimal(&mut rows.line, record.arrival.as_ns(), SCALE);
+        rows.end()
     }
 
     fn finish(self: Box<Self>) -> Result<(), TraceError> {
-        self.output.finish()
+        self.rows.finish()
     }
 }

@@ -6,7 +6,7 @@
 //! 1456358400.004861,0.000432,R,6,127541145600,4096
 //! 1456358400.005124,,W,4,9437184,8192
 //! ```
-//! The header may be missing. The timestamp counts seconds since 1970; arrivals count from the earliest
+//! The header may be missing. Rows without an IOType, which the traces' README allows, are counted and omitted. The timestamp counts seconds since 1970; arrivals count from the earliest
 //! row of the first window. The response time counts seconds and may be empty, then the completion is
 //! unknown. Offset and size count bytes: the offset must be a multiple of the block size, the size rounds
 //! up. LUNs become devices 0, 1, 2 in order of appearance, labelled with their number.
@@ -74,6 +74,10 @@ impl LineParser for Parser {
         let op = match kind {
             b"R" => Operation::Read,
             b"W" => Operation::Write,
+            b"" => {
+                let what = "requests of unknown operation";
+                return Ok(Parsed::Skipped { what, why: "the trace leaves their IOType blank" });
+            }
             _ => return Err(Problem::new(FIELDS[2], kind, "`R` or `W` is allowed")),
         };
         integer(FIELDS[3], lun, u64::MAX)?;

@@ -1,5 +1,5 @@
-//! The format of Tencent's cloud block storage traces: `timestamp,offset,size,type,volume`, without a
-//! header.
+//! The format of Tencent's cloud block storage traces: `timestamp,offset,size,type,volume`. A header
+//! may stand above.
 //!
 //! ```text
 //! 1538323200,12910952,128,0,1063
@@ -32,7 +32,9 @@ use crate::parse::extent::checked_block_size;
 use crate::parse::extent::sector_extent;
 use crate::parse::names::Names;
 use crate::parse::number::{integer, push_unsigned};
-use crate::parse::text::{LineParser, Order, Parsed, TextReader, comma_fields, no_more_fields, sniff_lines};
+use crate::parse::text::{
+    LineParser, Order, Parsed, TextReader, comma_fields, is_header, no_more_fields, sniff_lines,
+};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
 use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader, TraceWriter};
@@ -52,17 +54,22 @@ const PLAUSIBLE_S: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;
 struct Parser {
     block_size: u64,
     volumes: Names,
+    /// True before the first line.
+    at_start: bool,
 }
 
 impl Parser {
     fn new(block_size: u64) -> Self {
-        Self { block_size, volumes: Names::default() }
+        Self { block_size, volumes: Names::default(), at_start: true }
     }
 }
 
 impl LineParser for Parser {
     #[inline]
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
+        if std::mem::take(&mut self.at_start) && is_header(line, &FIELDS) {
+            return Ok(Parsed::Nothing);
+        }
         let ([timestamp, offset, size, kind, volume], count) = comma_fields(line, &FIELDS)?;
         no_more_fields(line, count, &FIELDS)?;
         let arrival = integer(FIELDS[0], timestamp, u64::MAX / NS_PER_S)? * NS_PER_S;
@@ -106,6 +113,7 @@ impl TraceFormat for Tencent {
             Ok(Parsed::Row(record)) => {
                 PLAUSIBLE_S.contains(&(record.arrival.as_ns() / NS_PER_S)) && !line.contains(&b' ')
             }
+            Ok(Parsed::Nothing) => true,
             _ => false,
         })
     }

@@ -36,7 +36,7 @@ use crate::parse::objects::Objects;
 use crate::parse::text::{LineParser, Order, Parsed, TextReader, sniff_header};
 use crate::row::check_extent;
 use crate::source::{Head, Source};
-use crate::trace_format::{ReadOptions, Sniff, TraceFormat, TraceReader};
+use crate::trace_format::{Note, ReadOptions, Sniff, TraceFormat, TraceReader};
 
 /// Thesios.
 pub(super) struct Thesios;
@@ -130,6 +130,10 @@ impl LineParser for Parser {
         let completion = Some(Instant::from_ns(completion));
         let record = TraceRecord::new(Instant::from_ns(arrival), op, lbn, blocks);
         Ok(Parsed::Row(TraceRecord { start, completion, initiator, priority, buffer, ..record }))
+    }
+
+    fn notes(&self, notes: &mut Vec<Note>) {
+        self.objects.notes(notes);
     }
 }
 

@@ -1,9 +1,11 @@
-//! The table *Disk Usage* of Windows Performance Analyzer, exported with a comma as decimal sign: fields
-//! split by `;`, `87,200` is 87.2 and `16.384` is 16384.
+//! The table *Disk Usage* of Windows Performance Analyzer. The separator of the fields tells the language of the system that
+//! exported it: behind `;` the decimal sign is a comma, `87,200` is 87.2 and `16.384` is 16384; behind `,` it is a point, and
+//! numbers with commas between their thousands stand in quotation marks.
 //!
 //! ```text
 //! IO Type;Priority;Process (Name);Init Time (s);Complete Time (s);IO Time (µs);Disk Service Time (µs);Size (B);…
 //! Read;Normal;System;1,080116400;1,080275600;159,200;159,200;16.384;0x0000000000000400;0x00000000000043FF;0;0;1;1
+//! Read,Normal,System,1.080116400,1.080275600,159.200,159.200,"16,384",0x0000000000000400,0x00000000000043FF,0,0,1,1
 //! ```
 //! Columns go by the names in the header. `Init Time` is the arrival, counted from the start of the
 //! recording, `Complete Time` the completion; service starts `Disk Service Time` before it. The first
@@ -13,10 +15,9 @@
 //! order of appearance. Rows are sorted by arrival within the window of the options.
 //!
 //! # Scope and limits
-//! A row that stands for several requests (`Count` above 1: the table was grouped) is an error. A point is
-//! read as a thousands separator only before groups of three digits, so that a decimal point is not misread.
-//! A point before exactly three digits is ambiguous, and is read as a thousands separator as in the rest of
-//! the table.
+//! A row that stands for several requests (`Count` above 1: the table was grouped) is an error. The sign between thousands is
+//! read as such only before groups of three digits, so that a decimal sign of the other language is not misread. Before exactly
+//! three digits it is ambiguous, and is read as in the rest of the table.
 //!
 //! # References
 //! Microsoft: Windows Performance Analyzer, Disk Usage graph.
@@ -60,37 +61,49 @@ const SLACK_NS: u64 = 1_000;
 
 struct Parser {
     block_size: u64,
-    columns: Option<Columns<13>>,
+    columns: Option<(Columns<13>, Language)>,
     processes: Names,
     disks: Names,
     /// A number in the notation of everybody else.
     plain: Vec<u8>,
 }
 
-fn columns(header: &[u8]) -> Result<Columns<13>, Box<Problem>> {
-    Columns::find(header, b';', &FIELDS, REQUIRED)
+/// Signs of the language of the system that exported the table.
+#[derive(Debug, Clone, Copy)]
+struct Language {
+    decimal: u8,
+    thousands: u8,
+}
+
+fn columns(header: &[u8]) -> Result<(Columns<13>, Language), Box<Problem>> {
+    let semicolon = header.contains(&b';');
+    let (separator, decimal, thousands) = if semicolon { (b';', b',', b'.') } else { (b',', b'.', b',') };
+    Ok((Columns::find(header, separator, &FIELDS, REQUIRED)?, Language { decimal, thousands }))
 }
 
 impl Parser {
-    /// The number in `text` without points between its thousands, its comma a point.
+    /// The number in `text` without signs between its thousands, its decimal sign a point.
     #[inline]
     fn plain(&mut self, field: &'static str, text: &[u8]) -> Result<&[u8], Box<Problem>> {
+        let Some((_, Language { decimal, thousands })) = self.columns else {
+            return Err(Problem::new("header", text, "the header comes first"));
+        };
         self.plain.clear();
-        let comma = text.iter().position(|byte| *byte == b',').unwrap_or(text.len());
-        let mut groups = text[..comma].split(|byte| *byte == b'.');
+        let whole = text.iter().position(|byte| *byte == decimal).unwrap_or(text.len());
+        let mut groups = text[..whole].split(|byte| *byte == thousands);
         let first = groups.next().unwrap_or_default();
         self.plain.extend_from_slice(first);
         for group in groups {
             if group.len() != 3 || first.is_empty() || first.len() > 3 {
-                return Err(Problem::new(
-                    field,
-                    text,
-                    "points between groups of three digits and a comma before the fraction are allowed",
-                ));
+                let (decimal, thousands) = (char::from(decimal), char::from(thousands));
+                let problem = format!(
+                    "`{thousands}` between groups of three digits and `{decimal}` before the fraction are allowed"
+                );
+                return Err(Problem::new(field, text, problem));
             }
             self.plain.extend_from_slice(group);
         }
-        if let Some(fraction) = text.get(comma + 1..) {
+        if let Some(fraction) = text.get(whole + 1..) {
             self.plain.push(b'.');
             self.plain.extend_from_slice(fraction);
         }
@@ -131,7 +144,7 @@ impl Parser {
 
 impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>> {
-        let Some(columns) = self.columns.clone() else {
+        let Some((columns, _)) = self.columns.clone() else {
             self.columns = Some(columns(line)?);
             return Ok(Parsed::Nothing);
         };
@@ -225,7 +238,7 @@ impl TraceFormat for Wpa {
     }
 
     fn description(&self) -> &'static str {
-        "Windows Performance Analyzer, disk usage: `;` between fields, decimal comma"
+        "Windows Performance Analyzer, disk usage: a header, `;` and decimal comma or `,` and decimal point"
     }
 
     fn suffixes(&self) -> &'static [&'static str] {

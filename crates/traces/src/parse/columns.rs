@@ -28,7 +28,7 @@ impl<const N: usize> Columns<N> {
     ) -> Result<Self, Box<Problem>> {
         let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
         let mut columns = Self { separator, places: [UNWANTED; COLUMNS_MAX], count: 0, present: [false; N] };
-        for name in header.split(|byte| *byte == separator).map(plain) {
+        for name in fields_of(header, separator).map(plain) {
             if columns.count == COLUMNS_MAX {
                 return Err(Problem::new("header", header, "more than 64 columns are too many"));
             }
@@ -59,7 +59,7 @@ impl<const N: usize> Columns<N> {
     pub(crate) fn split<'a>(&self, line: &'a [u8]) -> Result<[&'a [u8]; N], Box<Problem>> {
         let mut fields = [&b""[..]; N];
         let mut count = 0;
-        for field in line.split(|byte| *byte == self.separator) {
+        for field in fields_of(line, self.separator) {
             if count == self.count {
                 return Err(self.wrong_count(line));
             }
@@ -76,9 +76,19 @@ impl<const N: usize> Columns<N> {
 
     #[cold]
     fn wrong_count(&self, line: &[u8]) -> Box<Problem> {
-        let count = line.split(|byte| *byte == self.separator).count();
+        let count = fields_of(line, self.separator).count();
         Problem::new("line", line, format!("{count} fields where the header has {}", self.count))
     }
+}
+
+/// The fields of a line, split at separators that stand outside of quotation marks.
+#[inline]
+fn fields_of(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut is_quoted = false;
+    line.split(move |byte| {
+        is_quoted ^= *byte == b'"';
+        *byte == separator && !is_quoted
+    })
 }
 
 #[inline]
@@ -103,6 +113,12 @@ mod tests {
             let problem = columns.split(line).unwrap_err();
             assert!(problem.to_string().contains("where the header has 3"), "{problem}");
         }
+    }
+
+    #[test]
+    fn separators_within_quotation_marks_split_nothing() {
+        let columns = Columns::find(b"a,\"b, c\"", b',', &["a", "b, c"], 2).unwrap();
+        assert_eq!(columns.split(b"\"16,384\",x").unwrap(), [&b"16,384"[..], b"x"]);
     }
 
     #[test]

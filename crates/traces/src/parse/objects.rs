@@ -5,6 +5,8 @@
 //! known to the trace: distances within an object are real, those between objects are not.
 //!
 //! # Scope and limits
+//! A request takes every block that it touches; a note says how many bytes that adds.
+//!
 //! A request beyond the end of its slot is an error, not an overlap. 2,097,152 objects are the most, so
 //! that memory stays bounded.
 
@@ -12,6 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Problem;
 use crate::parse::extent::covering;
+use crate::trace_format::Note;
 
 /// Maximum number of different objects.
 const OBJECTS_MAX: usize = 1 << 21;
@@ -22,6 +25,12 @@ pub(crate) struct Objects {
     slot_bytes: u64,
     block_size: u64,
     places: BTreeMap<Box<[u8]>, u32>,
+    /// Requests, and those that end or begin within a block.
+    requests: u64,
+    rounded: u64,
+    /// Bytes of the requests, and of the blocks that they touch.
+    bytes: u128,
+    touched_bytes: u128,
 }
 
 /// Bytes that a name may have.
@@ -30,7 +39,8 @@ const NAME_BYTES_MAX: usize = 256;
 impl Objects {
     /// Slots of `slot_bytes`, blocks of `block_size` bytes.
     pub(crate) fn new(slot_bytes: u64, block_size: u64) -> Self {
-        Self { slot_bytes, block_size, places: BTreeMap::new() }
+        let places = BTreeMap::new();
+        Self { slot_bytes, block_size, places, requests: 0, rounded: 0, bytes: 0, touched_bytes: 0 }
     }
 
     /// First block and number of blocks that `size` bytes at `offset` of the object touch; the fields have
@@ -64,10 +74,32 @@ impl Objects {
                 known as u32
             }
         };
-        u64::from(place)
+        let extent = u64::from(place)
             .checked_mul(self.slot_bytes)
             .and_then(|start| covering(start.checked_add(offset)?, size, self.block_size))
-            .ok_or_else(|| Problem::new(fields[1], size.to_string(), "it lies beyond what can be addressed"))
+            .ok_or_else(|| {
+                Problem::new(fields[1], size.to_string(), "it lies beyond what can be addressed")
+            })?;
+        let touched = u64::from(extent.1) * self.block_size;
+        self.requests += 1;
+        self.rounded += u64::from(touched != size);
+        self.bytes += u128::from(size);
+        self.touched_bytes += u128::from(touched);
+        Ok(extent)
+    }
+
+    /// Appends a note of the requests that were rounded to whole blocks.
+    pub(crate) fn notes(&self, notes: &mut Vec<Note>) {
+        if self.rounded == 0 {
+            return;
+        }
+        let added_pct = (self.touched_bytes - self.bytes) as f64 * 100.0 / self.bytes as f64;
+        let text = format!(
+            "{} of {} requests begin or end within a block of {} bytes: each takes every block that it touches, which adds \
+             {added_pct:.2} % to the bytes (`--block-size 1B` adds none)",
+            self.rounded, self.requests, self.block_size
+        );
+        notes.push(Note::Remark(text.into()));
     }
 }
 

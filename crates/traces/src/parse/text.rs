@@ -40,6 +40,9 @@ pub(crate) enum Parsed {
 pub(crate) trait LineParser: Send {
     /// Parses `line`, which has no blanks at its ends and is not empty.
     fn parse(&mut self, line: &[u8], metadata: &mut Metadata) -> Result<Parsed, Box<Problem>>;
+
+    /// Appends what the user should know of the rows so far.
+    fn notes(&self, _: &mut Vec<Note>) {}
 }
 
 /// Reads a text format.
@@ -194,6 +197,7 @@ impl<P: LineParser> TraceReader for TextReader<P> {
             notes.push(Note::ArrivalsClamped { rows: window.clamped(), window: window.window() });
         }
         self.skips.notes(&mut notes);
+        self.parser.notes(&mut notes);
         notes.extend(unended(&self.lines));
         notes
     }
@@ -272,6 +276,14 @@ pub(crate) fn no_more_fields(line: &[u8], count: usize, names: &[&'static str]) 
         return Err(Problem::new("line", line, problem));
     }
     Ok(())
+}
+
+/// Returns true if the line has these names, split at commas, in capital or small letters.
+pub(crate) fn is_header(line: &[u8], names: &[&'static str]) -> bool {
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    let mut fields = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    names.iter().all(|name| fields.next().is_some_and(|field| field.eq_ignore_ascii_case(name.as_bytes())))
+        && fields.next().is_none()
 }
 
 /// Judges whether the first line of `head` that is not empty is the header that `is_header` recognises.

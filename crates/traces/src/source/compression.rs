@@ -1,14 +1,15 @@
-//! Transparent compression with gzip, zstd and xz: detected by magic bytes on reading, chosen by the suffix
+//! Transparent compression with gzip, zstd, xz and bzip2: detected by magic bytes on reading, chosen by the suffix
 //! on writing.
 //!
 //! # Scope and limits
-//! Files of several gzip members or zstd frames are read to their end. Only one layer of compression is
+//! Files of several gzip members, zstd frames or bzip2 streams are read to their end. Only one layer of compression is
 //! removed. Zstd windows beyond 128 MiB (`zstd --long=28` and up) and xz dictionaries beyond that are
-//! refused. Xz is not written.
+//! refused. Xz and bzip2 are not written.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use lzma_rust2::XzReader;
@@ -27,11 +28,15 @@ pub enum Compression {
     Zstd,
     /// The xz format; read only.
     Xz,
+    /// Bzip2; read only.
+    Bzip2,
 }
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const ZSTD_LEVEL: i32 = 3;
+/// A digit, the size of the blocks, follows.
+const BZIP2_MAGIC: &[u8] = b"BZh";
 const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 /// Memory that a dictionary may take.
 const XZ_KIB_MAX: u32 = 128 << 10;
@@ -47,6 +52,8 @@ impl Compression {
             Self::Zstd
         } else if bytes.starts_with(XZ_MAGIC) {
             Self::Xz
+        } else if bytes.starts_with(BZIP2_MAGIC) && matches!(bytes.get(3), Some(b'1'..=b'9')) {
+            Self::Bzip2
         } else {
             Self::None
         }
@@ -55,7 +62,9 @@ impl Compression {
     /// Returns the compression that the suffix of `path` stands for, and the file name without that suffix.
     pub fn of_path(path: &Path) -> (Self, String) {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        for (suffix, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd), (".xz", Self::Xz)] {
+        for (suffix, compression) in
+            [(".gz", Self::Gzip), (".zst", Self::Zstd), (".xz", Self::Xz), (".bz2", Self::Bzip2)]
+        {
             if let Some(stem) = name.strip_suffix(suffix) {
                 return (compression, stem.to_owned());
             }
@@ -77,6 +86,7 @@ pub(crate) fn decompress(input: Box<dyn Read + Send>) -> io::Result<(Compression
         Compression::Gzip => Box::new(MultiGzDecoder::new(Buffered(whole))),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(Buffered(whole))?),
         Compression::Xz => Box::new(XzReader::new_mem_limit(whole, true, XZ_KIB_MAX)),
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(whole)),
     };
     Ok((compression, plain))
 }
@@ -124,11 +134,16 @@ impl<W: Write> Compressor<W> {
         Ok(match compression {
             Compression::None => Self::None(output),
             Compression::Gzip => Self::Gzip(GzEncoder::new(output, flate2::Compression::default())),
-            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(output, ZSTD_LEVEL)?),
-            Compression::Xz => {
+            Compression::Zstd => {
+                let mut encoder = zstd::stream::write::Encoder::new(output, ZSTD_LEVEL)?;
+                // So that readers notice a damaged frame.
+                encoder.include_checksum(true)?;
+                Self::Zstd(encoder)
+            }
+            Compression::Xz | Compression::Bzip2 => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "xz is not written; end the name in `.zst` or `.gz`",
+                    "xz and bzip2 are not written; end the name in `.zst` or `.gz`",
                 ));
             }
         })

@@ -4,6 +4,7 @@ pub(crate) mod compression;
 pub mod guess;
 pub(crate) mod parts;
 pub(crate) mod position;
+mod zipped;
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
@@ -224,7 +225,7 @@ impl Source {
         let error = |what: &'static str| TraceError::malformed(what).in_file(&path);
         if self.compression != Compression::None {
             return Err(error("the format needs a file that is not compressed as a whole")
-                .with_hint("unpack it first, with `gzip -d` or `zstd -d`"));
+                .with_hint("unpack it first, with `gzip -d`, `zstd -d`, `xz -d` or `bzip2 -d`"));
         }
         let mut file = self.file.ok_or_else(|| {
             error("the format must go back and forth in a file, which a pipe cannot do")

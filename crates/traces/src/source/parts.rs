@@ -4,6 +4,7 @@
 //!  sdb.blktrace.0, sdb.blktrace.1, …    any of them, or the base `sdb.blktrace` or `sdb`
 //!  folder/                              with the files of one trace
 //!  sdb.tar, .tar.gz, .tar.zst, .tar.xz  the same in an archive
+//!  sdb.zip
 //! ```
 //! Files belong together when their names differ in a number behind the last `.` only; each may be
 //! compressed. The number of a file only determines its place in the order.
@@ -24,10 +25,11 @@ use crate::error::TraceError;
 use crate::options::{Allowed, FormatOption};
 use crate::source::compression::{Compression, decompress, stream_error};
 use crate::source::position::Position;
+use crate::source::zipped::{self, Zipped, is_zip};
 use crate::trace_format::Note;
 
 /// Files that an archive may have.
-const MEMBERS_MAX: usize = 1 << 16;
+pub(super) const MEMBERS_MAX: usize = 1 << 16;
 /// Bytes of the header of a member of an archive.
 pub(crate) const TAR_HEADER: usize = 512;
 
@@ -46,14 +48,23 @@ pub(crate) enum Member {
     File(PathBuf),
     /// In an archive.
     Slice(PathBuf, Slice),
+    /// In a zip archive.
+    Zipped(PathBuf, Zipped),
 }
 
 /// A range of a file that several read side by side.
 #[derive(Debug, Clone)]
 pub(crate) struct Slice {
-    file: Arc<Mutex<File>>,
-    position: u64,
-    end: u64,
+    pub(super) file: Arc<Mutex<File>>,
+    pub(super) position: u64,
+    pub(super) end: u64,
+}
+
+impl Slice {
+    /// Bytes that are left to read.
+    const fn len(&self) -> u64 {
+        self.end - self.position
+    }
 }
 
 /// The files of a trace in their order, and the names of what lies beside them.
@@ -81,7 +92,7 @@ impl Member {
     /// Returns the name for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
-            Self::File(path) | Self::Slice(path, _) => path,
+            Self::File(path) | Self::Slice(path, _) | Self::Zipped(path, _) => path,
         }
     }
 
@@ -89,7 +100,8 @@ impl Member {
     fn is_empty(&self) -> bool {
         match self {
             Self::File(path) => std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0),
-            Self::Slice(_, slice) => slice.position == slice.end,
+            Self::Slice(_, slice) => slice.len() == 0,
+            Self::Zipped(_, zipped) => zipped.is_empty(),
         }
     }
 
@@ -107,8 +119,11 @@ impl Member {
                         .map_err(|error| TraceError::io("cannot open the file", error).in_file(path))?,
                 ),
             ),
-            Self::Slice(_, slice) => {
-                Box::new(position.counting_of(slice.clone(), slice.end - slice.position))
+            Self::Slice(_, slice) => Box::new(position.counting_of(slice.clone(), slice.len())),
+            Self::Zipped(_, zipped) => {
+                let slice = zipped.slice.clone();
+                let length = slice.len();
+                zipped.unpacked(position.counting_of(slice, length))
             }
         };
         let (compression, input) =
@@ -218,9 +233,12 @@ fn with_stem(path: &Path, stem: &str) -> Result<Vec<Member>, TraceError> {
     Ok(found.into_iter().map(|(_, member)| member).filter(|member| !member.is_empty()).collect())
 }
 
-/// Returns true if a file with this beginning is an archive: it has the magic word, and the checksum of the
-/// header is right.
+/// Returns true if a file with this beginning is an archive: that of a zip archive, or it has the magic word of a tar
+/// archive, and the checksum of the header is right.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
+    if is_zip(head) {
+        return true;
+    }
     let Some(header) = head.first_chunk::<TAR_HEADER>() else { return false };
     let stated = std::str::from_utf8(&header[148..156]).unwrap_or_default();
     let stated = u32::from_str_radix(stated.trim_matches(['\0', ' ']), 8);
@@ -233,7 +251,31 @@ pub(crate) fn is_archive(head: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the archive is damaged, or has several traces or none.
-pub(crate) fn in_archive(path: &Path, file: File) -> Result<Members, TraceError> {
+pub(crate) fn in_archive(path: &Path, mut file: File) -> Result<Members, TraceError> {
+    let unreadable = |error| TraceError::io("cannot read the file", error).in_file(path);
+    let mut magic = Vec::with_capacity(TAR_HEADER);
+    (&mut file).take(TAR_HEADER as u64).read_to_end(&mut magic).map_err(unreadable)?;
+    file.rewind().map_err(unreadable)?;
+    let files: Vec<Member> = if is_zip(&magic) {
+        zipped::files(path, file)?.into_iter().map(|(name, one)| Member::Zipped(name, one)).collect()
+    } else {
+        in_tar(path, file)?
+    };
+    if let [one] = &files[..] {
+        return Ok(Members { parts: vec![one.clone()], beside: Vec::new() });
+    }
+    let count = files.len();
+    choose(path, files)?.ok_or_else(|| {
+        TraceError::malformed(format!(
+            "the archive has {count} files, and none is a numbered part of a trace"
+        ))
+        .with_hint("unpack it and name one of its files")
+        .in_file(path)
+    })
+}
+
+/// The files in a tar archive.
+fn in_tar(path: &Path, file: File) -> Result<Vec<Member>, TraceError> {
     let damaged = |error| {
         TraceError::malformed("the archive is damaged or ends early").with_source(error).in_file(path)
     };
@@ -266,18 +308,7 @@ pub(crate) fn in_archive(path: &Path, file: File) -> Result<Members, TraceError>
     }
     let file = Arc::new(Mutex::new(file));
     let slice = |(name, position, end)| Member::Slice(name, Slice { file: Arc::clone(&file), position, end });
-    let files: Vec<Member> = found.into_iter().map(slice).collect();
-    if let [one] = &files[..] {
-        return Ok(Members { parts: vec![one.clone()], beside: Vec::new() });
-    }
-    let count = files.len();
-    choose(path, files)?.ok_or_else(|| {
-        TraceError::malformed(format!(
-            "the archive has {count} files, and none is a numbered part of a trace"
-        ))
-        .with_hint("unpack it and name one of its files")
-        .in_file(path)
-    })
+    Ok(found.into_iter().map(slice).collect())
 }
 
 /// Option to also read the files that belong to the named file.

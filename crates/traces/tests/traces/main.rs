@@ -18,3 +18,4 @@ mod shared_binary;
 mod shared_survey;
 mod shared_text;
 mod system_tables;
+mod variants;

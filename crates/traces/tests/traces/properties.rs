@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use seeklab_core::{
-    Breakdown, BufferOutcome, ByteSize, ClassTimes, Criticality, Duration, Instant, MeasurementPoints,
-    MissCause, Operation, Status, TraceRecord,
+    Breakdown, BufferOutcome, ClassTimes, Criticality, Duration, Instant, MeasurementPoints, MissCause,
+    Operation, Status, TraceRecord,
 };
 use seeklab_traces::{FORMATS, Metadata, ReadOptions, Source, create_with, open_source, open_with};
 
@@ -120,7 +120,8 @@ proptest! {
         let records: Vec<_> = arrivals.iter()
             .map(|at| TraceRecord { device, ..simple(*at, None, write, lbn, blocks) })
             .collect();
-        let metadata = Metadata { block_size: ByteSize::from_bytes(4096), ..Metadata::default() };
+        // Written in blocks of 512 bytes.
+        let metadata = Metadata::default();
         prop_assert_eq!(&there_and_back("disksim-ascii", "ascii", &metadata, &records), &records);
         prop_assert_eq!(&there_and_back("spc", "spc.gz", &metadata, &records), &records);
     }
