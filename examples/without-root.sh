@@ -35,7 +35,10 @@ mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$work/image" # in no mod
 "$seeklab" serve "$device" --fuse "$work/disk" --size "$(stat -c %s "$work/image")B" --image "$work/image" \
     ${FLAGS-} > "$work/messages" &
 server=$!
-until grep -qs 'is ready' "$work/messages"; do kill -0 $server; sleep 0.1; done
+until grep -qs 'is ready' "$work/messages"; do
+    kill -0 $server 2> /dev/null || exit 2 # it has said why
+    sleep 0.1
+done
 fuse2fs -f -o fakeroot "$work/disk/disk" "$work/mount" > "$work/fuse2fs" 2>&1 &
 filesystem=$!
 until mountpoint -q "$work/mount"; do
