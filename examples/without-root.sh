@@ -36,7 +36,7 @@ mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$work/image" # in no mod
     ${FLAGS-} > "$work/messages" &
 server=$!
 until grep -qs 'is ready' "$work/messages"; do
-    kill -0 $server 2> /dev/null || exit 2 # it has said why
+    kill -0 $server 2> /dev/null || exit 2 # with a message of its own
     sleep 0.1
 done
 fuse2fs -f -o fakeroot "$work/disk/disk" "$work/mount" > "$work/fuse2fs" 2>&1 &

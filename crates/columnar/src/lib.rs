@@ -18,6 +18,7 @@
 //! flat columns are read. Columns that the schema does not contain are ignored with a note.
 
 mod batch;
+mod checksum;
 mod columns;
 mod direct;
 mod parquet_format;

@@ -26,6 +26,7 @@ use seeklab_traces::{
 };
 
 use crate::batch::Values;
+use crate::checksum::{self, Check, Pairs};
 use crate::direct;
 use crate::parquet_format::MAGIC;
 use crate::writer::KEY_PREFIX;
@@ -45,6 +46,8 @@ pub(crate) struct ParquetReader {
     path: PathBuf,
     batches: ParquetRecordBatchReader,
     columns: Vec<Values>,
+    /// Checksums, if the file has them.
+    check: Option<Check>,
     metadata: Metadata,
     notes: Vec<Note>,
     row: Row,
@@ -102,7 +105,7 @@ impl ParquetReader {
             return Err(TraceError::invalid(Problem::new("list of columns", found.join(", "), problem))
                 .in_file(&path));
         }
-        let metadata = read_metadata(&builder, options).map_err(|error| error.in_file(&path))?;
+        let (metadata, checksums) = read_metadata(&builder, options).map_err(|error| error.in_file(&path))?;
         let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
         position.restart(u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0));
         let batches = guarded(|| builder.with_batch_size(BATCH_ROWS).with_projection(mask).build()).map_err(
@@ -110,10 +113,13 @@ impl ParquetReader {
         )?;
         let columns: Vec<Column> = names.iter().filter_map(|name| Column::from_name(name)).collect();
         let chunk = direct::is_direct(columns.iter().copied()).then(Chunk::default);
+        let check = checksums.map(|text| Check::new(&text, &columns)).transpose();
+        let check = check.map_err(|problem| TraceError::invalid(problem).in_file(&path))?;
         Ok(Self {
             path,
             batches,
             columns: columns.into_iter().map(|column| Values::new(column, &metadata.faults)).collect(),
+            check,
             metadata,
             notes,
             row: Row::default(),
@@ -132,10 +138,13 @@ impl ParquetReader {
             let what = format!("the Parquet file is damaged, after {} rows could be read", self.rows);
             TraceError::malformed(what).with_source(error).in_file(&self.path)
         })?;
-        let Some(batch) = batch else { return Ok(false) };
+        let Some(batch) = batch else {
+            let ended = self.check.as_ref().map_or(Ok(()), Check::end);
+            return ended.map(|()| false).map_err(|error| error.in_file(&self.path));
+        };
         self.position.advance(batch.num_rows() as u64);
         // The projection keeps the order of the file, which is that of `columns`.
-        for (values, array) in self.columns.iter_mut().zip(batch.columns()) {
+        for (number, (values, array)) in self.columns.iter_mut().zip(batch.columns()).enumerate() {
             values.fill(array.as_ref()).map_err(|(row, problem)| {
                 let error = TraceError::invalid(problem).in_file(&self.path);
                 match row {
@@ -143,6 +152,11 @@ impl ParquetReader {
                     None => error,
                 }
             })?;
+            if let Some(check) = &mut self.check {
+                check
+                    .add(number, &values.numbers, &values.valid, batch.num_rows())
+                    .map_err(|error| error.in_file(&self.path))?;
+            }
         }
         self.batch_rows = batch.num_rows();
         self.next = 0;
@@ -323,20 +337,39 @@ fn check_codecs(builder: &ParquetRecordBatchReaderBuilder<File>) -> Result<(), T
     }
 }
 
+/// The metadata, and the checksums of the columns, if the file states them.
 fn read_metadata(
     builder: &ParquetRecordBatchReaderBuilder<File>,
     options: &ReadOptions,
-) -> Result<Metadata, TraceError> {
+) -> Result<(Metadata, Option<String>), TraceError> {
     let mut metadata = Metadata { block_size: options.block_size_or_default(), ..Metadata::default() };
     let pairs = builder.metadata().file_metadata().key_value_metadata();
+    let (mut checksums, mut stated, mut found) = (None, None, Pairs::default());
     for pair in pairs.into_iter().flatten() {
         let (Some(key), Some(value)) = (pair.key.strip_prefix(KEY_PREFIX), &pair.value) else { continue };
+        match key {
+            checksum::KEY => {
+                checksums = Some(value.clone());
+                continue;
+            }
+            checksum::METADATA_KEY => {
+                stated = Some(value.as_str());
+                continue;
+            }
+            _ => found.add(key, value),
+        }
         metadata.set(key, value).map_err(TraceError::invalid)?;
+    }
+    // A file has both keys or none.
+    if stated.map_or(checksums.is_some(), |stated| stated != found.text()) {
+        return Err(TraceError::malformed(
+            "the Parquet file is damaged: its metadata differ from their checksum",
+        ));
     }
     if let Some(requested) = options.block_size.filter(|requested| *requested != metadata.block_size) {
         let problem = format!("it disagrees with the requested {requested}");
         let problem = Problem::new("block_size", metadata.block_size.to_string(), problem);
         return Err(TraceError::invalid(problem));
     }
-    Ok(metadata)
+    Ok((metadata, checksums))
 }

@@ -21,6 +21,7 @@ use seeklab_traces::{
     Compression, FaultNames, Metadata, Place, TraceError, TraceWriter, check_key, create_file,
 };
 
+use crate::checksum::{self, Pairs, Spans};
 use crate::columns::{data_type, properties, schema};
 
 /// Rows that are turned into columns together.
@@ -38,6 +39,8 @@ pub(crate) struct ParquetWriter {
     row: Row,
     rows: u64,
     faults: FaultNames,
+    /// Checksum of the metadata.
+    pairs: Pairs,
 }
 
 /// A file without its columns.
@@ -69,28 +72,37 @@ struct Buffer {
     names: Option<Arc<StringArray>>,
     /// Names of the faults of the trace.
     faults: FaultNames,
+    /// Checksums of what was written.
+    spans: Spans,
 }
 
 impl ParquetWriter {
     pub(crate) fn create(path: &Path, metadata: &Metadata) -> Result<Self, TraceError> {
         let pairs = metadata.to_pairs().map_err(|problem| TraceError::invalid(problem).in_file(path))?;
-        let pairs = pairs
-            .into_iter()
-            .map(|(key, value)| KeyValue::new(format!("{KEY_PREFIX}{key}"), value))
-            .collect();
         if Compression::of_path(path).0 != Compression::None {
             return Err(TraceError::malformed("Parquet compresses its columns itself")
                 .in_file(path)
                 .with_hint("end the file name in `.parquet`"));
         }
         let file = BufWriter::with_capacity(64 * 1024, create_file(path, metadata)?);
-        let empty = Some(Empty { file, key_values: pairs, faults: metadata.faults.clone() });
         let faults = metadata.faults.clone();
-        Ok(Self { path: path.to_owned(), empty, body: None, row: Row::default(), rows: 0, faults })
+        let empty = Some(Empty { file, key_values: Vec::new(), faults: faults.clone() });
+        let (path, row, pairs_so_far) = (path.to_owned(), Row::default(), Pairs::default());
+        let mut this = Self { path, empty, body: None, row, rows: 0, faults, pairs: pairs_so_far };
+        for (key, value) in pairs {
+            this.say(&key, &value);
+        }
+        Ok(this)
     }
 
     /// Adds to the metadata.
     fn say(&mut self, key: &str, value: &str) {
+        self.pairs.add(key, value);
+        self.append(key, value);
+    }
+
+    /// Adds to the keys of the footer.
+    fn append(&mut self, key: &str, value: &str) {
         let pair = KeyValue::new(format!("{KEY_PREFIX}{key}"), value.to_owned());
         match (&mut self.empty, &mut self.body) {
             (Some(empty), _) => empty.key_values.push(pair),
@@ -135,6 +147,9 @@ impl Body {
         if self.buffered == 0 {
             return Ok(());
         }
+        for buffer in &mut self.buffers {
+            buffer.spans.add(&buffer.values, &buffer.valid, self.buffered);
+        }
         let arrays = self.buffers.iter_mut().map(|buffer| buffer.take(self.buffered)).collect();
         self.buffered = 0;
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
@@ -171,6 +186,11 @@ impl TraceWriter for ParquetWriter {
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         let flushed = self.body(Column::written(false))?.flush();
         flushed.map_err(|error| failed("write", error, &self.path))?;
+        let buffers = self.body.iter().flat_map(|body| &body.buffers);
+        let values = checksum::text(self.rows, buffers.map(|buffer| (buffer.column, &buffer.spans)));
+        let metadata = self.pairs.text();
+        self.append(checksum::KEY, &values);
+        self.append(checksum::METADATA_KEY, &metadata);
         let (path, body) = (self.path, self.body.expect("it was just flushed"));
         let file = body.writer.into_inner().map_err(|error| failed("write the end of", error, &path))?;
         let file = file
@@ -187,7 +207,8 @@ impl Buffer {
             _ => None,
         };
         let (values, valid) = (Vec::with_capacity(BATCH_ROWS), Vec::with_capacity(BATCH_ROWS));
-        Self { column, values, valid, present: 0, names, faults: faults.clone() }
+        let (faults, spans) = (faults.clone(), Spans::default());
+        Self { column, values, valid, present: 0, names, faults, spans }
     }
 
     /// Adds the value of a row after `rows` others.

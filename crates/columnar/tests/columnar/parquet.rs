@@ -300,3 +300,41 @@ fn unfinished_trace_leaves_no_file() {
     drop(writer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn flipped_bits_change_no_figure_unnoticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, damaged) = (folder.path().join("t.parquet"), folder.path().join("damaged.parquet"));
+    let mut metadata = Metadata { labels: vec!["sda".to_owned()], ..Metadata::default() };
+    metadata.set_capacity(0, ByteSize::from_bytes(4 << 30));
+    let records: Vec<TraceRecord> = (0..9_000_u64)
+        .map(|index| {
+            let arrival = Instant::from_ns(index * 1_000_003 + index % 7 * 991);
+            let op = if index % 3 == 0 { Operation::Write } else { Operation::Read };
+            let record = TraceRecord::new(arrival, op, index * 7_919 % 100_003, 8 + (index % 5) as u32);
+            let completion =
+                (index % 11 > 0).then(|| Instant::from_ns(arrival.as_ns() + 90_000 + index % 13));
+            TraceRecord { completion, ..record }
+        })
+        .collect();
+    write(&path, &metadata, &records);
+    let all = |path: &Path| -> Result<(Vec<TraceRecord>, Metadata), TraceError> {
+        let mut trace = open(path, None, &ReadOptions::default())?;
+        let rows = trace.by_ref().collect::<Result<_, _>>()?;
+        Ok((rows, trace.metadata().clone()))
+    };
+    let expected = all(&path).unwrap();
+    assert_eq!(expected, (records, metadata));
+    let bytes = fs::read(&path).unwrap();
+    let (trials, mut noticed) = (600, 0);
+    for trial in 0..trials {
+        let mut flipped = bytes.clone();
+        flipped[trial * bytes.len() / trials] ^= 1 << (trial % 8);
+        fs::write(&damaged, &flipped).unwrap();
+        match all(&damaged) {
+            Err(_) => noticed += 1,
+            Ok(found) => assert!(found == expected, "trial {trial}"),
+        }
+    }
+    assert!(noticed > trials * 9 / 10, "{noticed} of {trials} are noticed; the others change nothing");
+}
