@@ -19,6 +19,7 @@ mod mechanics;
 mod page;
 mod reclassified;
 mod reclassified_schedules;
+mod restarted;
 mod schedules;
 mod sequential;
 mod shared;

@@ -1,13 +1,18 @@
 //! Writes that a cut took: complete, and not on the media.
 
-use seeklab_core::{Completion, EventKind, Instant, Operation};
+use std::cmp::Reverse;
+
+use seeklab_core::{BlockSet, Completion, EventKind, Instant, Operation};
 use seeklab_devices::torn::AtCut;
 
 use super::record::Durability;
 use super::result::LostWrite;
 
-/// The writes that were complete at `cut` and of which blocks are not among those `on_media`, unless later writes cover
-/// them. A flush covers what was complete up to `covered`.
+/// The writes that were complete at `cut` and of which blocks are not among those `on_media`. A flush covers what was
+/// complete up to `covered`.
+///
+/// A block misses its last write, if the media has an older one. It misses also the last of those that a flush covers:
+/// that later writes are lost as well is no excuse of the device.
 pub(super) fn lost_writes(
     durability: &Durability,
     on_media: &AtCut,
@@ -15,49 +20,87 @@ pub(super) fn lost_writes(
     covered: Instant,
 ) -> Vec<LostWrite> {
     let Durability { completions, events } = durability;
-    let mut durable = vec![0_u64; completions.len()];
-    let settled = (0..on_media.settled).map(|event| (event, events[event].blocks));
-    for (event, blocks) in settled.chain(on_media.parts.iter().map(|part| (part.event, part.blocks))) {
-        if let (Some(request), EventKind::Durable { .. }) = (events[event].request, &events[event].kind) {
-            durable[request.0 as usize] += u64::from(blocks);
+    // Of each request, the blocks on the media, at the place that they got to.
+    let mut durable = vec![BlockSet::default(); completions.len()];
+    let settled = events[..on_media.settled].iter().map(|event| (event, event.lbn, event.blocks));
+    let parts = on_media.parts.iter().map(|part| (&events[part.event], part.lbn, part.blocks));
+    for (event, lbn, blocks) in settled.chain(parts) {
+        if let (Some(request), EventKind::Durable { .. }) = (event.request, &event.kind) {
+            durable[request.0 as usize].insert(lbn, lbn + u64::from(blocks));
         }
     }
-    let complete = |completion: &&Completion| {
-        matches!(completion.request.op, Operation::Write | Operation::WriteZeroes)
-            && completion.completed <= cut
-    };
+    let changes_blocks =
+        |completion: &&Completion| !matches!(completion.request.op, Operation::Read | Operation::Flush);
+    let mut newest_first: Vec<&Completion> = completions.iter().filter(changes_blocks).collect();
+    newest_first.sort_unstable_by_key(|completion| Reverse((completion.completed, completion.request.id)));
+    // Blocks that later requests gave other contents, and those of them that are on the media or that a flush covers.
+    let (mut replaced, mut replaced_for_good) = (BlockSet::default(), BlockSet::default());
     let mut lost: Vec<LostWrite> = Vec::new();
-    for completion in completions.iter().filter(complete) {
+    for (rank, &completion) in newest_first.iter().enumerate() {
         let request = &completion.request;
-        let missing =
-            u64::from(completion.outcome.good_blocks).saturating_sub(durable[request.id.0 as usize]);
-        if missing == 0 {
-            continue;
+        let of = |completion: &Completion| &durable[completion.request.id.0 as usize];
+        let is_complete = completion.completed <= cut;
+        let is_flushed = completion.completed <= covered || request.fua;
+        if is_complete && request.op != Operation::Discard {
+            let mut missing = missing(completion, of(completion));
+            let later = if is_flushed { &replaced_for_good } else { &replaced };
+            // Of requests that were outstanding together, the device may have begun either one first.
+            let together = newest_first[rank + 1..].iter();
+            let together = together.take_while(|other| other.completed > completion.submitted);
+            for replacing in together.map(|other| of(other)).chain([later]) {
+                replacing
+                    .within(request.lbn, request.end())
+                    .for_each(|(start, end)| missing.remove(start, end));
+            }
+            let missing_blocks = missing.within(0, u64::MAX).map(|(start, end)| end - start).sum();
+            if missing_blocks > 0 {
+                lost.push(LostWrite {
+                    request: request.id.0,
+                    lbn: request.lbn,
+                    blocks: request.blocks,
+                    missing_blocks,
+                    completed_s: completion.completed.as_s(),
+                    is_flushed,
+                });
+            }
         }
-        let overwritten = completions.iter().filter(complete).any(|later| {
-            later.completed > completion.completed
-                && later.request.lbn < request.end()
-                && request.lbn < later.request.end()
-        });
-        if !overwritten {
-            lost.push(LostWrite {
-                request: request.id.0,
-                lbn: request.lbn,
-                blocks: request.blocks,
-                missing_blocks: missing,
-                completed_s: completion.completed.as_s(),
-                is_flushed: completion.completed <= covered || request.fua,
-            });
+        for (start, end) in of(completion).within(0, u64::MAX) {
+            replaced.insert(start, end);
+            replaced_for_good.insert(start, end);
+        }
+        if is_complete {
+            let (start, blocks) = completion.written_blocks();
+            let end = start + u64::from(blocks);
+            replaced.insert(start, end);
+            if is_flushed {
+                replaced_for_good.insert(start, end);
+            }
         }
     }
+    lost.sort_unstable_by_key(|write| write.request);
     lost
+}
+
+/// Blocks of a complete write that are not `durable`, its blocks on the media at the place that they got to.
+fn missing(completion: &Completion, durable: &BlockSet) -> BlockSet {
+    let start = completion.request.lbn;
+    let place = completion.written_blocks().0;
+    let mut missing = BlockSet::default();
+    missing.insert(start, start + u64::from(completion.outcome.good_blocks));
+    durable
+        .within(0, u64::MAX)
+        .for_each(|(from, to)| missing.remove(start + from - place, start + to - place));
+    missing
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use seeklab_core::{
-        Breakdown, BufferOutcome, Event, FaultSet, Outcome, Request, RequestId, Tearing, TornContents,
+        Breakdown, BufferOutcome, DataEffect, Effect, Event, FaultSet, Outcome, Request, RequestId, Tearing,
+        TornContents,
     };
+    use seeklab_devices::torn::Part;
 
     use super::*;
 
@@ -112,5 +155,109 @@ mod tests {
         assert_eq!(missing(235, 8, TornContents::New), [(1, 4)]);
         assert_eq!(missing(340, 32, TornContents::Old), []);
         assert_eq!(missing(50, 32, TornContents::Old), [(0, 12), (1, 12)]);
+    }
+
+    /// Blocks of the device of the property below.
+    const BLOCKS: u64 = 24;
+
+    /// A request, and which of its blocks are on the media, one bit each.
+    #[derive(Debug, Clone)]
+    struct Draft {
+        op: Operation,
+        lbn: u64,
+        blocks: u32,
+        fua: bool,
+        submitted: u64,
+        takes: u64,
+        effect: Effect,
+        durable: u8,
+    }
+
+    fn draft() -> impl Strategy<Value = Draft> {
+        let op = prop::sample::select(vec![Operation::Write, Operation::Write, Operation::Discard]);
+        let effect =
+            prop::sample::select(vec![Effect::None, Effect::None, Effect::Torn(1), Effect::Misdirected(5)]);
+        let place = (0..BLOCKS - 13, 1_u32..8, prop::bool::weighted(0.2));
+        (op, place, 0_u64..100, 1_u64..30, effect, any::<u8>()).prop_map(
+            |(op, (lbn, blocks, fua), submitted, takes, effect, durable)| Draft {
+                op,
+                lbn,
+                blocks,
+                fua,
+                submitted,
+                takes,
+                effect: if op == Operation::Write { effect } else { Effect::None },
+                durable,
+            },
+        )
+    }
+
+    impl Draft {
+        fn completion(&self, id: u64) -> Completion {
+            let request = Request { fua: self.fua, ..Request::new(id, self.op, self.lbn, self.blocks) };
+            let completed = us(self.submitted + self.takes);
+            let outcome = Outcome { effect: DataEffect::new(self.effect), ..Outcome::ok(&request) };
+            Completion {
+                request,
+                submitted: us(self.submitted),
+                completed,
+                outcome,
+                ..buffered(id, self.lbn, self.blocks)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn block_misses_its_last_write_and_the_last_that_a_flush_covers(
+            drafts in prop::collection::vec(draft(), 1..16), cut in 20_u64..130, covered in 0_u64..130
+        ) {
+            let (cut, covered) = (us(cut), us(covered.min(cut)));
+            let completions: Vec<Completion> = (0..).zip(&drafts).map(|(id, draft)| draft.completion(id)).collect();
+            let (mut events, mut parts) = (Vec::new(), Vec::new());
+            for (completion, draft) in completions.iter().zip(&drafts) {
+                let (place, blocks) = completion.written_blocks();
+                let on_media = (0..blocks).filter(|block| draft.durable >> block & 1 == 1);
+                let event = events.len();
+                parts.extend(on_media.map(|block| Part { event, lbn: place + u64::from(block), blocks: 1 }));
+                events.push(Event::durable(completion.request.id, place, blocks, cut, cut));
+            }
+            let on_media = AtCut { settled: 0, parts, torn: Vec::new() };
+            let is_on_media = |index: usize, block: u64| {
+                on_media.parts.iter().any(|part| part.event == index && part.lbn == block)
+            };
+            let is_flushed = |one: &Completion| one.completed <= covered || one.request.fua;
+            let rank = |one: &Completion| (one.completed, one.request.id);
+            // Block by block, each write beside every other.
+            let is_lost = |index: usize, offset: u64| {
+                let one = &completions[index];
+                let (place, block) = (one.written_blocks().0 + offset, one.request.lbn + offset);
+                !is_on_media(index, place)
+                    && !completions.iter().enumerate().any(|(other_index, other)| {
+                        let (start, blocks) = other.written_blocks();
+                        let replaces = rank(other) > rank(one)
+                            && other.completed <= cut
+                            && (start..start + u64::from(blocks)).contains(&block)
+                            && (is_flushed(other) || !is_flushed(one));
+                        let is_newer = other_index != index && other.completed > one.submitted;
+                        replaces || (is_newer && is_on_media(other_index, block))
+                    })
+            };
+            let mut expected = Vec::new();
+            for (index, one) in completions.iter().enumerate() {
+                if one.request.op == Operation::Discard || one.completed > cut {
+                    continue;
+                }
+                let count = (0..u64::from(one.request.blocks)).filter(|offset| is_lost(index, *offset)).count();
+                if count > 0 {
+                    expected.push((index as u64, count as u64, is_flushed(one)));
+                }
+            }
+            let durability = Durability { completions: completions.clone(), events };
+            let lost = lost_writes(&durability, &on_media, cut, covered);
+            let found: Vec<_> =
+                lost.iter().map(|write| (write.request, write.missing_blocks, write.is_flushed)).collect();
+            prop_assert_eq!(found, expected);
+        }
     }
 }
