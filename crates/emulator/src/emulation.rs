@@ -73,7 +73,7 @@ pub struct EmulationStatistics {
     pub failed_requests: u64,
     /// Replies that never left, since the client had gone. They are not late.
     pub undelivered_replies: u64,
-    /// Time from arrival to reply, both at MP2.
+    /// Time from arrival to reply, both at MP2, of requests that the model did not fail.
     pub response: Distribution,
     /// Response time in the model.
     pub modelled: Distribution,
@@ -644,7 +644,9 @@ impl Emulation {
                     offered: offered.unwrap_or(left),
                     left,
                 };
-                self.statistics.response.record(left.saturating_since(outstanding.arrived));
+                if due.completion.outcome.status.is_success() {
+                    self.statistics.response.record(left.saturating_since(outstanding.arrived));
+                }
                 let stall = self.stalls.cause(due.due);
                 (Some(left), self.statistics.deadlines.record(due, &steps, stall))
             }

@@ -174,17 +174,22 @@ fn summary(result: &EmulationResult) -> String {
         return format!("no request in {:.1} s\n", result.elapsed_s);
     }
     let figure = Option::unwrap_or_default;
+    let failed = match result.failed_requests {
+        0 => String::new(),
+        failed => format!(", {failed} failed"),
+    };
     let mut text = format!(
-        "\n{} requests in {:.1} s, {} refused by the store\n",
+        "\n{} requests in {:.1} s{failed}, {} refused by the store\n",
         result.requests, result.elapsed_s, result.refused_requests
     );
-    text += &format!(
-        "response  mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
-        figure(result.response_mean_ms),
-        figure(result.response_p50_ms),
-        figure(result.response_p99_ms),
-        figure(result.response_max_ms),
-    );
+    if let Some(mean) = result.response_mean_ms {
+        text += &format!(
+            "response  mean {mean:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
+            figure(result.response_p50_ms),
+            figure(result.response_p99_ms),
+            figure(result.response_max_ms),
+        );
+    }
     text += &format!(
         "lateness  p50 {:.1} us, p90 {:.1}, p99 {:.1}, max {:.1}\n",
         figure(result.lateness_p50_us),

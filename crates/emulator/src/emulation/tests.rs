@@ -187,6 +187,7 @@ fn requests_that_the_model_fails_are_answered_with_the_error_of_their_status() {
         }
         let (statistics, ..) = emulation.finish();
         assert_eq!((statistics.requests, statistics.failed_requests, statistics.refused), (6, 3, 0));
+        assert_eq!(statistics.response.moments().count(), 3, "failed requests are no part of the times");
     }
 }
 

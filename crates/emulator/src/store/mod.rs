@@ -35,6 +35,7 @@ mod image;
 mod lock;
 mod memory;
 mod ram;
+mod rot;
 mod sparse;
 mod transfers;
 mod zeroes;
@@ -50,6 +51,7 @@ pub use file::{Access, FileStore};
 pub use image::image_size;
 pub use memory::{available_memory, default_cap};
 pub use ram::RamStore;
+pub use rot::rot;
 pub use transfers::{Token, TransferResult, Transfers, Work};
 
 /// The bytes of a device.

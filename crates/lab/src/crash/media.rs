@@ -1,9 +1,9 @@
 //! The media at a moment of a recorded run.
 
-use seeklab_core::{ByteSize, Completion, Event, Instant, Operation, RequestId, Seed};
+use seeklab_core::{BlockSet, ByteSize, Completion, Effect, Event, Instant, Operation, RequestId, Seed};
 use seeklab_devices::power_loss::{PowerLossParameters, TornSector};
 use seeklab_devices::torn::{AtCut, Part, TornUnit};
-use seeklab_emulator::store::Store;
+use seeklab_emulator::store::{Store, rot};
 
 use super::lost::lost_writes;
 use super::record::{Durability, Record};
@@ -18,6 +18,8 @@ pub(super) struct Media<'a> {
     store: Store,
     next: usize,
     power_loss: PowerLossParameters,
+    /// Completions in order of time, if a block has rotted; none otherwise.
+    rotting: Vec<&'a Completion>,
 }
 
 /// A device after a cut.
@@ -41,7 +43,14 @@ impl<'a> Media<'a> {
     /// The media before the run.
     pub(super) fn new(record: &'a Record, durability: &'a Durability) -> Result<Self, Failure> {
         let power_loss = record.device.description.power_loss().unwrap_or_default();
-        Ok(Self { record, durability, store: record.base()?, next: 0, power_loss })
+        let is_rotten =
+            |completion: &Completion| matches!(completion.outcome.effect.effect(), Effect::Rotten(_));
+        let mut rotting: Vec<&Completion> = Vec::new();
+        if durability.completions.iter().any(is_rotten) {
+            rotting.extend(&durability.completions);
+            rotting.sort_by_key(|completion| completion.completed);
+        }
+        Ok(Self { record, durability, store: record.base()?, next: 0, power_loss, rotting })
     }
 
     /// Blocks that the device writes as a whole.
@@ -82,7 +91,34 @@ impl<'a> Media<'a> {
                 store.discard(*lbn * self.record.block_bytes, *blocks * self.record.block_bytes)?;
             }
         }
+        self.rot(&store, cut)?;
         Ok(Survived { store, torn, unreadable })
+    }
+
+    /// Changes a bit of each block that has rotted before `cut` and was not written since.
+    fn rot(&self, store: &Store, cut: Instant) -> Result<(), Failure> {
+        let mut rotten = BlockSet::default();
+        for completion in self.rotting.iter().take_while(|completion| completion.completed <= cut) {
+            let request = &completion.request;
+            match (request.op, completion.outcome.effect.effect()) {
+                (Operation::Read, Effect::Rotten(block)) => {
+                    let block = request.lbn + u64::from(block);
+                    rotten.insert(block, block + 1);
+                }
+                (Operation::Read | Operation::Flush, _) => {}
+                _ => {
+                    let (lbn, blocks) = completion.written_blocks();
+                    rotten.remove(lbn, lbn + u64::from(blocks));
+                }
+            }
+        }
+        let mut bytes = vec![0; self.record.block_bytes as usize];
+        for block in rotten.within(0, u64::MAX).flat_map(|(from, to)| from..to) {
+            store.read(block * self.record.block_bytes, &mut bytes)?;
+            rot(block, &mut bytes);
+            store.write(block * self.record.block_bytes, &bytes)?;
+        }
+        Ok(())
     }
 
     /// A store with one of the states that any device with a volatile cache may leave: what a flush or force unit access

@@ -20,6 +20,7 @@
 
 mod builtin;
 mod check;
+mod checksum;
 mod cuts;
 mod lost;
 mod media;
@@ -36,6 +37,7 @@ use std::sync::{Mutex, PoisonError};
 use seeklab_core::{ByteSize, Duration, Instant, Seed};
 use seeklab_emulator::client::Promises;
 use seeklab_emulator::clock::monotonic_ns;
+use seeklab_files::check_distinct;
 use seeklab_stage::resolve;
 use seeklab_workloads::application::Builtin;
 
@@ -152,9 +154,15 @@ fn prepare<'a>(subject: &'a Subject, series: &Series) -> Result<Option<Check<'a>
 /// Runs COMMAND once, cuts the power at each moment and runs CHECK on what survives.
 ///
 /// # Errors
-/// Missing requirements; a COMMAND that fails; a device or a file system that cannot be used. A broken promise is a
+/// Missing requirements; a device with a fault that loses its power; a COMMAND that fails; a device or a file system that cannot be used. A broken promise is a
 /// result.
 pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Failure> {
+    if options.device.build(options.seed, "disk0")?.hazards().loses_power {
+        let what =
+            format!("{}: a fault `power_loss`, and `crash` cuts the power itself", options.device.label());
+        return Err(Failure::new(what)
+            .hint("leave the fault out: --points and --at say when the power is cut; `serve` and `run` take the fault"));
+    }
     let series = options.series();
     let prepared = prepare(&options.subject, &series)?;
     let _held = session.hold();
@@ -272,8 +280,10 @@ pub fn run(session: &Session, options: &CrashOptions) -> Result<CrashResult, Fai
 /// could not be read are zero there, and returned.
 ///
 /// # Errors
-/// A folder that holds no record of this version or a damaged one; an image that cannot be written.
+/// A folder that holds no record of this version or a damaged one; an image that cannot be written, or that is a file of
+/// the record.
 pub fn image(folder: &Path, at: Duration, image: &Path) -> Result<Vec<TornUnit>, Failure> {
+    check_distinct(image, Record::files(folder))?;
     let record = Record::open(folder)?;
     let durability = record.replay()?;
     let survived = Media::new(&record, &durability)?.at(Instant::ZERO + at)?;

@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use seeklab_core::{ByteSize, Completion, Event, EventKind, Instant, Operation, Request, Seed, TraceRecord};
 use seeklab_devices::description::Description;
-use seeklab_emulator::store::Store;
+use seeklab_emulator::store::{Store, image_size};
 use seeklab_traces::{Metadata, ReadOptions};
 
+use super::checksum;
 use crate::devices::{Resolved, Setup, customise};
 use crate::emulate::capabilities_of;
 use crate::failure::Failure;
@@ -34,6 +35,8 @@ const SIZE: &str = "crash.size";
 const BEGAN: &str = "crash.began_ns";
 const SCHEDULER: &str = "crash.scheduler";
 const DEPTH: &str = "crash.depth";
+const BASE_CRC: &str = "crash.base_crc32";
+const CONTENTS_CRC: &str = "crash.contents_crc32";
 
 /// The version of the schema of records.
 const VERSION: u32 = 1;
@@ -62,6 +65,13 @@ pub(super) struct Record {
     contents: File,
 }
 
+/// Checksums of the large files of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Checksums {
+    pub(super) base: u32,
+    pub(super) contents: u32,
+}
+
 /// Requests of a run as the model answers them, and when what they wrote was durable.
 #[derive(Debug)]
 pub(super) struct Durability {
@@ -77,10 +87,13 @@ pub(super) fn metadata(
     mut metadata: Metadata,
     size: ByteSize,
     began: Instant,
+    checksums: Checksums,
 ) -> Metadata {
     metadata.other.insert(SCHEMA.to_owned(), VERSION.to_string());
     metadata.other.insert(SIZE.to_owned(), size.to_string());
     metadata.other.insert(BEGAN.to_owned(), began.as_ns().to_string());
+    metadata.other.insert(BASE_CRC.to_owned(), format!("{:08x}", checksums.base));
+    metadata.other.insert(CONTENTS_CRC.to_owned(), format!("{:08x}", checksums.contents));
     if let Some((scheduler, depth)) = device.queue() {
         metadata.other.insert(SCHEDULER.to_owned(), scheduler.to_string());
         metadata.other.insert(DEPTH.to_owned(), depth.to_string());
@@ -94,9 +107,12 @@ impl Record {
     /// # Errors
     /// Files that are missing, damaged or contradict each other.
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
-        let wrong = |what: &str| {
-            Failure::new(format!("{}: {what}", folder.display()))
-                .hint("name a folder that `seeklab crash --keep` made with this version")
+        const HINT: &str = "name a folder that `seeklab crash --keep` made with this version";
+        let wrong = |what: &str| Failure::new(format!("{}: {what}", folder.display())).hint(HINT);
+        let opened = |name: &str| {
+            File::open(folder.join(name)).map_err(|error| {
+                Failure::from(error).context(format!("{}: {name}", folder.display())).hint(HINT)
+            })
         };
         let path = folder.join(REQUESTS);
         let trace = seeklab_columnar::open(&path, None, &ReadOptions::default())
@@ -141,14 +157,11 @@ impl Record {
                 end += u64::from(request.blocks) * block_bytes;
             }
         }
-        let contents = File::open(folder.join(CONTENTS))
-            .map_err(|error| Failure::from(error).context(format!("{}: {CONTENTS}", folder.display())))?;
+        let contents = opened(CONTENTS)?;
         if contents.metadata()?.len() != end {
             return Err(wrong(&format!("{CONTENTS} does not hold the {end} bytes of its writes")));
         }
-        let promises = File::open(folder.join(PROMISES))
-            .map_err(|error| Failure::from(error).context(format!("{}: {PROMISES}", folder.display())))?;
-        let promises = BufReader::new(promises)
+        let promises = BufReader::new(opened(PROMISES)?)
             .lines()
             .map(|line| {
                 let line = line?;
@@ -157,15 +170,32 @@ impl Record {
                 Ok(Promise { at: Instant::from_ns(at), line: line.to_owned() })
             })
             .collect::<Result<Vec<Promise>, Failure>>()?;
+        opened(BASE)?;
+        let base_size = image_size(&folder.join(BASE))?;
+        if base_size != size {
+            return Err(wrong(&format!("{BASE} has a size of {base_size}, and the device has {size}")));
+        }
+        // Records of earlier versions have no checksums.
+        let is_as_written = |name: &str, key: &str, sum: u32| match other(key) {
+            Some(written) if written != format!("{sum:08x}") => {
+                Err(wrong(&format!("{name} is damaged: its checksum is not that of the run")))
+            }
+            _ => Ok(()),
+        };
+        is_as_written(CONTENTS, CONTENTS_CRC, checksum::of_file(&contents)?)?;
+        is_as_written(BASE, BASE_CRC, checksum::of_store(&base(folder, size)?)?)?;
         let folder = folder.to_owned();
         Ok(Self { folder, device, seed, size, began, requests, promises, block_bytes, offsets, contents })
     }
 
+    /// The files of the record in `folder`.
+    pub(super) fn files(folder: &Path) -> [PathBuf; 4] {
+        [BASE, REQUESTS, CONTENTS, PROMISES].map(|name| folder.join(name))
+    }
+
     /// A store with what the device held before the run.
     pub(super) fn base(&self) -> Result<Store, Failure> {
-        let store = Store::in_ram(self.size, None)?;
-        store.load_image(&self.folder.join(BASE))?;
-        Ok(store)
+        base(&self.folder, self.size)
     }
 
     /// The bytes of blocks of a write.
@@ -233,6 +263,13 @@ impl Record {
         }
         Ok(Durability { completions, events })
     }
+}
+
+/// A store with what a device of that size held before the run that is recorded in `folder`.
+fn base(folder: &Path, size: ByteSize) -> Result<Store, Failure> {
+    let store = Store::in_ram(size, None)?;
+    store.load_image(&folder.join(BASE))?;
+    Ok(store)
 }
 
 /// The arrival of a recorded request in the model.

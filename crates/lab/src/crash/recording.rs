@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use rustix::fs::{FileType, Mode, OFlags, mknodat};
 use seeklab_core::{Instant, TraceRecord};
-use seeklab_emulator::client::{Promises, RunnerOptions, run_builtin_with};
+use seeklab_emulator::client::{ClientError, Promises, RunnerOptions, run_builtin_with};
 use seeklab_emulator::clock::Clock;
 use seeklab_emulator::frontend::loop_device::QueueOptions;
 use seeklab_emulator::frontend::nbd::Address;
@@ -21,10 +21,13 @@ use seeklab_emulator::store::Store;
 use seeklab_stage::{CommandLine, Phase, Stage, resolve};
 use seeklab_workloads::application::Builtin;
 
-use super::record::{BASE, CONTENTS, PROMISES, Promise, REQUESTS, Record, metadata};
+use super::checksum::{self, Summing};
+use super::record::{BASE, CONTENTS, Checksums, PROMISES, Promise, REQUESTS, Record, metadata};
 use crate::emulate::{FrontendOptions, Running, StartOptions, capabilities_of, start};
 use crate::failure::Failure;
-use crate::series::{Commands, Interruption, Prepared, Series, failure_of, how, stage_options};
+use crate::series::{
+    Commands, Interruption, Prepared, RECONNECT_WITHIN, Series, failure_of, how, stage_options,
+};
 use crate::session::Session;
 
 /// Runs COMMAND on the emulated device of `series`, and leaves the record in `folder`.
@@ -86,6 +89,7 @@ pub(super) fn record_builtin(
         clock: Some(clock),
         pacing: series.pace.pacing,
         promises: true,
+        reconnect_within: RECONNECT_WITHIN,
         stop: Some(interruption.flag()),
         ..RunnerOptions::default()
     };
@@ -96,7 +100,13 @@ pub(super) fn record_builtin(
     });
     drop(working);
     let mut commits = None;
-    let ran = result.map_err(|error| Failure::chain(&error)).and_then(|result| {
+    let failed = |error: ClientError| match error {
+        ClientError::Away { .. } => {
+            Failure::chain(&error).hint("give the fault an end with `for` or `back_after`")
+        }
+        _ => Failure::chain(&error),
+    };
+    let ran = result.map_err(failed).and_then(|result| {
         if result.is_full {
             let what = format!("{}: the device is too small for all files", builtin.name());
             return Err(Failure::new(what).hint("choose a larger --size"));
@@ -116,7 +126,10 @@ struct Recording<'a> {
     folder: &'a Path,
     running: Running,
     requests: Arc<Mutex<Vec<TraceRecord>>>,
-    writer: JoinHandle<std::io::Result<()>>,
+    /// Writes the contents, and returns their checksum.
+    writer: JoinHandle<std::io::Result<u32>>,
+    /// Checksum of the device before the run.
+    base: u32,
 }
 
 impl<'a> Recording<'a> {
@@ -129,6 +142,7 @@ impl<'a> Recording<'a> {
         folder: &'a Path,
     ) -> Result<Self, Failure> {
         store.save_image(&folder.join(BASE))?;
+        let base = checksum::of_store(&store)?;
         let (tape, tapes) = channel::<Vec<u8>>();
         let contents = File::create(folder.join(CONTENTS))?;
         let writer = std::thread::spawn(move || write_contents(contents, &tapes));
@@ -154,7 +168,7 @@ impl<'a> Recording<'a> {
             live: false,
         };
         let running = start(session, &series.devices[0], store, options, &Stop::new()?)?;
-        Ok(Self { folder, running, requests, writer })
+        Ok(Self { folder, running, requests, writer, base })
     }
 
     /// Ends the emulation and completes the record with the time at which the application began, and its promises.
@@ -165,7 +179,7 @@ impl<'a> Recording<'a> {
         interruption: &Interruption,
         ran: Result<(Instant, Vec<Promise>), Failure>,
     ) -> Result<Record, Failure> {
-        let Self { folder, running, requests, writer } = self;
+        let Self { folder, running, requests, writer, base } = self;
         let ended = running.end();
         let written = writer.join().expect("writing does not panic");
         if interruption.came() {
@@ -173,11 +187,13 @@ impl<'a> Recording<'a> {
         }
         let (began, promises) = ran?;
         ended?.complete()?;
-        written.map_err(|error| Failure::from(error).context(folder.join(CONTENTS).display()))?;
+        let contents =
+            written.map_err(|error| Failure::from(error).context(folder.join(CONTENTS).display()))?;
         let requests = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
         let device = &series.devices[0];
         let described = crate::run::metadata(device, &capabilities_of(device)?, series.seed);
-        let metadata = metadata(device, described, series.size, began);
+        let checksums = Checksums { base, contents };
+        let metadata = metadata(device, described, series.size, began, checksums);
         let mut trace = session.create_trace(&folder.join(REQUESTS), None, &metadata)?;
         requests.iter().try_for_each(|request| trace.write(request))?;
         trace.finish()?;
@@ -190,10 +206,10 @@ impl<'a> Recording<'a> {
     }
 }
 
-fn write_contents(file: File, tapes: &Receiver<Vec<u8>>) -> std::io::Result<()> {
-    let mut file = BufWriter::new(file);
+fn write_contents(file: File, tapes: &Receiver<Vec<u8>>) -> std::io::Result<u32> {
+    let mut file = Summing::new(BufWriter::new(file));
     tapes.iter().try_for_each(|bytes| file.write_all(&bytes))?;
-    file.flush()
+    file.finish()
 }
 
 /// Ends the thread that listens: no line of a command holds this byte.

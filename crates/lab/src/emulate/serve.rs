@@ -120,13 +120,13 @@ pub struct EmulationResult {
     pub failed_requests: u64,
     /// Replies that were never sent, because the client had disconnected.
     pub undelivered_replies: u64,
-    /// Mean time from arrival to reply.
+    /// Mean time from arrival to reply of requests that the model did not fail.
     pub response_mean_ms: Option<f64>,
-    /// Median time from arrival to reply.
+    /// Median time from arrival to reply of requests that the model did not fail.
     pub response_p50_ms: Option<f64>,
-    /// 99th percentile of the time from arrival to reply.
+    /// 99th percentile of the time from arrival to reply of requests that the model did not fail.
     pub response_p99_ms: Option<f64>,
-    /// Longest time from arrival to reply.
+    /// Longest time from arrival to reply of requests that the model did not fail.
     pub response_max_ms: Option<f64>,
     /// Median lateness of replies.
     pub lateness_p50_us: Option<f64>,

@@ -206,6 +206,82 @@ fn commits_of_the_built_in_database_survive_on_an_honest_disk_and_not_on_one_tha
     assert!(refused.status.code() == Some(2) && errors.contains("commits nothing"), "{errors}");
 }
 
+/// Runs the built-in database on a small disk and cuts it twice; its output and exit code.
+fn database(options: &[&str]) -> std::process::Output {
+    let device = ["crash", "cheetah-36es", "--size", "16MiB", "--points", "2", "--json"];
+    let database = ["--builtin", "database,transactions=20,table=1MiB,clients=2"];
+    output(SEEKLAB, &[&device[..], &database, options].concat())
+}
+
+#[test]
+fn damaged_record_gives_no_image_and_no_image_replaces_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let record = path("record");
+    assert_eq!(database(&["--keep", record.to_str().unwrap()]).status.code(), Some(0));
+    let image = |record: &Path, image: &Path| {
+        let arguments = ["--at", "1000s", "--image", image.to_str().unwrap()];
+        let output =
+            output(SEEKLAB, &[&["crash", "--from", record.to_str().unwrap()], &arguments[..]].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(image(&record, &path("whole.img")), (Some(0), String::new()));
+    // Files of the record are no place for an image.
+    for name in ["base.img", "contents.bin"] {
+        let before = fs::read(record.join(name)).unwrap();
+        let (code, errors) = image(&record, &record.join(name));
+        assert!(code == Some(2) && errors.contains("it is an input"), "{errors}");
+        assert!(fs::read(record.join(name)).unwrap() == before, "{name}");
+    }
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).unwrap();
+        bytes[5000] ^= 4;
+        fs::write(path, bytes).unwrap();
+    };
+    let cut = |path: &Path| fs::File::options().write(true).open(path).unwrap().set_len(4096).unwrap();
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    let damages: [(&str, &dyn Fn(&Path), &str); 6] = [
+        ("base.img", &flip, "base.img is damaged"),
+        ("base.img", &cut, "base.img has a size of 4KiB, and the device has 16MiB"),
+        ("base.img", &remove, "base.img: "),
+        ("contents.bin", &flip, "contents.bin is damaged"),
+        ("contents.bin", &cut, "contents.bin does not hold the"),
+        ("contents.bin", &remove, "contents.bin: "),
+    ];
+    for (name, damage, message) in damages {
+        let damaged = path("damaged");
+        fs::create_dir(&damaged).unwrap();
+        for file in fs::read_dir(&record).unwrap().map(Result::unwrap) {
+            fs::copy(file.path(), damaged.join(file.file_name())).unwrap();
+        }
+        damage(&damaged.join(name));
+        let (code, errors) = image(&damaged, &path("none.img"));
+        assert!(code == Some(2) && errors.contains(message) && errors.contains("hint: "), "{errors}");
+        assert!(!path("none.img").exists(), "{message}");
+        fs::remove_dir_all(damaged).unwrap();
+    }
+}
+
+#[test]
+fn bits_that_rotted_are_wrong_after_a_cut() {
+    let (sound, rotten) = (database(&[]), database(&["--fault", "bit_rot"]));
+    assert_eq!((sound.status.code(), rotten.status.code()), (Some(0), Some(1)));
+    let document: Value = serde_json::from_slice(&rotten.stdout).unwrap();
+    assert!(count(&document, "own", "broken") > 0, "{document:#}");
+}
+
+#[test]
+fn device_that_goes_is_recorded_and_one_that_loses_its_power_is_refused() {
+    let gone = ["--fault", "gone,at=300ms,for=50ms", "--fault", "gone,name=again,at=500ms,for=50ms"];
+    let gone = database(&gone);
+    let errors = String::from_utf8_lossy(&gone.stderr);
+    assert_eq!(gone.status.code(), Some(0), "{errors}");
+    let lost = database(&["--fault", "power_loss,at=300ms,back_after=50ms"]);
+    let errors = String::from_utf8_lossy(&lost.stderr);
+    assert_eq!(lost.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("`crash` cuts the power itself") && errors.contains("hint: "), "{errors}");
+}
+
 #[test]
 fn check_that_does_not_end_is_ended() {
     if !can_mount("a check that hangs", &["mkfs.ext4", "e2fsck"]) {

@@ -235,6 +235,41 @@ fn fio_goes_on_and_counts_every_error() {
     assert_eq!(document["failed_requests"], 80, "{document}");
 }
 
+/// Number and first of the errors that fio counts in direct requests of 4 KiB to all of a file or block device.
+fn errors_of_fio(path: &Path, rw: &str) -> (Option<u64>, Option<u64>) {
+    let (place, rw) = (format!("--filename={}", path.display()), format!("--rw={rw}"));
+    let job = ["--name=errors", "--ioengine=psync", "--direct=1", "--size=16m", "--bs=4k", &place, &rw];
+    // By number where fio knows no name: ENODATA, ETIMEDOUT, EREMOTEIO.
+    let goes_on = ["--continue_on_error=all", "--ignore_error=EIO:61:110,EROFS:ENOSPC:121"];
+    let output = output("fio", &[&job[..], &goes_on, &["--output-format=json"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    let document = text.find('{').map(|start| &text[start..]).unwrap_or_default();
+    let document: Value = serde_json::from_str(document)
+        .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    let job = &document["jobs"][0];
+    (job["total_err"].as_u64(), job["first_error"].as_u64())
+}
+
+#[test]
+#[cfg_attr(not(block_devices), ignore = "needs root, /dev/fuse and loop devices")]
+fn fio_counts_every_error_of_a_file_and_of_a_block_device() {
+    let test = "fio_counts_every_error_of_a_file_and_of_a_block_device";
+    if !can_mount(test, &["fio", "fusermount3"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(SEEKLAB);
+    command.arg("serve").args(FAULTS).args(["--json", "--fuse"]).arg(folder.path());
+    let file = (Served::start(command, "".into()), folder.path().join("disk"), 5, 30);
+    let block = Served::block(&FAULTS);
+    let path = Path::new(&block.place).to_owned();
+    for (served, path, read, write) in [file, (block, path, 61, 121)] {
+        assert_eq!(errors_of_fio(&path, "read"), (Some(48), Some(read)), "{}", path.display());
+        assert_eq!(errors_of_fio(&path, "write"), (Some(32), Some(write)), "{}", path.display());
+        served.interrupt();
+    }
+}
+
 /// Error number of a direct read or write of 4 KiB, if it fails.
 fn attempt(path: &Path, offset: u64, write: bool) -> Option<i32> {
     let mut client = file::Client::open(path, Clock::start()).unwrap();

@@ -36,7 +36,7 @@ use seeklab_core::{
 };
 
 use crate::frontend::{Action, Command};
-use crate::store::{Allocation, Store, StoreError};
+use crate::store::{Allocation, Store, StoreError, rot};
 use kept::Kept;
 use unsettled::Unsettled;
 
@@ -378,15 +378,4 @@ fn has_space(store: &Store, offset: u64, length: u64) -> Result<bool, StoreError
         }
     }
     Ok(true)
-}
-
-/// Changes a bit of a block, the same one each time.
-fn rot(block: u64, bytes: &mut [u8]) {
-    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014) spreads the number of the block over all bits.
-    let mut mixed = block.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    let bit = mixed % (bytes.len() as u64 * 8);
-    bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
 }
