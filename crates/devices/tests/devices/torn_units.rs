@@ -21,8 +21,12 @@ fn faulty(device: &Description, lines: &[&str]) -> Box<dyn Device> {
 }
 
 fn drive(name: &str, contents: &str, unit: &str) -> (Description, Tearing) {
-    let drive =
-        drives::device(name, &[("power_loss.torn_sector", contents), ("power_loss.atomic_unit", unit)]);
+    drive_with(name, contents, unit, &[])
+}
+
+fn drive_with(name: &str, contents: &str, unit: &str, overrides: &[(&str, &str)]) -> (Description, Tearing) {
+    let power_loss = [("power_loss.torn_sector", contents), ("power_loss.atomic_unit", unit)];
+    let drive = drives::device(name, &[&power_loss[..], overrides].concat());
     let tearing = drive.power_loss().unwrap().tearing("512B".parse().unwrap());
     (drive, tearing)
 }
@@ -104,32 +108,59 @@ fn durable(events: Vec<Event>) -> Vec<Event> {
     events.into_iter().filter(|event| matches!(event.kind, EventKind::Durable { .. })).collect()
 }
 
+/// Cuts a device within its media writes, live and in the record of a run. Returns the torn units, and the events of blocks
+/// that were undone.
+fn compare_cuts(
+    name: &str,
+    (contents, unit): (&str, &str),
+    seed: u64,
+    more: &[&str],
+    depth: &str,
+) -> (usize, usize) {
+    let (drive, tearing) = drive_with(name, contents, unit, &[("queue.depth", depth)]);
+    let quiet = [more, &["delay,add=1ms,at=8000h"]].concat();
+    let (_, events) = written(&drive, &quiet, Seed(seed), Instant::MAX);
+    let (mut torn, mut undone) = (0, 0);
+    for event in durable(events).iter().skip(seed as usize).step_by(5) {
+        let EventKind::Durable { begun } = event.kind else { continue };
+        let cut = begun + (event.time - begun) / 3 + Duration::from_ns(1);
+        let (_, whole) = written(&drive, &quiet, Seed(seed), cut);
+        let line = format!("power_loss,at={}ns", cut.as_ns());
+        let (_, events) = written(&drive, &[more, &[&line]].concat(), Seed(seed), Instant::MAX);
+        let context = format!("{name}, {contents}, {unit}, {more:?}, depth {depth}, cut at {cut}");
+        let whole = durable(whole);
+        assert_eq!(left(&events), cut_at(&whole, cut, tearing), "{context}");
+        assert!(events.iter().is_sorted_by_key(|event| event.time), "{context}");
+        assert!(events.iter().all(|event| event.time <= cut), "nothing is behind the cut: {context}");
+        torn += AtCut::new(&whole, cut, tearing, |_| true).torn.len();
+        undone += events.iter().filter(|event| event.kind == EventKind::Torn).count();
+    }
+    (torn, undone)
+}
+
 #[test]
 fn device_leaves_its_torn_unit_as_a_cut_does() {
     for name in DRIVES {
         for contents in ["old", "new", "unreadable"] {
             let mut torn = 0;
             for (unit, seed) in [("512B", 1), ("4KiB", 2), ("4KiB", 3), ("64KiB", 4)] {
-                let (drive, tearing) = drive(name, contents, unit);
-                let (_, events) = written(&drive, &["delay,add=1ms,at=8000h"], Seed(seed), Instant::MAX);
-                let mut undone = 0;
-                for event in durable(events).iter().skip(seed as usize).step_by(5) {
-                    let EventKind::Durable { begun } = event.kind else { continue };
-                    let cut = begun + (event.time - begun) / 3 + Duration::from_ns(1);
-                    let (_, whole) = written(&drive, &["delay,add=1ms,at=8000h"], Seed(seed), cut);
-                    let line = format!("power_loss,at={}ns", cut.as_ns());
-                    let (_, events) = written(&drive, &[&line], Seed(seed), Instant::MAX);
-                    let context = format!("{name}, {contents}, {unit}, cut at {cut}");
-                    let whole = durable(whole);
-                    assert_eq!(left(&events), cut_at(&whole, cut, tearing), "{context}");
-                    assert!(events.iter().is_sorted_by_key(|event| event.time), "{context}");
-                    torn += AtCut::new(&whole, cut, tearing, |_| true).torn.len();
-                    undone += events.iter().filter(|event| event.kind == EventKind::Torn).count();
-                }
+                let (of_unit, undone) = compare_cuts(name, (contents, unit), seed, &[], "1");
+                torn += of_unit;
                 let undoes = contents != "new" && unit != "512B";
                 assert!(undoes || undone == 0, "{name}, {contents}, {unit}: {undone}");
             }
             assert!(torn > 2, "{name}, {contents}: {torn}");
+        }
+    }
+}
+
+#[test]
+fn device_with_a_queue_or_slower_clock_leaves_its_torn_unit_as_a_cut_does() {
+    for name in DRIVES {
+        for contents in ["old", "new", "unreadable"] {
+            let queued = compare_cuts(name, (contents, "64KiB"), 4, &[], "8");
+            let slow = compare_cuts(name, (contents, "4KiB"), 3, &["slow,factor=3"], "1");
+            assert!(queued.0 > 0 && slow.0 > 0, "{name}, {contents}: {queued:?} {slow:?}");
         }
     }
 }

@@ -206,9 +206,9 @@ fn commits_of_the_built_in_database_survive_on_an_honest_disk_and_not_on_one_tha
     assert!(refused.status.code() == Some(2) && errors.contains("commits nothing"), "{errors}");
 }
 
-/// Runs the built-in database on a small disk and cuts it twice; its output and exit code.
+/// Runs the built-in database on a small disk and cuts it amid the run and long after it; its output and exit code.
 fn database(options: &[&str]) -> std::process::Output {
-    let device = ["crash", "cheetah-36es", "--size", "16MiB", "--points", "2", "--json"];
+    let device = ["crash", "cheetah-36es", "--size", "24MiB", "--at", "500ms", "--at", "1000s", "--json"];
     let database = ["--builtin", "database,transactions=20,table=1MiB,clients=2"];
     output(SEEKLAB, &[&device[..], &database, options].concat())
 }
@@ -242,7 +242,7 @@ fn damaged_record_gives_no_image_and_no_image_replaces_a_record() {
     let remove = |path: &Path| fs::remove_file(path).unwrap();
     let damages: [(&str, &dyn Fn(&Path), &str); 6] = [
         ("base.img", &flip, "base.img is damaged"),
-        ("base.img", &cut, "base.img has a size of 4KiB, and the device has 16MiB"),
+        ("base.img", &cut, "base.img has a size of 4KiB, and the device has 24MiB"),
         ("base.img", &remove, "base.img: "),
         ("contents.bin", &flip, "contents.bin is damaged"),
         ("contents.bin", &cut, "contents.bin does not hold the"),
