@@ -26,7 +26,7 @@ use crate::descriptions::{
     WorkloadsDocument,
 };
 use crate::emulate::EmulationResult;
-use crate::estimate::{EstimateFigures, JobsEstimateFigures};
+use crate::estimate::{EstimateFigures, JobsEstimateFigures, TraceEstimateFigures};
 use crate::experiment::ExperimentFigures;
 use crate::failure::Failure;
 use crate::fit::{FitResult, SweepResult};
@@ -71,6 +71,7 @@ pub const DOCUMENTS: &[Document] = &[
     document::<SimulateFigures>("simulate", "simulate"),
     document::<EstimateFigures>("estimate", "estimate"),
     document::<JobsEstimateFigures>("estimate-jobs", "estimate -w JOBS"),
+    document::<TraceEstimateFigures>("estimate-trace", "estimate -w TRACE, without a device"),
     document::<ExperimentFigures>("experiment", "experiment"),
     document::<SeriesResult>("run", "run"),
     document::<CrashResult>("crash", "crash"),

@@ -11,7 +11,7 @@ use seeklab_traces::TraceWriter;
 use serde::Serialize;
 
 use crate::devices::{Resolved, Setup, resolve};
-use crate::estimate::{EstimateCheck, check};
+use crate::estimate::{EstimateCheck, Observed, Observer, check};
 use crate::events::{EventFile, Until};
 use crate::failure::Failure;
 use crate::jobs::JobsSummary;
@@ -190,9 +190,11 @@ pub fn simulate(session: &Session, options: &SimulateOptions) -> Result<Simulate
     }
     let (mut results, mut checks) = (Vec::with_capacity(devices.len()), Vec::with_capacity(devices.len()));
     for ((device, out), events) in devices.iter().zip(&outputs).zip(&events) {
-        let mut result = options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
+        let (mut result, observed) =
+            options.run_on(session, device, &workload, out.as_deref(), events.as_deref())?;
         let is_saturated = result.saturated.is_some();
-        checks.push(options.checked(device, &workload, &mut result)?);
+        let check = observed.map(|observed| options.check(device, &workload, &mut result, &observed));
+        checks.push(check.transpose()?);
         results.push(result);
         if is_saturated {
             break;
@@ -264,22 +266,20 @@ impl SimulateOptions {
         named.chain(workload.trace().map(PathBuf::from)).chain(shape).collect()
     }
 
-    /// Compares a result with the estimate of its load, if that was requested, and notes how it came out.
-    fn checked(
+    /// Compares a result with the estimate of its load, and notes how it came out.
+    fn check(
         &self,
         device: &Resolved,
         workload: &ResolvedWorkload,
         result: &mut SimulationResult,
-    ) -> Result<Option<EstimateCheck>, Failure> {
-        if !self.estimate {
-            return Ok(None);
-        }
+        observed: &Observed,
+    ) -> Result<EstimateCheck, Failure> {
         let summary = result.metrics.summary();
-        let check = check(device, workload, self.seed, &summary, result.saturated.is_some())?;
-        let sentence = format!("{}: {}", device.label(), check.sentence());
+        let check = check(device, workload, self.seed, &summary, observed, result.saturated.is_some())?;
+        let text = format!("{}: {}", device.label(), check.sentences());
         let disagrees = check.agrees == Some(false);
-        result.notes.push(if disagrees { Note::Warning(sentence) } else { Note::Remark(sentence) });
-        Ok(Some(check))
+        result.notes.push(if disagrees { Note::Warning(text) } else { Note::Remark(text) });
+        Ok(check)
     }
 
     fn run_on(
@@ -289,7 +289,7 @@ impl SimulateOptions {
         workload: &ResolvedWorkload,
         out: Option<&Path>,
         events: Option<&Path>,
-    ) -> Result<SimulationResult, Failure> {
+    ) -> Result<(SimulationResult, Option<Observed>), Failure> {
         let mut trace: Option<Box<dyn TraceWriter>> = match out {
             None => None,
             Some(path) => {
@@ -299,15 +299,24 @@ impl SimulateOptions {
         };
         let events = events.map(|path| EventFile::create(session, path)).transpose()?;
         let mut events = events.map(|events| events.until(self.until));
-        let outputs = Outputs { trace: trace.as_deref_mut(), events: events.as_mut() };
+        let mut observer = self.estimate.then(|| Observer::new(trace.take()));
+        let writer = match &mut observer {
+            Some(observer) => Some(observer as &mut dyn TraceWriter),
+            None => trace.as_deref_mut(),
+        };
+        let outputs = Outputs { trace: writer, events: events.as_mut() };
         let mut result = run(device, workload, self.seed, self.limits, outputs, session)?;
+        let (observed, trace) = match observer.map(Observer::into_parts) {
+            Some((observed, trace)) => (Some(observed), trace),
+            None => (None, trace),
+        };
         if let (Some(trace), None) = (trace, &result.write_error) {
             result.write_error = trace.finish().err().map(Failure::from);
         }
         if let (Some(events), None) = (events, &result.write_error) {
             result.write_error = events.finish().err();
         }
-        Ok(result)
+        Ok((result, observed))
     }
 }
 

@@ -11,7 +11,8 @@ use seeklab_lab::crates::traces::Setting;
 use seeklab_lab::crates::workloads::JobsSpec;
 use seeklab_lab::crates::workloads::replay::{ArrivalMode, Beyond, Population};
 use seeklab_lab::estimate::{
-    Bound, EstimateOptions, JobsEstimateOptions, Vary, estimate, estimate_jobs, stream_of_jobs,
+    Bound, EstimateOptions, JobsEstimateOptions, TraceEstimateOptions, Vary, estimate, estimate_jobs,
+    estimate_trace, stream_of_jobs,
 };
 use seeklab_lab::failure::Failure;
 use seeklab_lab::session::Session;
@@ -31,6 +32,9 @@ Examples:
   seeklab estimate atlas10k -w prod.parquet --until 'response_p99_ms<=20'
   seeklab estimate cheetah-36es -w oltp,poisson=90/s --scheduler sptf --report out.html
   seeklab estimate berkeley-1975 -w mix.toml --vary buffer=8..64
+  seeklab estimate -w recorded.parquet
+
+Without a device, the operational laws of a trace with completion times are printed: utilisation, demands, bottleneck, bounds.
 
 Figures of --until: response_mean_ms, response_p50_ms, response_p90_ms, response_p95_ms, response_p99_ms, response_p999_ms,
 outstanding_mean, utilisation_pct.";
@@ -39,8 +43,8 @@ outstanding_mean, utilisation_pct.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Catalog names or TOML files
-    #[arg(required = true, add = ArgValueCompleter::new(completion::device))]
+    /// Catalog names or TOML files [default: none, for the operational laws of a trace alone]
+    #[arg(add = ArgValueCompleter::new(completion::device))]
     device: Vec<String>,
     /// Workload: a trace, a TOML file, or a line that describes it. `-` is a trace or TOML on standard input
     #[arg(long, short, value_name = "W", value_parser = workload)]
@@ -98,6 +102,9 @@ impl Arguments {
     pub(crate) fn run(self, session: &Session) -> Result<(), Failure> {
         make_rereadable(session, [Path::new(&self.workload)])?;
         let options = self.options();
+        if self.device.is_empty() {
+            return self.run_trace(session, options);
+        }
         if let Some(spec) = stream_of_jobs(&options.workload, &options.workload_options)? {
             return self.run_jobs(session, options, spec);
         }
@@ -114,6 +121,26 @@ impl Arguments {
             None => delivered,
             Some(failure) => delivered.and(Err(failure)),
         }
+    }
+
+    fn run_trace(self, session: &Session, options: EstimateOptions) -> Result<(), Failure> {
+        let is_given = [
+            ("--until", self.until.is_some()),
+            ("--vary", self.vary.is_some()),
+            ("--open, --closed and --scaled", options.workload_options.arrivals.is_some()),
+            ("--beyond", self.beyond.is_some()),
+            ("--scheduler, --bare, --set, --fault and --faults", self.setup.is_given()),
+        ];
+        if let Some((option, _)) = is_given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::new(format!("{option}: no device is named"))
+                .hint("name one before the options, for example `seeklab estimate cheetah-36es -w W`"));
+        }
+        let EstimateOptions { workload, workload_options, report, .. } = options;
+        let options = TraceEstimateOptions { workload, workload_options, report };
+        let result = estimate_trace(session, &options)?;
+        let printed = if self.json { print_json(&result.figures) } else { print(&text(&result.page)) };
+        let html = || render_page_html(&result.page);
+        Delivery::of(session, printed).file(options.report.as_deref(), html).finish()
     }
 
     fn run_jobs(self, session: &Session, options: EstimateOptions, spec: JobsSpec) -> Result<(), Failure> {

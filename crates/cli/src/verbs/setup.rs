@@ -48,6 +48,16 @@ impl FaultFlags {
 }
 
 impl SetupFlags {
+    /// Returns true if any of the options is given.
+    pub(crate) const fn is_given(&self) -> bool {
+        let FaultFlags { fault, faults } = &self.faults;
+        self.scheduler.is_some()
+            || self.bare
+            || !self.overrides.is_empty()
+            || !fault.is_empty()
+            || faults.is_some()
+    }
+
     /// Returns the setup that the options describe.
     pub(crate) fn setup(&self) -> Setup {
         let queue = self.scheduler.map(|scheduler| (scheduler, self.depth.unwrap_or(1) as usize));

@@ -9,7 +9,7 @@
 //! | [`finite_population`] | members that think | rate depends on the queue |
 //! | [`mean_value_analysis`], [`asymptotic_bounds`], [`balanced_bounds`] | members that think | a network |
 //! | [`Lindley`] | those of a trace | one, any times |
-//! | [`operational_laws`] | those of a trace | unknown |
+//! | [`operational_laws`], [`OperationalPass`] | those of a trace | unknown |
 //!
 //! # References
 //! - [Kleinrock 1975] L. Kleinrock, *Queueing Systems, volume 1: Theory*, Wiley, 1975.
@@ -45,7 +45,7 @@ pub use mg1::mg1;
 pub use mm1::{mm1, mm1_response_quantile_s};
 pub use mmc::{mmc, waiting_probability};
 pub use mva::{NetworkMeans, Station, StationMeans, mean_value_analysis};
-pub use operational::{OperationalLaws, Stay, operational_laws};
+pub use operational::{OperationalLaws, OperationalPass, Stay, operational_laws};
 pub use response_times::{ResponseTimes, mg1_response_times};
 
 use crate::error::{EstimateError, check_positive};

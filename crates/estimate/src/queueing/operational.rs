@@ -50,16 +50,16 @@ pub struct OperationalLaws {
 /// # Errors
 /// No requests, a completion before its arrival, or no time between the first arrival and the last completion.
 pub fn operational_laws(stays: impl IntoIterator<Item = Stay>) -> Result<OperationalLaws, EstimateError> {
-    let mut pass = Pass::default();
+    let mut pass = OperationalPass::default();
     for stay in stays {
         pass.push(stay)?;
     }
     pass.finish()
 }
 
-/// State of the pass: the busy period that the last request belongs to.
-#[derive(Default)]
-struct Pass {
+/// Operational laws over requests that come one by one, in order of arrival.
+#[derive(Debug, Clone, Default)]
+pub struct OperationalPass {
     requests: u64,
     first_ns: u64,
     /// Latest completion so far.
@@ -72,8 +72,12 @@ struct Pass {
     lonely: Option<Stay>,
 }
 
-impl Pass {
-    fn push(&mut self, stay: Stay) -> Result<(), EstimateError> {
+impl OperationalPass {
+    /// Takes the next request.
+    ///
+    /// # Errors
+    /// A completion before its arrival.
+    pub fn push(&mut self, stay: Stay) -> Result<(), EstimateError> {
         let Some(response_ns) = stay.completion_ns.checked_sub(stay.arrival_ns) else {
             return Err(EstimateError::Parameter {
                 parameter: "completion_ns",
@@ -100,7 +104,21 @@ impl Pass {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<OperationalLaws, EstimateError> {
+    /// Number of requests so far.
+    pub const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// First arrival and last completion so far, in nanoseconds.
+    pub const fn span_ns(&self) -> (u64, u64) {
+        (self.first_ns, self.last_ns)
+    }
+
+    /// The laws of all requests.
+    ///
+    /// # Errors
+    /// No time between the first arrival and the last completion.
+    pub fn finish(mut self) -> Result<OperationalLaws, EstimateError> {
         if let Some(lonely) = self.lonely.take() {
             self.alone += 1;
             self.alone_ns += u128::from(lonely.completion_ns - lonely.arrival_ns);

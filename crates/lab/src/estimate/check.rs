@@ -3,10 +3,13 @@
 use schemars::JsonSchema;
 use seeklab_analysis::MetricsSummary;
 use seeklab_core::Seed;
+use seeklab_estimate::assumptions::{Assumption, AssumptionKind};
+use seeklab_estimate::{Estimate, Method};
 use serde::Serialize;
 
 use super::figures::{AssumptionFigures, ErrorFigures, MethodFigures, rounded};
-use super::{Estimating, row};
+use super::observed::{Observed, Variation};
+use super::{Estimating, errors, row};
 use crate::devices::Resolved;
 use crate::failure::Failure;
 use crate::workload::ResolvedWorkload;
@@ -14,7 +17,8 @@ use crate::workload::ResolvedWorkload;
 /// An estimate beside the simulation of the same load.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimateCheck {
-    /// True if no difference exceeds the error of such estimates; null if that error is unknown.
+    /// True if no difference exceeds the error of such estimates and the random variation of the run; null if that error
+    /// is unknown.
     pub agrees: Option<bool>,
     /// The estimate.
     pub estimate: MethodFigures,
@@ -26,9 +30,31 @@ pub struct EstimateCheck {
     pub response_p99_difference_pct: Option<f64>,
     /// Difference of the estimated mean service time from the simulated one.
     pub service_mean_difference_pct: Option<f64>,
+    /// Random variation of the simulated mean: half of its 90 % interval. Null if estimate and simulation have the same
+    /// arrivals, or with too few requests.
+    pub response_mean_variation_pct: Option<f64>,
+    /// Random variation of the simulated 99th percentile, likewise.
+    pub response_p99_variation_pct: Option<f64>,
     /// Largest errors of such estimates against simulations, by the table of the validation.
     pub error_pct: ErrorFigures,
-    /// Assumptions that do not hold.
+    /// Assumptions of the method that do not hold in the simulation.
+    pub broken_assumptions: Vec<AssumptionFigures>,
+    /// Simpler methods beside the same simulation.
+    pub beside: Vec<MethodCheck>,
+}
+
+/// A simpler method beside a simulation.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MethodCheck {
+    /// The method: `mg1` or `allen_cunneen`.
+    pub method: &'static str,
+    /// True if the difference does not exceed the error of such estimates; null if that error is unknown.
+    pub agrees: Option<bool>,
+    /// Difference of the estimated mean response time from the simulated one.
+    pub response_mean_difference_pct: Option<f64>,
+    /// Largest error of the mean of such estimates against simulations, where their assumptions hold.
+    pub error_mean_pct: Option<f64>,
+    /// Assumptions of the method that do not hold in the simulation.
     pub broken_assumptions: Vec<AssumptionFigures>,
 }
 
@@ -41,42 +67,143 @@ pub(crate) fn check(
     workload: &ResolvedWorkload,
     seed: Seed,
     simulated: &MetricsSummary,
+    observed: &Observed,
     is_saturated: bool,
 ) -> Result<EstimateCheck, Failure> {
-    let (row, _) = row(device, &Estimating::new(device, workload, seed)?, None)?;
-    let difference_pct = |estimated: Option<f64>, simulated: Option<f64>| {
-        let simulated = simulated.filter(|simulated| *simulated > 0.0)?;
-        Some(rounded(100.0 * (estimated? / simulated - 1.0)))
-    };
+    let estimating = Estimating::new(device, workload, seed)?;
+    let (row, _) = row(device, &estimating, None)?;
     let (response, service) = (simulated.response.as_ref(), simulated.service.as_ref());
-    let mean = difference_pct(row.estimate.response_mean_ms, response.map(|times| times.mean_ms));
+    let simulated_mean_ms = response.map(|times| times.mean_ms);
+    let mean = difference_pct(row.estimate.response_mean_ms, simulated_mean_ms);
     let p99 = difference_pct(row.estimate.response_p99_ms, response.map(|times| times.p99_ms));
-    let service = difference_pct(row.estimate.service_mean_ms, service.map(|times| times.mean_ms));
-    let within = |difference: Option<f64>, error: Option<f64>| Some(difference?.abs() <= error?);
+    let variation = match estimating.load.has_same_arrivals {
+        true => Variation::default(),
+        false => observed.variation(simulated),
+    };
     let agrees = if row.saturated || is_saturated {
-        Some(row.saturated == is_saturated)
+        let piles_up = is_saturated || observed.has_piled_up(row.estimate.saturation_per_s);
+        Some(row.saturated == piles_up)
     } else {
-        let parts =
-            [within(mean, row.error_pct.response_mean_pct), within(p99, row.error_pct.response_p99_pct)];
+        let parts = [
+            is_within(mean, row.error_pct.response_mean_pct, variation.mean_pct),
+            is_within(p99, row.error_pct.response_p99_pct, variation.p99_pct),
+        ];
         parts.into_iter().flatten().reduce(|one, other| one && other)
     };
+    let tests = observed.assumptions(&estimating.law, estimating.law_shape);
+    let main = estimating.at(1.0).ok();
+    let broken = |method: Option<Method>| broken(&tests, method);
+    let beside = estimating.beside();
+    let beside = beside.iter().map(|estimate| {
+        beside_check(estimate, &estimating, simulated_mean_ms, variation, broken(Some(estimate.method)))
+    });
     Ok(EstimateCheck {
         agrees,
         estimate: row.estimate,
         law_origin: row.law.origin,
         response_mean_difference_pct: mean,
         response_p99_difference_pct: p99,
-        service_mean_difference_pct: service,
+        service_mean_difference_pct: difference_pct(
+            row.estimate.service_mean_ms,
+            service.map(|times| times.mean_ms),
+        ),
+        response_mean_variation_pct: variation.mean_pct.map(rounded),
+        response_p99_variation_pct: variation.p99_pct.map(rounded),
         error_pct: row.error_pct,
-        broken_assumptions: row.assumptions.into_iter().filter(|assumption| !assumption.holds).collect(),
+        broken_assumptions: broken(main.map(|estimate| estimate.method)),
+        beside: beside.collect(),
     })
 }
 
+/// Difference of an estimated figure from the simulated one, in percent.
+fn difference_pct(estimated: Option<f64>, simulated: Option<f64>) -> Option<f64> {
+    let simulated = simulated.filter(|simulated| *simulated > 0.0)?;
+    Some(rounded(100.0 * (estimated? / simulated - 1.0)))
+}
+
+/// Returns true if a difference exceeds neither the error of estimates nor what random variation adds.
+fn is_within(
+    difference_pct: Option<f64>,
+    error_pct: Option<f64>,
+    variation_pct: Option<f64>,
+) -> Option<bool> {
+    Some(difference_pct?.abs() <= error_pct? + variation_pct.unwrap_or_default())
+}
+
+/// Assumptions that do not hold and that a method relies on. Without a method, for an overload, those about the device and
+/// the requests.
+fn broken(tests: &[Assumption], method: Option<Method>) -> Vec<AssumptionFigures> {
+    let is_about_requests = |kind: AssumptionKind| {
+        matches!(
+            kind,
+            AssumptionKind::AddressesOfTheLaw
+                | AssumptionKind::SizesOfTheLaw
+                | AssumptionKind::OperationsOfTheLaw
+                | AssumptionKind::NoFaults
+                | AssumptionKind::LimitsInSteadyState
+        )
+    };
+    let is_needed =
+        |kind| method.map_or_else(|| is_about_requests(kind), |method: Method| method.relies_on(kind));
+    let broken = tests.iter().filter(|test| !test.holds() && is_needed(test.kind));
+    broken.map(|test| AssumptionFigures::of(test, true)).collect()
+}
+
+fn beside_check(
+    estimate: &Estimate,
+    estimating: &Estimating,
+    simulated_mean_ms: Option<f64>,
+    variation: Variation,
+    broken_assumptions: Vec<AssumptionFigures>,
+) -> MethodCheck {
+    let error = errors::errors(estimate.method, estimating.law.origin, estimate.steady.utilisation);
+    let mean = difference_pct(Some(estimate.steady.response_mean_s * 1e3), simulated_mean_ms);
+    MethodCheck {
+        method: estimate.method.name(),
+        agrees: is_within(mean, error.response_mean_pct, variation.mean_pct),
+        response_mean_difference_pct: mean,
+        error_mean_pct: error.response_mean_pct,
+        broken_assumptions,
+    }
+}
+
+/// A percentage with its sign.
+fn signed(value: Option<f64>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:+.1} %"))
+}
+
+/// A percentage that is an error.
+fn plain(value: Option<f64>) -> String {
+    value.map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:.1} %"))
+}
+
 impl EstimateCheck {
-    /// The comparison in a sentence.
-    pub(crate) fn sentence(&self) -> String {
-        let pct =
-            |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:+.1} %"));
+    /// The comparison in sentences.
+    pub(crate) fn sentences(&self) -> String {
+        let mut text = self.verdict();
+        for broken in &self.broken_assumptions {
+            text += &format!(". {}", broken.sentence());
+        }
+        if self.agrees == Some(false) && self.broken_assumptions.is_empty() {
+            text += ". No tested assumption is broken";
+        }
+        let disagreeing = self.beside.iter().filter(|check| check.agrees == Some(false));
+        for check in disagreeing.filter(|check| !check.broken_assumptions.is_empty()) {
+            let names: Vec<String> =
+                check.broken_assumptions.iter().map(|broken| format!("`{}`", broken.name)).collect();
+            text += &format!(
+                ". The simpler method `{}` would be off by {} (error of such estimates {}), for {} not hold: {}",
+                check.method,
+                signed(check.response_mean_difference_pct),
+                plain(check.error_mean_pct),
+                if names.len() == 1 { "this assumption does" } else { "these assumptions do" },
+                names.join(", ")
+            );
+        }
+        text
+    }
+
+    fn verdict(&self) -> String {
         let Some(method) = self.estimate.method else {
             return match self.agrees {
                 Some(true) => "the estimate agrees: the device cannot sustain this load".to_owned(),
@@ -88,23 +215,45 @@ impl EstimateCheck {
             Some(false) => "disagrees with the simulation",
             None => "has no known error to compare with",
         };
-        let error =
-            |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |pct| format!("{pct:.1} %"));
-        let mut text = format!(
+        let variation = self.response_mean_variation_pct.map_or_else(String::new, |pct| {
+            format!(
+                ". Random variation of the run: {pct:.1} % of the mean, {} of p99",
+                plain(self.response_p99_variation_pct)
+            )
+        });
+        format!(
             "the estimate by `{method}` {verdict}: mean response time {} (error of such estimates {}), p99 {} ({}), \
-             mean service time {}",
-            pct(self.response_mean_difference_pct),
-            error(self.error_pct.response_mean_pct),
-            pct(self.response_p99_difference_pct),
-            error(self.error_pct.response_p99_pct),
-            pct(self.service_mean_difference_pct),
-        );
-        for broken in &self.broken_assumptions {
-            text += &format!(
-                "; the assumption `{}` does not hold: {} is {:.3}, allowed {:.3} to {:.3}",
-                broken.name, broken.meaning, broken.figure, broken.figure_min, broken.figure_max
-            );
-        }
-        text
+             mean service time {}{variation}",
+            signed(self.response_mean_difference_pct),
+            plain(self.error_pct.response_mean_pct),
+            signed(self.response_p99_difference_pct),
+            plain(self.error_pct.response_p99_pct),
+            signed(self.service_mean_difference_pct),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difference_may_be_as_large_as_error_and_variation() {
+        assert_eq!(is_within(Some(-4.9), Some(3.0), Some(2.0)), Some(true));
+        assert_eq!(is_within(Some(-5.1), Some(3.0), Some(2.0)), Some(false));
+        assert_eq!(is_within(Some(3.1), Some(3.0), None), Some(false));
+        assert_eq!(is_within(Some(0.0), None, Some(2.0)), None);
+        assert_eq!(difference_pct(Some(3.0), Some(2.0)), Some(50.0));
+        assert_eq!(difference_pct(Some(3.0), Some(0.0)), None);
+    }
+
+    #[test]
+    fn overload_relies_on_the_requests_alone() {
+        let of = |kind| Assumption { kind, figure: 2.0, min: 0.0, max: 1.0 };
+        let tests = [of(AssumptionKind::PoissonArrivals), of(AssumptionKind::LimitsInSteadyState)];
+        let names = |method| broken(&tests, method).iter().map(|broken| broken.name).collect::<Vec<_>>();
+        assert_eq!(names(None), ["limits_in_steady_state"]);
+        assert_eq!(names(Some(Method::Mg1)), ["poisson_arrivals", "limits_in_steady_state"]);
+        assert_eq!(names(Some(Method::Lindley)), ["limits_in_steady_state"]);
     }
 }

@@ -125,8 +125,9 @@ pub struct RateLimitFigures {
 /// A tested assumption.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AssumptionFigures {
-    /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services` or
-    /// `services_independent_of_idle`.
+    /// Name of the assumption: `poisson_arrivals`, `stationary_arrivals`, `independent_services`,
+    /// `services_independent_of_idle`, `addresses_of_the_law`, `sizes_of_the_law`, `operations_of_the_law`, `no_faults` or
+    /// `limits_in_steady_state`.
     pub name: &'static str,
     /// True if the method relies on the assumption.
     pub needed: bool,
@@ -222,6 +223,14 @@ pub(super) const fn origin(origin: LawOrigin) -> &'static str {
 }
 
 impl AssumptionFigures {
+    /// The broken assumption in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let Self { name, meaning, figure, figure_min, figure_max, .. } = self;
+        format!(
+            "the assumption `{name}` does not hold: {meaning} is {figure:.3}, allowed {figure_min:.3} to {figure_max:.3}"
+        )
+    }
+
     /// Figures of a test, of an assumption that the method needs or not.
     pub(super) fn of(assumption: &Assumption, needed: bool) -> Self {
         Self {

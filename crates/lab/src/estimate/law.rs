@@ -16,21 +16,39 @@ use crate::failure::Failure;
 /// Requests of a trace with which laws are sampled at several numbers outstanding.
 const SAMPLE_REQUESTS_MAX: usize = 40_000;
 
-/// Returns the law of a device under a load.
-pub(super) fn law(device: &Resolved, load: &Load, seed: Seed) -> Result<ServiceLaw, Failure> {
-    let requests: Arc<[Request]> = match load.requests.len() {
-        0..=SAMPLE_REQUESTS_MAX => Arc::clone(&load.requests),
-        _ => load.requests[..SAMPLE_REQUESTS_MAX].into(),
-    };
+/// Stretches of consecutive requests in which these are taken from a longer trace.
+const SAMPLE_STRETCHES: usize = 8;
+
+/// The requests with which laws are sampled: all of a short trace; of a longer one, stretches at equal distances from its
+/// beginning to its end.
+pub(super) fn sample(requests: &Arc<[Request]>) -> Arc<[Request]> {
+    if requests.len() <= SAMPLE_REQUESTS_MAX {
+        return Arc::clone(requests);
+    }
+    let length = SAMPLE_REQUESTS_MAX / SAMPLE_STRETCHES;
+    let begin = |stretch: usize| stretch * (requests.len() - length) / (SAMPLE_STRETCHES - 1);
+    (0..SAMPLE_STRETCHES)
+        .flat_map(|stretch| &requests[begin(stretch)..begin(stretch) + length])
+        .copied()
+        .collect()
+}
+
+/// Returns the law of a device under a load, sampled with these requests where it has no formula.
+pub(super) fn law(
+    device: &Resolved,
+    load: &Load,
+    requests: &Arc<[Request]>,
+    seed: Seed,
+) -> Result<ServiceLaw, Failure> {
     let also = match &load.times {
         Times::Closed(population) => Some(population.members),
         Times::Poisson { .. } | Times::Recorded(_) => None,
     };
     let build = || device.build(seed, "disk0").expect("the device was built when it was resolved");
-    let whole = || sample_law(&build, &requests, also).map_err(failure);
+    let whole = || sample_law(&build, requests, also).map_err(failure);
     let description = &device.description;
     match device.queue() {
-        None => formula(description, &load.demand, &requests, also, seed).map_or_else(whole, Ok),
+        None => formula(description, &load.demand, requests, also, seed).map_or_else(whole, Ok),
         Some((scheduler, depth)) => match under_queue(description, &load.demand, scheduler, depth) {
             Some(law) if law.in_order => Ok(law),
             // A formula of the service times alone; their order spreads the response times.
@@ -105,5 +123,25 @@ pub(super) fn failure(error: EstimateError) -> Failure {
             failure.hint("estimate the trace closed (--closed N), or add arrival times to it")
         }
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seeklab_core::Operation;
+
+    use super::*;
+
+    #[test]
+    fn sample_of_a_long_trace_spreads_from_its_beginning_to_its_end() {
+        let requests: Arc<[Request]> =
+            (0..100_000).map(|id| Request::new(id, Operation::Read, id * 8, 8)).collect();
+        let sample = sample(&requests);
+        assert_eq!(sample.len(), SAMPLE_REQUESTS_MAX);
+        assert_eq!((sample[0].lbn, sample[39_999].lbn), (0, 99_999 * 8));
+        // Within a stretch the requests are consecutive.
+        assert_eq!(sample[4_999].lbn, 4_999 * 8);
+        assert_eq!(sample[5_000].lbn, 95_000 / 7 * 8);
+        assert!(Arc::ptr_eq(&super::sample(&sample), &sample));
     }
 }

@@ -47,6 +47,8 @@ pub(super) struct Load {
     pub(super) requests: Arc<[Request]>,
     /// The demand, as far as a formula can use it.
     pub(super) demand: Demand,
+    /// True if a simulation has the same arrivals; false if it draws its own.
+    pub(super) has_same_arrivals: bool,
     /// Assumptions about the load that no test covers, in sentences.
     pub(super) notes: Vec<String>,
 }
@@ -105,7 +107,7 @@ fn synthetic(
         }
     };
     let demand = demand(&capabilities, &requests, addresses(&spec, &capabilities));
-    Ok(Load { times, requests: requests.into(), demand, notes })
+    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: false, notes })
 }
 
 /// The uniform addresses of a description, `None` if its addresses are others or depend on the request before.
@@ -211,5 +213,5 @@ fn replay(device: &Resolved, workload: &ResolvedWorkload, spec: &ReplaySpec) -> 
     }
     let demand = demand(&capabilities, &requests, None);
     let times = population.map_or(Times::Recorded(arrivals), Times::Closed);
-    Ok(Load { times, requests: requests.into(), demand, notes })
+    Ok(Load { times, requests: requests.into(), demand, has_same_arrivals: true, notes })
 }

@@ -12,19 +12,21 @@ mod figures;
 mod jobs;
 mod law;
 mod load;
+mod observed;
+mod operational;
 mod page;
 mod until;
 
 use std::path::PathBuf;
 
-use seeklab_core::Seed;
+use seeklab_core::{Duration, Instant, Operation, Request, Seed};
 use seeklab_devices::service_law::ServiceLaw;
 use seeklab_estimate::assumptions::{
-    Assumption, AssumptionKind, independent_services, poisson_arrivals, services_independent_of_idle,
-    stationary_arrivals,
+    Assumption, RequestShape, independent_services, poisson_arrivals, requests_of_the_law,
+    services_independent_of_idle, stationary_arrivals,
 };
 use seeklab_estimate::{
-    Estimate, EstimateError, RecordedLoad, closed, open_poisson, recorded, recorded_moments,
+    Estimate, EstimateError, Method, RecordedLoad, closed, open_poisson, recorded, recorded_moments,
     services_one_at_a_time,
 };
 use seeklab_files::check_distinct;
@@ -38,8 +40,8 @@ use crate::workload::{ResolvedWorkload, WorkloadOptions, resolve_workload};
 use load::{Load, Times, load};
 
 pub use bound::Bound;
-pub use check::EstimateCheck;
 pub(crate) use check::check;
+pub use check::{EstimateCheck, MethodCheck};
 pub use figures::{
     AssumptionFigures, DeviceEstimate, ErrorFigures, EstimateFigures, LawFigures, LawPointFigures,
     MethodFigures, RateLimitFigures, UntilFigures,
@@ -47,6 +49,11 @@ pub use figures::{
 pub use jobs::{
     JobsDeviceEstimate, JobsEstimateFigures, JobsEstimateOptions, JobsEstimateResult, JobsMethodFigures,
     JobsPoint, Vary, estimate_jobs, stream_of_jobs,
+};
+pub(crate) use observed::{Observed, Observer};
+pub use operational::{
+    BoundsFigures, TraceDeviceEstimate, TraceEstimateFigures, TraceEstimateOptions, TraceEstimateResult,
+    estimate_trace,
 };
 
 /// Options of an estimate.
@@ -81,9 +88,13 @@ pub struct EstimateResult {
 
 /// A load that grows by a factor, on a device with its law.
 pub(crate) struct Estimating {
+    device: Resolved,
+    seed: Seed,
     law: ServiceLaw,
     load: Load,
-    /// Service times of recorded requests, one at a time.
+    /// Means of the requests that the law was made from.
+    law_shape: Option<RequestShape>,
+    /// Service times of recorded requests, one at a time, at the recorded rate.
     services_s: Vec<f64>,
 }
 
@@ -137,12 +148,10 @@ pub(crate) fn row(
     let until = until.map_err(|failure| failure.context(device.label()))?;
     let arrivals_per_s = estimating.arrivals_per_s(1.0);
     let mut notes = estimating.load.notes.clone();
-    let assumptions = estimating.assumptions();
+    let method = estimate.as_ref().map(|estimate| estimate.method);
+    let assumptions = estimating.assumptions(method);
     for broken in assumptions.iter().filter(|assumption| assumption.needed && !assumption.holds) {
-        notes.push(format!(
-            "the assumption `{}` does not hold: {} is {:.3}, allowed {:.3} to {:.3}",
-            broken.name, broken.meaning, broken.figure, broken.figure_min, broken.figure_max
-        ));
+        notes.push(broken.sentence());
     }
     let mut figures = estimate.as_ref().map(MethodFigures::from).unwrap_or_default();
     if estimate.is_none() {
@@ -172,29 +181,49 @@ impl Estimating {
     /// Prepares the estimate of a workload on a device: the law, and for recorded arrivals the service times.
     pub(crate) fn new(device: &Resolved, workload: &ResolvedWorkload, seed: Seed) -> Result<Self, Failure> {
         let load = load(device, workload, seed)?;
-        let law = law::law(device, &load, seed).map_err(|failure| failure.context(device.label()))?;
-        let services_s = match &load.times {
-            Times::Recorded(arrivals) => {
-                let build = || device.build(seed, "disk0").expect("the device was built before");
-                services_one_at_a_time(&build, &load.requests, arrivals).map_err(law::failure)?
-            }
-            Times::Poisson { .. } | Times::Closed(_) => Vec::new(),
+        let sample = law::sample(&load.requests);
+        let law =
+            law::law(device, &load, &sample, seed).map_err(|failure| failure.context(device.label()))?;
+        let law_shape = RequestShape::of(sample.iter().map(shape));
+        let mut estimating =
+            Self { device: device.clone(), seed, law, load, law_shape, services_s: Vec::new() };
+        estimating.services_s = estimating.services_at(1.0)?;
+        Ok(estimating)
+    }
+
+    /// Service times of recorded requests, one at a time, with the rate multiplied by a factor; empty of other loads.
+    fn services_at(&self, growth: f64) -> Result<Vec<f64>, Failure> {
+        let Times::Recorded(arrivals) = &self.load.times else { return Ok(Vec::new()) };
+        let build = || self.device.build(self.seed, "disk0").expect("the device was built before");
+        let first = arrivals.first().copied().unwrap_or(Instant::ZERO);
+        let scaled = |arrival: &Instant| {
+            first + Duration::from_ms_f64(arrival.saturating_since(first).as_ms() / growth)
         };
-        Ok(Self { law, load, services_s })
+        let scaled: Vec<Instant> = arrivals.iter().map(scaled).collect();
+        services_one_at_a_time(&build, &self.load.requests, &scaled)
+            .map_err(|error| law::failure(error).context(self.device.label()))
     }
 
     /// The recorded load, its rate multiplied by a factor; `None` of other loads.
     fn recorded(&self, growth: f64) -> Option<RecordedLoad<'_>> {
+        self.recorded_with(&self.services_s, growth)
+    }
+
+    /// The recorded load with these service times.
+    fn recorded_with<'a>(&'a self, services_s: &'a [f64], growth: f64) -> Option<RecordedLoad<'a>> {
         match &self.load.times {
-            Times::Recorded(arrivals) => {
-                Some(RecordedLoad { arrivals, services_s: &self.services_s, growth })
-            }
+            Times::Recorded(arrivals) => Some(RecordedLoad { arrivals, services_s, growth }),
             Times::Poisson { .. } | Times::Closed(_) => None,
         }
     }
 
     /// The estimate under the load multiplied by a factor: its rate, or its population.
     pub(crate) fn at(&self, growth: f64) -> Result<Estimate, EstimateError> {
+        self.at_with(&self.services_s, growth)
+    }
+
+    /// As [`at`](Self::at), with these service times of recorded requests.
+    fn at_with(&self, services_s: &[f64], growth: f64) -> Result<Estimate, EstimateError> {
         match &self.load.times {
             Times::Poisson { arrivals_per_s } => open_poisson(arrivals_per_s * growth, &self.law),
             Times::Closed(population) => {
@@ -203,9 +232,7 @@ impl Estimating {
                     seeklab_estimate::queueing::Population { members: members as u32, ..*population };
                 closed(population, &self.law)
             }
-            Times::Recorded(arrivals) => {
-                recorded(RecordedLoad { arrivals, services_s: &self.services_s, growth }, &self.law)
-            }
+            Times::Recorded(arrivals) => recorded(RecordedLoad { arrivals, services_s, growth }, &self.law),
         }
     }
 
@@ -224,28 +251,33 @@ impl Estimating {
         moments.map(Vec::from).unwrap_or_default()
     }
 
-    /// Tests of the assumptions; of each, if the method needs it.
-    fn assumptions(&self) -> Vec<AssumptionFigures> {
-        let is_recorded = matches!(self.load.times, Times::Recorded(_));
+    /// Tests of the assumptions on the load; of each, if the method relies on it.
+    fn assumptions(&self, method: Option<Method>) -> Vec<AssumptionFigures> {
         let is_open = !matches!(self.load.times, Times::Closed(_));
         let arrivals = match &self.load.times {
             Times::Recorded(arrivals) => arrivals.as_slice(),
             Times::Poisson { .. } | Times::Closed(_) => &[],
         };
-        let tests: [Option<Assumption>; 4] = [
+        let mut tests: Vec<Assumption> = [
             poisson_arrivals(arrivals),
             stationary_arrivals(arrivals),
             independent_services(&self.services_s),
             services_independent_of_idle(&self.law).filter(|_| is_open),
-        ];
-        let needed = |kind: AssumptionKind| match kind {
-            // The recursion takes arrivals and service times as they are.
-            AssumptionKind::PoissonArrivals
-            | AssumptionKind::StationaryArrivals
-            | AssumptionKind::IndependentServices
-            | AssumptionKind::ServicesIndependentOfIdle => !is_recorded,
-        };
-        let tests = tests.into_iter().flatten();
-        tests.map(|test| AssumptionFigures::of(&test, needed(test.kind))).collect()
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if let (Some(load), Some(law)) =
+            (RequestShape::of(self.load.requests.iter().map(shape)), self.law_shape)
+        {
+            tests.extend(requests_of_the_law(load, law));
+        }
+        let needed = |test: &Assumption| method.is_some_and(|method| method.relies_on(test.kind));
+        tests.iter().map(|test| AssumptionFigures::of(test, needed(test))).collect()
     }
+}
+
+/// Operation, first block and number of blocks.
+const fn shape(request: &Request) -> (Operation, u64, u32) {
+    (request.op, request.lbn, request.blocks)
 }

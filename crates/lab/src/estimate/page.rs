@@ -127,7 +127,7 @@ pub(super) fn page(figures: &EstimateFigures, curves: &[Curve]) -> Page {
 }
 
 /// A number with as many digits as it needs; a dash without one.
-fn number(value: impl Into<Option<f64>>) -> String {
+pub(super) fn number(value: impl Into<Option<f64>>) -> String {
     match value.into() {
         None => "-".to_owned(),
         Some(value) if value.abs() >= 100.0 => format!("{value:.1}"),

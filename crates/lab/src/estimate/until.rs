@@ -5,7 +5,7 @@ use seeklab_estimate::{EstimateError, growth_until, recorded_responses_s};
 use super::bound::Bound;
 use super::figures::{UntilFigures, rounded};
 use super::load::Times;
-use super::{Estimating, law};
+use super::{Estimating, errors, law};
 use crate::failure::Failure;
 
 /// Parts of a recorded load for the interval of its growth.
@@ -20,39 +20,90 @@ const NORMAL: f64 = 1.645;
 /// Least relative error of a mean service time.
 const LAW_ERROR: f64 = 0.001;
 
+/// Samples of the service times of recorded requests at most, each at the growth that the one before gave.
+const SAMPLES_MAX: u32 = 8;
+
+/// Relative change of the growth at which its service times fit it.
+const SETTLED: f64 = 0.002;
+
 impl Estimating {
     /// Growth of the load until the bound, with its interval.
     pub(super) fn until(&self, bound: Bound) -> Result<UntilFigures, Failure> {
-        let growth = self.growth(bound, |growth| self.figure(bound, growth));
-        let growth = growth.map_err(|error| self.explained(bound, error))?;
-        let ends = match &self.load.times {
-            Times::Poisson { .. } => self.interval_of_law(bound),
-            Times::Recorded(_) => self.interval_of_parts(bound, growth),
+        let (growth, services_s) = self.settled_growth(bound)?;
+        let error = self.error_of_estimates(bound, &services_s, growth);
+        let sampling = match &self.load.times {
+            Times::Poisson { .. } => self.error_of_law(bound, &services_s, growth),
+            Times::Recorded(_) => self.error_of_parts(bound, &services_s, growth),
             Times::Closed(_) => None,
+        };
+        // Both errors are independent; each is that of the logarithm of the growth, downwards and upwards.
+        let ends = match (error, sampling) {
+            (Some(one), Some(other)) => Some((one.0.hypot(other.0), one.1.hypot(other.1))),
+            (one, other) => one.or(other),
         };
         Ok(UntilFigures {
             bound: bound.to_string(),
             growth: rounded(growth),
-            growth_min: ends.map(|ends| rounded(ends.0.min(growth))),
-            growth_max: ends.map(|ends| rounded(ends.1.max(growth))),
+            growth_min: ends.map(|ends| rounded(growth * (-ends.0).exp())),
+            growth_max: ends.map(|ends| rounded(growth * ends.1.exp())),
             arrivals_per_s: rounded(self.arrivals_per_s(growth).unwrap_or_default()),
         })
     }
 
-    fn growth(
-        &self,
-        bound: Bound,
-        figure: impl FnMut(f64) -> Result<f64, EstimateError>,
-    ) -> Result<f64, EstimateError> {
-        growth_until(bound.value(), figure)
+    /// The growth, with the service times of recorded requests at that growth: idle times shrink as a load grows, and on a
+    /// device that works in idle times the service times change with them.
+    fn settled_growth(&self, bound: Bound) -> Result<(f64, Vec<f64>), Failure> {
+        let mut services_s = self.services_s.clone();
+        let growth_with = |services_s: &[f64]| {
+            let growth = growth_until(bound.value(), |growth| self.figure(bound, services_s, growth));
+            growth.map_err(|error| self.explained(bound, error))
+        };
+        let mut growth = growth_with(&services_s)?;
+        if services_s.is_empty() {
+            return Ok((growth, services_s));
+        }
+        // Growths whose own service times say that the load may grow further, and that it may not.
+        let (mut low, mut high): (Option<f64>, Option<f64>) = (None, None);
+        for _ in 0..SAMPLES_MAX {
+            services_s = self.services_at(growth)?;
+            let next = growth_with(&services_s)?;
+            if (next / growth - 1.0).abs() < SETTLED {
+                return Ok((next, services_s));
+            }
+            *(if next > growth { &mut low } else { &mut high }) = Some(growth);
+            growth = match (low, high) {
+                (Some(low), Some(high)) => (low * high).sqrt(),
+                _ => next,
+            };
+        }
+        Ok((growth, services_s))
     }
 
     /// Value of the bounded figure under the load multiplied by a factor.
-    fn figure(&self, bound: Bound, growth: f64) -> Result<f64, EstimateError> {
-        let estimate = self.at(growth)?;
+    fn figure(&self, bound: Bound, services_s: &[f64], growth: f64) -> Result<f64, EstimateError> {
+        let estimate = self.at_with(services_s, growth)?;
         let refused =
             EstimateError::Refused(format!("{} gives no {}", estimate.method.name(), bound.figure()));
         bound.value_in(&estimate).ok_or(refused)
+    }
+
+    /// Errors of the logarithm of the growth that follow from the errors of such estimates in the validation.
+    fn error_of_estimates(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
+        let estimate = self.at_with(services_s, growth).ok()?;
+        let table = errors::errors(estimate.method, self.law.origin, estimate.steady.utilisation);
+        let error = match bound.share() {
+            Some(_) => table.response_p99_pct,
+            None if bound.figure() == "utilisation_pct" => return None,
+            None => table.response_mean_pct,
+        };
+        let error = error? / 100.0;
+        if error >= 1.0 {
+            return None;
+        }
+        let of = |factor: f64| {
+            growth_until(bound.value() * factor, |growth| self.figure(bound, services_s, growth)).ok()
+        };
+        errors_around(growth, of(1.0 - error), of(1.0 + error)?)
     }
 
     /// A failure to find the growth, with what is allowed.
@@ -70,8 +121,8 @@ impl Estimating {
         }
     }
 
-    /// Growth with service times that are longer, and shorter, by the error of the law.
-    fn interval_of_law(&self, bound: Bound) -> Option<(f64, f64)> {
+    /// Errors of the logarithm of the growth with service times that are longer, and shorter, by the error of the law.
+    fn error_of_law(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
         let first = &self.law.points[0].service;
         let count = first.sorted_s().len().max(1) as f64;
         let of_sample = if first.sorted_s().is_empty() { 0.0 } else { first.deviation_s() / count.sqrt() };
@@ -79,18 +130,18 @@ impl Estimating {
         // Longer services are a shorter clock: times in units of the service time, so the rate and the bound scale.
         let of = |factor: f64| {
             let figure = |growth: f64| {
-                let value = self.figure(bound, growth * factor)?;
+                let value = self.figure(bound, services_s, growth * factor)?;
                 Ok(if bound.figure().ends_with("_ms") { value * factor } else { value })
             };
-            self.growth(bound, figure).ok()
+            growth_until(bound.value(), figure).ok()
         };
-        Some((of(1.0 + error)?, of(1.0 - error)?))
+        errors_around(growth, of(1.0 + error), of(1.0 - error)?)
     }
 
-    /// Growth without one part of the time after the other: the jackknife of [Efron & Tibshirani 1993, section 11.3].
-    fn interval_of_parts(&self, bound: Bound, growth: f64) -> Option<(f64, f64)> {
-        let load = self.recorded(1.0)?;
-        let count = load.arrivals.len();
+    /// Errors of the logarithm of the growth without one part of the time after the other: the jackknife of
+    /// [Efron & Tibshirani 1993, section 11.3].
+    fn error_of_parts(&self, bound: Bound, services_s: &[f64], growth: f64) -> Option<(f64, f64)> {
+        let count = services_s.len();
         if count < 100 * PARTS {
             return None;
         }
@@ -101,8 +152,8 @@ impl Estimating {
         let without = |part: usize| {
             let left_out = part * count / PARTS..(part + 1) * count / PARTS;
             let figure = |growth: f64| {
-                let responses =
-                    recorded_responses_s(self.recorded(growth).expect("it is recorded"), &self.law)?;
+                let load = self.recorded_with(services_s, growth).expect("it is recorded");
+                let responses = recorded_responses_s(load, &self.law)?;
                 let kept = responses.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
                 let mut kept: Vec<f64> = kept.map(|(_, response_s)| response_s * 1e3).collect();
                 Ok(match share {
@@ -113,12 +164,20 @@ impl Estimating {
                     }
                 })
             };
-            self.growth(bound, figure).ok().map(f64::ln)
+            growth_until(bound.value(), figure).ok().map(|of_part| (of_part / growth).ln())
         };
         let logarithms: Vec<f64> = (0..PARTS).map(without).collect::<Option<_>>()?;
         let mean = logarithms.iter().sum::<f64>() / PARTS as f64;
         let squares: f64 = logarithms.iter().map(|logarithm| (logarithm - mean).powi(2)).sum();
-        let error = ((PARTS - 1) as f64 / PARTS as f64 * squares).sqrt();
-        Some((growth * (-STUDENT * error).exp(), growth * (STUDENT * error).exp()))
+        let error = STUDENT * ((PARTS - 1) as f64 / PARTS as f64 * squares).sqrt();
+        Some((error, error))
     }
+}
+
+/// Errors of the logarithm of a growth, downwards and upwards, from growths on both sides. Without a lower one, no load may
+/// meet the bound, and the error is infinite.
+fn errors_around(growth: f64, low: Option<f64>, high: f64) -> Option<(f64, f64)> {
+    let down = low.map_or(f64::INFINITY, |low| (growth / low).ln().max(0.0));
+    let up = (high / growth).ln().max(0.0);
+    up.is_finite().then_some((down, up))
 }
